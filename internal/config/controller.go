@@ -1,0 +1,83 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// usesIndex finds the tracked workloads that use an object.
+const usesIndex = "spillway.dev/config"
+
+// CacheObjects says how the cache holds what the ring looks at: ConfigMaps and
+// Secrets as digests, and of workloads out of sight only the names.
+func CacheObjects() map[client.Object]cache.ByObject {
+	objects := map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}: {Transform: Digest},
+		&corev1.Secret{}:    {Transform: Digest},
+	}
+	for kind := range workloadKinds {
+		objects[emptyWorkload(kind)] = cache.ByObject{Transform: StripWorkload}
+	}
+	return objects
+}
+
+// Setup adds the ring to a manager whose cache was made with [CacheObjects].
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &reconciler{
+		observer: observer{
+			options: o, workloads: mgr.GetClient(), digests: mgr.GetCache(), values: mgr.GetAPIReader(), memory: memory{},
+		},
+		writer:   mgr.GetClient(),
+		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("config")
+	for kind := range workloadKinds {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, emptyWorkload(kind), usesIndex, indexUses); err != nil {
+			return fmt.Errorf("index the config of workloads: %w", err)
+		}
+		b = b.Watches(emptyWorkload(kind), toRing(), builder.WithPredicates(workloadMatters()))
+	}
+	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(mgr.GetCache())))
+	}
+	return b.WithOptions(controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+	}).Complete(r)
+}
+
+// reconciler runs the ring. There is one request for all workloads, because
+// the budget is theirs together.
+type reconciler struct {
+	observer observer
+	writer   client.Writer
+	reporter *reporter
+}
+
+// Reconcile observes, plans, acts and tells, once.
+func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	// 1. Observe: all the reads.
+	observed, err := r.observer.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// 2. Plan: pure.
+	plan := decide(observed, r.observer.options)
+	// 3. Act: all the writes.
+	outcomes := act(ctx, r.writer, plan.Writes)
+	// 4. Tell: Events, metrics, log.
+	r.reporter.report(ctx, observed, plan, outcomes)
+	return reconcile.Result{RequeueAfter: r.observer.learn(outcomes, plan)}, nil
+}

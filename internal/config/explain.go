@@ -1,0 +1,205 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// State sums up a workload in one word.
+type State string
+
+// The states of a workload.
+const (
+	StateUpToDate   State = "UpToDate"
+	StateRolling    State = "Rolling"
+	StateNext       State = "Next"
+	StateWaiting    State = "Waiting"
+	StateNotTracked State = "NotTracked"
+)
+
+// Explanation says in one sentence how a workload stands, and then the facts.
+type Explanation struct {
+	Kind      string         `json:"kind"`
+	Namespace string         `json:"namespace"`
+	Name      string         `json:"name"`
+	State     State          `json:"state"`
+	Reason    rollout.Reason `json:"reason,omitempty"`
+	// Sentence is the same that Events and logs use.
+	Sentence string     `json:"sentence"`
+	Since    *time.Time `json:"since,omitempty"`
+	Until    *time.Time `json:"until,omitempty"`
+	// Position is the place in the queue for the budget, from 1; 0 if not queued.
+	Position int       `json:"position,omitempty"`
+	Hash     string    `json:"hash,omitempty"`
+	Uses     []UseFact `json:"uses,omitempty"`
+	Missing  []string  `json:"missing,omitempty"`
+	LastRoll *Roll     `json:"lastRoll,omitempty"`
+	Problems []string  `json:"problems,omitempty"`
+}
+
+// UseFact is one use of an object.
+type UseFact struct {
+	Object string `json:"object"`
+	// Keys are those used, empty for all of them.
+	Keys     []string `json:"keys,omitempty"`
+	Exists   bool     `json:"exists"`
+	Required bool     `json:"required"`
+	Ignored  bool     `json:"ignored,omitempty"`
+}
+
+// ErrNotFound is returned for a workload that does not exist.
+var ErrNotFound = errors.New("no such workload")
+
+// Explain says how one workload stands, by the same code that the manager runs,
+// with the caller's own permissions and nothing but reads.
+func Explain(ctx context.Context, reader client.Reader, options Options, name Name) (Explanation, error) {
+	obj := emptyWorkload(name.Kind)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj)
+	if apierrors.IsNotFound(err) {
+		return Explanation{}, fmt.Errorf("%s %s in namespace %s: %w", name.Kind, name.Name, name.Namespace, ErrNotFound)
+	}
+	if err != nil {
+		return Explanation{}, fmt.Errorf("get %s %s: %w", name.Kind, name.Name, err)
+	}
+	explanations, err := Status(ctx, reader, options, "")
+	if apierrors.IsForbidden(err) {
+		explanations, err = Status(ctx, reader, options, name.Namespace)
+	}
+	if err != nil {
+		return Explanation{}, err
+	}
+	i := slices.IndexFunc(explanations, func(e Explanation) bool {
+		return e.Kind == name.Kind && e.Namespace == name.Namespace && e.Name == name.Name
+	})
+	if i < 0 {
+		return notTracked(name), nil
+	}
+	return explanations[i], nil
+}
+
+// Status explains every workload in sight in a namespace, in all if it is empty.
+func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
+	o := observer{
+		options: options, workloads: reader, digests: digestingReader{reader}, values: reader,
+		namespace: namespace, memory: memory{},
+	}
+	observed, err := o.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan := decide(observed, options)
+	explanations := make([]Explanation, 0, len(observed.Workloads))
+	for i := range observed.Workloads {
+		explanations = append(explanations, explain(&observed.Workloads[i], plan))
+	}
+	return explanations, nil
+}
+
+func notTracked(name Name) Explanation {
+	return Explanation{
+		Kind: name.Kind, Namespace: name.Namespace, Name: name.Name, State: StateNotTracked,
+		Sentence: fmt.Sprintf("%s %s is not tracked; annotate it with %s: \"true\"",
+			name.Kind, name.Name, vocabulary.ConfigTracked.Native),
+	}
+}
+
+// explain puts the facts of one workload together.
+func explain(w *Workload, plan Plan) Explanation {
+	e := notTracked(w.Name)
+	if w.Settings.Tracked || w.Legacy.Suspended {
+		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
+		e.apply(plan.At(w.path()...))
+	}
+	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
+	for _, m := range w.Missing {
+		e.Missing = append(e.Missing, m.String(w.Namespace))
+	}
+	for _, p := range w.Settings.Problems {
+		e.Problems = append(e.Problems, p.String())
+	}
+	if !w.Records.Roll.At.IsZero() {
+		e.LastRoll = &w.Records.Roll
+	}
+	return e
+}
+
+// apply takes over what the engine says.
+func (e *Explanation) apply(answer rollout.Answer) {
+	switch {
+	case answer.Step != nil:
+		e.State, e.Sentence = StateNext, e.Kind+" "+e.Name+" is next to roll: its config has changed"
+	case answer.Hold != nil:
+		e.State, e.Reason, e.Sentence = StateWaiting, answer.Hold.Reason, answer.Hold.Message
+		e.Since, e.Until, e.Position = moment(answer.Hold.Since), moment(answer.Hold.Until), answer.Hold.Position
+		if e.Reason == rollout.ReasonProgressing {
+			e.State = StateRolling
+		}
+	}
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func useFacts(w *Workload) []UseFact {
+	facts := make([]UseFact, 0, len(w.Uses))
+	for _, use := range w.Uses {
+		fact := UseFact{Object: use.Object.From(w.Namespace), Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
+		for _, key := range use.Keys {
+			fact.Keys = append(fact.Keys, key.Name)
+		}
+		facts = append(facts, fact)
+	}
+	return mergeUses(facts)
+}
+
+// mergeUses makes the uses of one object one, so that each is listed once.
+func mergeUses(facts []UseFact) []UseFact {
+	var merged []UseFact
+	for _, f := range facts {
+		i := slices.IndexFunc(merged, func(m UseFact) bool { return m.Object == f.Object })
+		if i < 0 {
+			merged = append(merged, f)
+			continue
+		}
+		merged[i].merge(f)
+	}
+	slices.SortFunc(merged, func(a, b UseFact) int { return strings.Compare(a.Object, b.Object) })
+	return merged
+}
+
+func (f *UseFact) merge(other UseFact) {
+	f.Required = f.Required || other.Required
+	if len(f.Keys) == 0 || len(other.Keys) == 0 {
+		f.Keys = nil
+		return
+	}
+	f.Keys = slices.Concat(f.Keys, other.Keys)
+	slices.Sort(f.Keys)
+	f.Keys = slices.Compact(f.Keys)
+}
+
+// digestingReader gives what the cache of the manager would give.
+type digestingReader struct{ client.Reader }
+
+// Get reads an object and reduces it.
+func (d digestingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := d.Reader.Get(ctx, key, obj, opts...); err != nil {
+		return err //nolint:wrapcheck // stands in for the reader
+	}
+	digest(obj)
+	return nil
+}

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/health"
+)
+
+// Observed is what the ring saw in one pass. Nothing changes it afterwards.
+type Observed struct {
+	Now time.Time
+	// Workloads are those in sight, in the order of their names.
+	Workloads []Workload
+}
+
+// Workload is a workload in sight, and everything known about its config.
+type Workload struct {
+	Name
+	UID        types.UID
+	Generation int64
+	Settings   Settings
+	Template   Template
+	Health     health.Report
+	// Uses are the objects that count, with what is known of them.
+	Uses []Use
+	// Missing is what has to exist and does not.
+	Missing []Missing
+	// Denied says, as sentences, what may not be looked at and how to mend it.
+	Denied []string
+	// Hashes are of the present contents; nil if they were not needed, because
+	// something is missing, denied or still changing, or could not be read.
+	Hashes *Hashes
+	// Unread is the error that kept Hashes from being known, nil if none did.
+	Unread error
+	// Change is the change that the workload has not been rolled for yet.
+	Change Change
+	// Retry is set after a failed write of this generation.
+	Retry *Retry
+	// Records are what earlier passes wrote on the workload.
+	Records Records
+	// Legacy are the traces of old versions of the predecessor.
+	Legacy Legacy
+
+	object client.Object
+}
+
+// Template is what the ring looks at in a Pod template.
+type Template struct {
+	// Hash is the present hash, empty if there is none, and HashName the name
+	// that it has or is to have.
+	Hash, HashName string
+	// Annotated is true if the template has any annotation.
+	Annotated bool
+	// Scheduler is the schedulerName.
+	Scheduler string
+}
+
+// Use is a reference and what is known of its object.
+type Use struct {
+	Reference
+	Exists bool
+	// Ignored is true if its changes do not count.
+	Ignored bool
+}
+
+// Missing is a required object, or a required key of one.
+type Missing struct {
+	Object Object
+	// Key is empty if the object itself does not exist.
+	Key string
+}
+
+// Hashes are the hashes of one workload's config at one moment.
+type Hashes struct {
+	// Desired is what belongs on the template.
+	Desired string
+	// Equivalent are hashes that mean the same to the Pods.
+	Equivalent []string
+	// Adoptable are hashes of the same contents in another scope: the
+	// predecessor's, or that from before something was ignored.
+	Adoptable []string
+}
+
+// Change is a change of config that has been seen and not been rolled.
+type Change struct {
+	// First and Last bound the changes seen; zero if none was seen to happen.
+	First, Last time.Time
+	// Keys are what changed: "ConfigMap app: LOG_LEVEL". Nil if not known.
+	Keys []string
+}
+
+// Retry puts off a write that failed.
+type Retry struct {
+	At     time.Time
+	Reason string
+}
+
+// Records are what the ring wrote on a workload.
+type Records struct {
+	Roll     Roll
+	Baseline Baseline
+	// Condition is what it says on the workload now, nil if nothing.
+	Condition *Condition
+}
+
+// Roll is the last roll.
+type Roll struct {
+	// At is when the hash was written, zero if never.
+	At time.Time `json:"at"`
+	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
+	Changed []string `json:"changed,omitempty"`
+}
+
+// Baseline equates a hash on a template with the hash of a larger or smaller
+// scope, at the moment when a workload was adopted.
+type Baseline struct {
+	Template, Scope string
+}
+
+// Condition is a Kubernetes condition, kept as JSON in an annotation because
+// the status of a workload is not ours to write.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  string    `json:"status"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"lastTransitionTime"`
+}
+
+func (c *Condition) equal(other *Condition) bool {
+	return other != nil && c.Type == other.Type && c.Status == other.Status &&
+		c.Reason == other.Reason && c.Message == other.Message && c.Since.Equal(other.Since)
+}
+
+// Legacy are the traces that old versions of the predecessor left.
+type Legacy struct {
+	// Suspended is true if the template names the scheduler that does not exist.
+	Suspended bool
+	// Scheduler is the one to restore, and Marker the annotation that held it,
+	// empty if a user's apply removed it.
+	Scheduler, Marker string
+	// Finalizer is true if the workload has the predecessor's finalizer.
+	Finalizer bool
+	// Owns are ConfigMaps and Secrets that would be deleted with the workload.
+	Owns []Owned
+}
+
+// Owned is an object with an owner reference to a workload.
+type Owned struct {
+	Object
+	// Index is the place of the owner reference, UID whose it is.
+	Index int
+	UID   types.UID
+}
+
+// accepted is the hash that the config would have if nothing had changed since
+// the template's was written.
+func (w *Workload) accepted() string {
+	if b := w.Records.Baseline; b.Template != "" && b.Template == w.Template.Hash {
+		return b.Scope
+	}
+	return w.Template.Hash
+}

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Write is one intended change of a workload.
+type Write struct {
+	Workload *Workload
+	// Rolls is true if it changes the Pod template.
+	Rolls bool
+	// Patches are made one after the other; the first that fails ends the write.
+	Patches []Patch
+	// Events are sent once all patches are made.
+	Events []Event
+}
+
+// Patch is a JSON patch with its preconditions as test operations.
+type Patch struct {
+	// Object is the one to patch, empty but for its name.
+	Object     client.Object
+	Operations []operation
+}
+
+// Event is something to tell whoever looks at the workload.
+type Event struct {
+	Type, Reason, Note string
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+const (
+	annotations         = "/metadata/annotations"
+	templateAnnotations = "/spec/template/metadata/annotations"
+	templateScheduler   = "/spec/template/spec/schedulerName"
+)
+
+// pointer is the JSON pointer to a key of the map at path.
+func pointer(path, key string) string {
+	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// edit collects the operations on one workload.
+type edit struct {
+	w   *Workload
+	ops []operation
+}
+
+// editOf starts with the precondition of every write: the workload is the one,
+// with the spec, for which it was decided.
+func editOf(w *Workload) *edit {
+	e := &edit{w: w}
+	e.test("/metadata/uid", w.UID)
+	e.test("/metadata/generation", w.Generation)
+	if w.Settings.Tracked {
+		e.test(pointer(annotations, w.Settings.Dialect), "true")
+	}
+	return e
+}
+
+func (e *edit) test(path string, value any) { e.do("test", path, value) }
+func (e *edit) add(path string, value any)  { e.do("add", path, value) }
+func (e *edit) do(op, path string, value any) {
+	e.ops = append(e.ops, operation{Op: op, Path: path, Value: value})
+}
+
+// drop removes an annotation of ours if the workload has it.
+func (e *edit) drop(key vocabulary.Key) {
+	if _, name, ok := key.Lookup(e.w.object.GetAnnotations()); ok {
+		e.do("remove", pointer(annotations, name), nil)
+	}
+}
+
+func (e *edit) annotate(key vocabulary.Key, value string) {
+	e.add(pointer(annotations, key.Native), value)
+}
+
+func (e *edit) patch() Patch {
+	object := emptyWorkload(e.w.Kind)
+	object.SetNamespace(e.w.Namespace)
+	object.SetName(e.w.Name.Name)
+	return Patch{Object: object, Operations: e.ops}
+}
+
+// roll is the one write that a change costs a workload: the hash, the release
+// if the predecessor had suspended it, and the record of what changed.
+func roll(w *Workload, now time.Time) Write {
+	write := Write{Workload: w, Rolls: true}
+	e := editOf(w)
+	if w.Legacy.Suspended {
+		e.release()
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, "SchedulingEnabled", "Scheduling enabled: the config that the Pods wait for exists"})
+	}
+	if w.Settings.Tracked {
+		e.hash()
+		e.annotate(vocabulary.ConfigChange, encode(Roll{At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys)}))
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, "ConfigChanged", "Configuration hash updated to " + w.Hashes.Desired})
+	}
+	e.drop(vocabulary.ConfigBaseline)
+	e.conclude(now)
+	write.Patches = []Patch{e.patch()}
+	return write
+}
+
+func (e *edit) hash() {
+	if !e.w.Template.Annotated {
+		e.add(templateAnnotations, map[string]string{})
+	}
+	e.add(pointer(templateAnnotations, e.w.Template.HashName), e.w.Hashes.Desired)
+}
+
+func (e *edit) release() {
+	e.test(templateScheduler, vocabulary.SuspendedScheduler)
+	scheduler := e.w.Legacy.Scheduler
+	if scheduler == "" {
+		scheduler = vocabulary.DefaultScheduler
+	}
+	e.do("replace", templateScheduler, scheduler)
+	e.drop(vocabulary.SchedulingDisabled)
+}
+
+// conclude brings the condition on the workload up to date; it reports whether
+// that changes anything.
+func (e *edit) conclude(now time.Time) bool {
+	old, c := e.w.Records.Condition, e.w.condition(now)
+	switch {
+	case c != nil && !c.equal(old):
+		e.annotate(vocabulary.ConfigStatus, encode(c))
+	case c == nil && old != nil:
+		e.drop(vocabulary.ConfigStatus)
+	default:
+		return false
+	}
+	return true
+}
+
+// record is the write that keeps the annotations of a workload true without
+// touching its Pod template; none if they are.
+func record(w *Workload, now time.Time) []Write {
+	if w.Legacy.Finalizer {
+		return []Write{disown(w)}
+	}
+	write, e := Write{Workload: w}, editOf(w)
+	changed := e.conclude(now)
+	if changed {
+		write.Events = conditionEvents(w.condition(now))
+	}
+	if w.current() && w.adopts() {
+		e.test(pointer(templateAnnotations, w.Template.HashName), w.Template.Hash)
+		e.annotate(vocabulary.ConfigBaseline, Baseline{w.Template.Hash, w.Hashes.Desired}.String())
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	write.Patches = []Patch{e.patch()}
+	return []Write{write}
+}
+
+func conditionEvents(c *Condition) []Event {
+	if c == nil {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+}
+
+// disown undoes what old versions of the predecessor did, so that deleting a
+// workload does not take its config with it. The finalizer goes last, because
+// it is what says that there is something to undo.
+func disown(w *Workload) Write {
+	write := Write{Workload: w}
+	for i := len(w.Legacy.Owns) - 1; i >= 0; i-- {
+		write.Patches = append(write.Patches, w.Legacy.Owns[i].release())
+	}
+	e := &edit{w: w}
+	e.test("/metadata/uid", w.UID)
+	for i, f := range w.object.GetFinalizers() {
+		if f == vocabulary.ConfigFinalizer {
+			e.test(index("/metadata/finalizers", i), f)
+			e.do("remove", index("/metadata/finalizers", i), nil)
+			break
+		}
+	}
+	write.Patches = append(write.Patches, e.patch())
+	return write
+}
+
+// release removes the owner reference, if it is still where it was seen.
+func (o Owned) release() Patch {
+	object := emptyObject(o.Kind)
+	object.SetNamespace(o.Namespace)
+	object.SetName(o.Name)
+	at := index("/metadata/ownerReferences", o.Index)
+	return Patch{Object: object, Operations: []operation{
+		{Op: "test", Path: at + "/uid", Value: o.UID},
+		{Op: "remove", Path: at},
+	}}
+}
+
+// index is the JSON pointer to an element of the list at path.
+func index(path string, i int) string { return path + "/" + strconv.Itoa(i) }

@@ -1,0 +1,305 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// The ring's own reasons for a Hold.
+const (
+	// ReasonConfigMissing: something that a Pod cannot start without does not exist.
+	ReasonConfigMissing rollout.Reason = "ConfigMissing"
+	// ReasonNotPermitted: something may not be looked at.
+	ReasonNotPermitted rollout.Reason = "NotPermitted"
+	// ReasonCoalescing: the config has just changed and may go on changing.
+	ReasonCoalescing rollout.Reason = "Coalescing"
+	// ReasonUnread: the config could not be read.
+	ReasonUnread rollout.Reason = "Unread"
+	// ReasonInvalidAnnotation: an annotation could not be understood.
+	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
+)
+
+// Plan is what the ring is about to do, and what it waits for.
+type Plan struct {
+	rollout.Plan
+	// Writes are at most one for each workload, in the order to make them.
+	Writes []Write
+}
+
+// decide makes the plan: what moves is the engine's decision, and the rest is
+// keeping the records straight.
+func decide(o Observed, options Options) Plan {
+	plan := Plan{Plan: rollout.Decide(tree(o, options))}
+	stepping := map[string]bool{}
+	for _, step := range plan.Steps {
+		stepping[strings.Join(step.Path, "/")] = true
+	}
+	var records []Write
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		switch {
+		case w.putOff(o.Now):
+		case stepping[strings.Join(w.path(), "/")]:
+			plan.Writes = append(plan.Writes, roll(w, o.Now))
+		default:
+			records = append(records, record(w, o.Now)...)
+		}
+	}
+	plan.order()
+	plan.Writes = append(plan.Writes, records...)
+	return plan
+}
+
+// order puts the rolls into the order of the steps.
+func (p *Plan) order() {
+	place := make(map[string]int, len(p.Steps))
+	for i, step := range p.Steps {
+		place[strings.Join(step.Path, "/")] = i
+	}
+	slices.SortFunc(p.Writes, func(a, b Write) int {
+		return place[strings.Join(a.Workload.path(), "/")] - place[strings.Join(b.Workload.path(), "/")]
+	})
+}
+
+// tree is what the engine decides upon: the workloads that are not where they
+// should be, and those on their way, in their namespaces.
+func tree(o Observed, options Options) rollout.Observed {
+	root := rollout.Unit{Policy: rollout.Policy{
+		MaxUnavailable: limit(options.MaxRolling),
+		Rate:           rate(o, options),
+		Deadline:       progressDeadline,
+		OnFailure:      rollout.Continue,
+	}}
+	var namespace *rollout.Unit
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		unit, ok := w.unit(o.Now, options)
+		if !ok {
+			continue
+		}
+		if namespace == nil || namespace.Name != w.Namespace {
+			root.Children = append(root.Children, rollout.Unit{
+				Name: w.Namespace,
+				Policy: rollout.Policy{
+					MaxUnavailable: limit(options.MaxRollingPerNamespace),
+					OnFailure:      rollout.Continue,
+				},
+			})
+			namespace = &root.Children[len(root.Children)-1]
+		}
+		namespace.Children = append(namespace.Children, unit)
+	}
+	return rollout.Observed{Now: o.Now, Root: root}
+}
+
+func limit(n int) rollout.Limit {
+	if n <= 0 {
+		return rollout.Limit{}
+	}
+	return rollout.Number(n)
+}
+
+// rate is the token bucket; how full it is follows from when the workloads
+// were last rolled, so that a restart does not refill it.
+func rate(o Observed, options Options) rollout.Rate {
+	r := rollout.Rate{Every: options.rateEvery(), Burst: max(options.UpdateBurst, 1)}
+	if r.Every == 0 {
+		return rollout.Rate{}
+	}
+	for i := range o.Workloads {
+		if at := o.Workloads[i].Records.Roll.At; !at.IsZero() {
+			r.Starts = append(r.Starts, at)
+		}
+	}
+	return r
+}
+
+// path is the workload's place in the tree.
+func (w *Workload) path() rollout.Path {
+	return rollout.Path{w.Namespace, w.Kind + " " + w.Name.Name}
+}
+
+// unit is the workload as the engine sees it; false if there is nothing to see,
+// because it is where it should be and not on its way.
+func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
+	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
+	rolling := w.rolling(now)
+	if w.settled() && !rolling {
+		return unit, false
+	}
+	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling), Priority: w.Settings.Priority}
+	if rolling {
+		unit.StartedAt, unit.Leaf.Reason = w.Records.Roll.At, w.Health.Reason
+	}
+	if w.settled() {
+		return unit, true
+	}
+	unit.Block = w.block(now, options)
+	if w.Settings.Paused {
+		unit.Pause = &rollout.Pause{}
+	}
+	if w.Retry != nil {
+		unit.Leaf.RetryAt, unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
+	}
+	return unit, true
+}
+
+// settled is true if nothing has to be done to the Pod template.
+func (w *Workload) settled() bool {
+	if !w.Settings.Tracked {
+		return !w.Legacy.Suspended
+	}
+	return w.current()
+}
+
+// current is true if the template carries a hash that means the present config.
+func (w *Workload) current() bool {
+	if w.Hashes == nil || w.Legacy.Suspended || w.Template.Hash == "" {
+		return false
+	}
+	return w.accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.accepted()) || w.adopts()
+}
+
+// adopts is true if the hash is of the present config in another scope, such as
+// the predecessor's. That ours looks at more is no reason to roll.
+func (w *Workload) adopts() bool {
+	return w.Hashes != nil && w.accepted() != w.Hashes.Desired && slices.Contains(w.Hashes.Adoptable, w.accepted())
+}
+
+const (
+	suspended = "suspended"
+	released  = "released"
+	unhashed  = "changed"
+)
+
+func (w *Workload) revision() string {
+	if w.Legacy.Suspended {
+		return suspended
+	}
+	return w.accepted()
+}
+
+func (w *Workload) target() string {
+	switch {
+	case !w.Settings.Tracked:
+		return released
+	case w.current():
+		return w.accepted()
+	case w.Hashes != nil:
+		return w.Hashes.Desired
+	default:
+		return unhashed
+	}
+}
+
+// rolling is true while Pods follow a hash that the ring wrote, for at most the
+// progress deadline; a workload that is not ready later has other reasons.
+func (w *Workload) rolling(now time.Time) bool {
+	at := w.Records.Roll.At
+	return !at.IsZero() && now.Before(at.Add(progressDeadline)) && w.Health.Health != rollout.Healthy
+}
+
+// availability is how the workload counts against the budget: as healthy unless
+// the ring itself disturbs it, and as down if its Pods were never scheduled.
+func (w *Workload) availability(rolling bool) rollout.Health {
+	switch {
+	case w.Legacy.Suspended:
+		return rollout.Degraded
+	case rolling:
+		return w.Health.Health
+	default:
+		return rollout.Healthy
+	}
+}
+
+// block is the ring's own reason why the workload cannot move, nil if none.
+func (w *Workload) block(now time.Time, options Options) *rollout.Block {
+	since := now
+	if c := w.Records.Condition; c != nil {
+		since = c.Since
+	}
+	switch {
+	case !w.Settings.Tracked:
+		return nil
+	case len(w.Denied) > 0:
+		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
+	case len(w.Missing) > 0:
+		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missing(), Since: since}
+	case w.Hashes == nil && w.Retry == nil:
+		return w.coalescing(now, options)
+	default:
+		return nil
+	}
+}
+
+// missing says what does not exist.
+func (w *Workload) missing() string {
+	parts := make([]string, 0, len(w.Missing))
+	for _, m := range w.Missing {
+		parts = append(parts, m.String(w.Namespace))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String says what does not exist, as seen from a namespace.
+func (m Missing) String(namespace string) string {
+	if m.Key == "" {
+		return m.Object.From(namespace) + " does not exist"
+	}
+	return m.Object.From(namespace) + " has no key " + m.Key
+}
+
+func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
+	window := options.CoalesceWindow
+	if w.Settings.CoalesceWindow != nil {
+		window = *w.Settings.CoalesceWindow
+	}
+	until := w.Change.settlesAt(window)
+	if !until.After(now) {
+		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
+	}
+	return &rollout.Block{
+		Reason:  ReasonCoalescing,
+		Message: fmt.Sprintf("its config has just changed, and changes within %s are one roll", window),
+		Since:   w.Change.First,
+		Until:   until,
+	}
+}
+
+// putOff is true while a failed write waits for its next try.
+func (w *Workload) putOff(now time.Time) bool {
+	return w.Retry != nil && now.Before(w.Retry.At)
+}
+
+// condition is what has to be said on the workload itself: what somebody has to
+// mend. Nil if nothing has.
+func (w *Workload) condition(now time.Time) *Condition {
+	var c *Condition
+	switch {
+	case len(w.Denied) > 0:
+		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonNotPermitted), Message: strings.Join(w.Denied, "; ")}
+	case len(w.Missing) > 0:
+		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonConfigMissing), Message: w.missing()}
+	case len(w.Settings.Problems) > 0:
+		c = &Condition{Type: "Stalled", Status: "True", Reason: string(ReasonInvalidAnnotation), Message: w.problems()}
+	default:
+		return nil
+	}
+	c.Since = now.UTC().Truncate(time.Second)
+	if old := w.Records.Condition; old != nil && old.Reason == c.Reason {
+		c.Since = old.Since
+	}
+	return c
+}
+
+func (w *Workload) problems() string {
+	parts := make([]string, 0, len(w.Settings.Problems))
+	for _, p := range w.Settings.Problems {
+		parts = append(parts, p.String())
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// The kinds of workload.
+const (
+	Deployment  = "Deployment"
+	StatefulSet = "StatefulSet"
+	DaemonSet   = "DaemonSet"
+)
+
+var workloadKinds = map[string]bool{Deployment: true, StatefulSet: true, DaemonSet: true}
+
+// emptyWorkload is a new object of a kind, empty but for its type.
+func emptyWorkload(kind string) client.Object {
+	switch kind {
+	case StatefulSet:
+		return &appsv1.StatefulSet{}
+	case DaemonSet:
+		return &appsv1.DaemonSet{}
+	default:
+		return &appsv1.Deployment{}
+	}
+}
+
+// emptyWorkloads is a new list of workloads of a kind.
+func emptyWorkloads(kind string) client.ObjectList {
+	switch kind {
+	case StatefulSet:
+		return &appsv1.StatefulSetList{}
+	case DaemonSet:
+		return &appsv1.DaemonSetList{}
+	default:
+		return &appsv1.DeploymentList{}
+	}
+}
+
+// kindOf is the kind of a workload; typed objects do not carry it.
+func kindOf(obj client.Object) string {
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		return Deployment
+	case *appsv1.StatefulSet:
+		return StatefulSet
+	case *appsv1.DaemonSet:
+		return DaemonSet
+	default:
+		return fmt.Sprintf("%T", obj)
+	}
+}
+
+// templateOf is the Pod template of a workload, not a copy.
+func templateOf(obj client.Object) *corev1.PodTemplateSpec {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	default:
+		return &corev1.PodTemplateSpec{}
+	}
+}
+
+// inSight is true for workloads that the ring has anything to do with: those
+// that mention tracking, and those on which the ring or its predecessor left
+// something to clean up.
+func inSight(obj client.Object) bool {
+	annotations := obj.GetAnnotations()
+	_, _, tracked := vocabulary.ConfigTracked.Lookup(annotations)
+	_, _, suspended := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
+	return tracked || suspended || conditioned ||
+		templateOf(obj).Spec.SchedulerName == vocabulary.SuspendedScheduler ||
+		hasFinalizer(obj)
+}
+
+func hasFinalizer(obj client.Object) bool {
+	for _, f := range obj.GetFinalizers() {
+		if f == vocabulary.ConfigFinalizer {
+			return true
+		}
+	}
+	return false
+}
+
+// StripWorkload is the transform of the cache for workloads: those out of sight
+// are reduced to their names.
+func StripWorkload(obj any) (any, error) {
+	o, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	o.SetManagedFields(nil)
+	if inSight(o) {
+		return obj, nil
+	}
+	o.SetLabels(nil)
+	o.SetAnnotations(nil)
+	switch w := obj.(type) {
+	case *appsv1.Deployment:
+		w.Spec, w.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
+	case *appsv1.StatefulSet:
+		w.Spec, w.Status = appsv1.StatefulSetSpec{}, appsv1.StatefulSetStatus{}
+	case *appsv1.DaemonSet:
+		w.Spec, w.Status = appsv1.DaemonSetSpec{}, appsv1.DaemonSetStatus{}
+	}
+	return obj, nil
+}
+
+// Name identifies a workload.
+type Name struct {
+	Kind, Namespace, Name string
+}
+
+// String is the name as kubectl takes it, with its namespace.
+func (n Name) String() string {
+	return n.Namespace + "/" + strings.ToLower(n.Kind) + "/" + n.Name
+}

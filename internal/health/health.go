@@ -1,0 +1,52 @@
+// Package health tells how an object does, in the engine's terms.
+//
+// The judgement is kstatus', so that Spillway, kubectl wait, Helm and Flux agree
+// on when something is ready.
+package health
+
+import (
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// Report is the health of an object and, as a clause, the reason for it.
+type Report struct {
+	Health rollout.Health
+	Reason string
+}
+
+// Of judges an object of the given kind. An object that cannot be judged is Unknown.
+func Of(obj runtime.Object, gvk schema.GroupVersionKind) Report {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return Report{Health: rollout.Unknown, Reason: fmt.Sprintf("cannot be read (%v)", err)}
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	result, err := status.Compute(u)
+	if err != nil {
+		return Report{Health: rollout.Unknown, Reason: fmt.Sprintf("cannot be judged (%v)", err)}
+	}
+	return Report{Health: translate(result.Status), Reason: result.Message}
+}
+
+func translate(s status.Status) rollout.Health {
+	switch s {
+	case status.CurrentStatus:
+		return rollout.Healthy
+	case status.InProgressStatus:
+		return rollout.Progressing
+	case status.TerminatingStatus:
+		return rollout.Degraded
+	case status.FailedStatus:
+		return rollout.Failed
+	default:
+		return rollout.Unknown
+	}
+}

@@ -1,0 +1,5 @@
+// Package kube holds what all rings share in talking to the API server.
+package kube
+
+// FieldOwner is the name under which Spillway's writes stand in managedFields.
+const FieldOwner = "spillway"

@@ -1,0 +1,115 @@
+// Package vocabulary knows every annotation, label and finalizer that Spillway
+// reads or writes, and for each native key the names that it also answers to.
+//
+// It is the only place that knows there is more than one spelling: the rings
+// ask for [ConfigTracked] and do not care who wrote it, or in which dialect.
+package vocabulary
+
+import "strings"
+
+// Key is an annotation or label with a native name and the names of
+// predecessors that mean the same.
+type Key struct {
+	// Native is the name below spillway.dev.
+	Native string
+	// Aliases are the names of predecessors, in order of precedence.
+	Aliases []string
+}
+
+// Annotations on workloads (Deployments, StatefulSets, DaemonSets).
+var (
+	// ConfigTracked set to "true" makes Spillway roll the workload when the
+	// config that it uses changes.
+	ConfigTracked = Key{"spillway.dev/update-on-config-change", []string{"wave.pusher.com/update-on-config-change"}}
+	// ExtraConfigMaps names ConfigMaps that count as used though the Pod
+	// template does not mention them: "name, namespace/name".
+	ExtraConfigMaps = Key{"spillway.dev/extra-configmaps", []string{"wave.pusher.com/extra-configmaps"}}
+	// ExtraSecrets is ExtraConfigMaps for Secrets.
+	ExtraSecrets = Key{"spillway.dev/extra-secrets", []string{"wave.pusher.com/extra-secrets"}}
+	// SchedulingDisabled holds the scheduler that a suspended workload had.
+	SchedulingDisabled = Key{"spillway.dev/scheduling-disabled", []string{"wave.pusher.com/scheduling-disabled"}}
+	// IgnoredConfigMaps names ConfigMaps, or keys of them, whose changes roll
+	// nothing: "name, name:key".
+	IgnoredConfigMaps = Key{Native: "spillway.dev/ignore-configmaps"}
+	// IgnoredSecrets is IgnoredConfigMaps for Secrets.
+	IgnoredSecrets = Key{Native: "spillway.dev/ignore-secrets"}
+	// ImagePullSecrets set to "true" counts the template's image pull Secrets too.
+	ImagePullSecrets = Key{Native: "spillway.dev/track-image-pull-secrets"}
+	// Paused set to "true" holds the workload until it is removed.
+	Paused = Key{Native: "spillway.dev/pause"}
+	// CoalesceWindow is a Go duration: changes that follow one another within it
+	// are one roll.
+	CoalesceWindow = Key{Native: "spillway.dev/coalesce-window"}
+	// Priority is an integer: workloads with a higher one roll first.
+	Priority = Key{Native: "spillway.dev/priority"}
+)
+
+// Annotations that Spillway writes on workloads.
+var (
+	// ConfigChange records the last roll: when, and which keys had changed.
+	ConfigChange = Key{Native: "spillway.dev/config-change"}
+	// ConfigBaseline records what a workload that was taken over from a
+	// predecessor used besides what the predecessor's hash covers.
+	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
+	// ConfigStatus is a condition, as JSON: what somebody has to mend before the
+	// workload's config can be followed, and since when. Absent if all is well.
+	ConfigStatus = Key{Native: "spillway.dev/config-status"}
+)
+
+// ConfigHash is the annotation of the Pod template that holds the hash.
+var ConfigHash = Key{"spillway.dev/config-hash", []string{"wave.pusher.com/config-hash"}}
+
+// Annotations on ConfigMaps and Secrets.
+var (
+	// Ignored set to "true" on a ConfigMap or Secret keeps its changes from
+	// rolling anything.
+	Ignored = Key{Native: "spillway.dev/ignore"}
+	// SharedWith lists the namespaces whose workloads may name the object as an
+	// extra one: "payments, shop", or "*" for all.
+	SharedWith = Key{Native: "spillway.dev/shared-with"}
+)
+
+const (
+	// SuspendedScheduler is the scheduler that does not exist, by which the
+	// predecessor keeps Pods from starting before their config is there.
+	SuspendedScheduler = "wave.pusher.com/invalid"
+	// DefaultScheduler is what an empty schedulerName means.
+	DefaultScheduler = "default-scheduler"
+	// ConfigFinalizer was put on workloads by versions of the predecessor that
+	// also made them owners of the config they used.
+	ConfigFinalizer = "wave.pusher.com/finalizer"
+)
+
+// Lookup returns the value of the key in m, and the name under which it stands
+// there. The native name wins over aliases.
+func (k Key) Lookup(m map[string]string) (value, name string, ok bool) {
+	for _, name := range k.Names() {
+		if value, ok := m[name]; ok {
+			return value, name, true
+		}
+	}
+	return "", "", false
+}
+
+// Get returns the value of the key in m, empty if it is not there.
+func (k Key) Get(m map[string]string) string {
+	value, _, _ := k.Lookup(m)
+	return value
+}
+
+// Names are all names of the key, the native one first.
+func (k Key) Names() []string {
+	return append([]string{k.Native}, k.Aliases...)
+}
+
+// In returns the name of the key in the dialect of another key's name, so that
+// a workload that speaks a predecessor's language is answered in it.
+func (k Key) In(other string) string {
+	domain, _, _ := strings.Cut(other, "/")
+	for _, name := range k.Names() {
+		if strings.HasPrefix(name, domain+"/") {
+			return name
+		}
+	}
+	return k.Native
+}
