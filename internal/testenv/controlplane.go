@@ -1,0 +1,356 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"embed"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+//go:embed stages/*.yaml
+var stages embed.FS
+
+// existingVariable names the kubeconfig of a cluster to use instead of starting one.
+const existingVariable = "SPILLWAY_TEST_KUBECONFIG"
+
+// startTimeout bounds how long everything may take to be ready.
+const startTimeout = 90 * time.Second
+
+// Options say what to start.
+type Options struct {
+	// Nodes is how many nodes kwok plays, spread over the zones zone-a, zone-b
+	// and zone-c. With none there are neither nodes, scheduler nor kwok, and Pods
+	// stay pending.
+	Nodes int
+	// Stay leaves everything running when this process ends; [StopAt] ends it.
+	Stay bool
+	// Progress is told what is being built and started; nothing is if it is nil.
+	Progress io.Writer
+}
+
+// ControlPlane is a running control plane.
+type ControlPlane struct {
+	// Dir holds the kubeconfig, the data and the logs, one file a program.
+	// It is empty for an existing cluster.
+	Dir string
+
+	options   Options
+	assets    string
+	token     string
+	etcdPort  int
+	peerPort  int
+	apiPort   int
+	etcd, api *process
+	others    []*process
+	config    *rest.Config
+}
+
+// Start starts a control plane and waits until it is ready to use.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	if path := os.Getenv(existingVariable); path != "" {
+		return existing(path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout+15*time.Minute) // the build is included
+	defer cancel()
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	assets, err := Assets(ctx, options.Progress)
+	if err != nil {
+		return nil, err
+	}
+	cp := &ControlPlane{options: options, assets: assets, token: random()}
+	if err := cp.start(ctx); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return cp, nil
+}
+
+func existing(path string) (*ControlPlane, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", existingVariable, err)
+	}
+	config.QPS = -1
+	return &ControlPlane{config: config}, nil
+}
+
+func (cp *ControlPlane) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	steps := []func(context.Context) error{cp.prepare, cp.startEtcd, cp.StartAPIServer, cp.startControllers}
+	if cp.options.Nodes > 0 {
+		steps = append(steps, cp.startNodes)
+	}
+	for _, step := range append(steps, cp.waitUsable) {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare lays out the folder: credentials, kubeconfig, stages.
+func (cp *ControlPlane) prepare(context.Context) error {
+	dir, err := os.MkdirTemp("", "spillway-control-plane-")
+	if err != nil {
+		return fmt.Errorf("folder of the control plane: %w", err)
+	}
+	cp.Dir = dir
+	if cp.etcdPort, cp.peerPort, cp.apiPort, err = threePorts(); err != nil {
+		return err
+	}
+	key, err := signingKey()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		cp.write("token.csv", []byte(cp.token+",admin,admin,system:masters\n")),
+		cp.write("service-account.key", key),
+		cp.writeStages(),
+	)
+}
+
+func (cp *ControlPlane) write(name string, content []byte) error {
+	if err := os.WriteFile(cp.path(name), content, 0o600); err != nil {
+		return fmt.Errorf("prepare the control plane: %w", err)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.Dir, name) }
+
+func (cp *ControlPlane) writeStages() error {
+	var all []string
+	for _, name := range []string{"node.yaml", "pod.yaml"} {
+		raw, err := stages.ReadFile("stages/" + name)
+		if err != nil {
+			return fmt.Errorf("stages: %w", err)
+		}
+		all = append(all, string(raw))
+	}
+	return cp.write("stages.yaml", []byte(strings.Join(all, "\n---\n")))
+}
+
+func (cp *ControlPlane) run(name string, args ...string) (*process, error) {
+	return start(cp.Dir, filepath.Join(cp.assets, name), cp.options.Stay, args...)
+}
+
+func (cp *ControlPlane) startEtcd(ctx context.Context) error {
+	client, peer := localURL("http", cp.etcdPort), localURL("http", cp.peerPort)
+	p, err := cp.run("etcd",
+		"--data-dir", cp.path("etcd"), "--unsafe-no-fsync", "--log-level", "warn",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer,
+	)
+	if err != nil {
+		return err
+	}
+	cp.etcd = p
+	return cp.until(ctx, p, func() bool { return answers(client + "/health") })
+}
+
+// StartAPIServer starts the API server, or starts it again on the same port.
+func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
+	p, err := cp.run("kube-apiserver",
+		"--etcd-servers", localURL("http", cp.etcdPort),
+		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(cp.apiPort), "--cert-dir", cp.path("certificates"),
+		"--token-auth-file", cp.path("token.csv"), "--authorization-mode", "RBAC",
+		"--service-account-issuer", "https://spillway.test",
+		"--service-account-key-file", cp.path("service-account.key"),
+		"--service-account-signing-key-file", cp.path("service-account.key"),
+		"--service-cluster-ip-range", "10.0.0.0/24",
+		"--endpoint-reconciler-type", "none",
+		"--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0", "--enable-priority-and-fairness=false",
+	)
+	if err != nil {
+		return err
+	}
+	cp.api = p
+	if err := cp.until(ctx, p, cp.ready); err != nil {
+		return err
+	}
+	return cp.writeKubeconfig()
+}
+
+// StopAPIServer stops the API server and nothing else.
+func (cp *ControlPlane) StopAPIServer() { cp.api.stop() }
+
+func (cp *ControlPlane) ready() bool {
+	if cp.loadConfig() != nil {
+		return false
+	}
+	c, err := rest.HTTPClientFor(cp.config)
+	if err != nil {
+		return false
+	}
+	res, err := c.Get(cp.config.Host + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = res.Body.Close() }() // it was only read
+	return res.StatusCode == http.StatusOK
+}
+
+// loadConfig makes the client's configuration once the API server has written
+// the certificate that it serves with.
+func (cp *ControlPlane) loadConfig() error {
+	ca, err := os.ReadFile(cp.path("certificates/apiserver.crt"))
+	if err != nil {
+		return fmt.Errorf("certificate of the API server: %w", err)
+	}
+	cp.config = &rest.Config{
+		Host:            localURL("https", cp.apiPort),
+		BearerToken:     cp.token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+		QPS:             -1,
+	}
+	return nil
+}
+
+func (cp *ControlPlane) writeKubeconfig() error {
+	k := clientcmdapi.NewConfig()
+	k.Clusters["spillway"] = &clientcmdapi.Cluster{Server: cp.config.Host, CertificateAuthorityData: cp.config.CAData}
+	k.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: cp.token}
+	k.Contexts["spillway"] = &clientcmdapi.Context{Cluster: "spillway", AuthInfo: "admin"}
+	k.CurrentContext = "spillway"
+	if err := clientcmd.WriteToFile(*k, cp.Kubeconfig()); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) startControllers(context.Context) error {
+	p, err := cp.run("kube-controller-manager",
+		"--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
+		"--service-account-private-key-file", cp.path("service-account.key"),
+		"--kube-api-qps", "2000", "--kube-api-burst", "4000",
+		"--concurrent-deployment-syncs", "10", "--concurrent-replicaset-syncs", "10", "--concurrent-statefulset-syncs", "10",
+		// Nodes send no heartbeats; without this every Pod would turn not ready.
+		"--node-monitor-grace-period", "1000h",
+	)
+	cp.keep(p)
+	return err
+}
+
+func (cp *ControlPlane) startNodes(ctx context.Context) error {
+	if err := cp.createNodes(ctx); err != nil {
+		return err
+	}
+	scheduler, err := cp.run("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
+		"--kube-api-qps", "2000", "--kube-api-burst", "4000")
+	if err != nil {
+		return err
+	}
+	cp.keep(scheduler)
+	kwok, err := cp.run("kwok", "--kubeconfig", cp.Kubeconfig(), "--config", cp.path("stages.yaml"),
+		"--manage-all-nodes=true", "--node-lease-duration-seconds", "0")
+	cp.keep(kwok)
+	return err
+}
+
+func (cp *ControlPlane) keep(p *process) {
+	if p != nil {
+		cp.others = append(cp.others, p)
+	}
+}
+
+// until waits for a condition while a process lives.
+func (cp *ControlPlane) until(ctx context.Context, p *process, done func() bool) error {
+	for !done() {
+		if err := p.alive(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w; it says: %s", p.name, ctx.Err(), p.tail())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return p.alive() // and it was not somebody else's that answered
+}
+
+// Config is the configuration of a client with all rights and no rate limit.
+func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
+
+// ConfigAs is the configuration of a client that acts as somebody else.
+func (cp *ControlPlane) ConfigAs(user string, groups ...string) *rest.Config {
+	config := cp.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
+}
+
+// Kubeconfig is the path of a kubeconfig with all rights.
+func (cp *ControlPlane) Kubeconfig() string {
+	if cp.Dir == "" {
+		return os.Getenv(existingVariable)
+	}
+	return cp.path("kubeconfig")
+}
+
+// Clientset is a client with all rights.
+func (cp *ControlPlane) Clientset() (*kubernetes.Clientset, error) {
+	c, err := kubernetes.NewForConfig(cp.config)
+	if err != nil {
+		return nil, fmt.Errorf("client of the control plane: %w", err)
+	}
+	return c, nil
+}
+
+// Stop ends everything that was started and removes its folder.
+func (cp *ControlPlane) Stop() error {
+	for _, p := range append(cp.others, cp.api, cp.etcd) {
+		if p != nil {
+			p.stop()
+		}
+	}
+	if cp.Dir == "" {
+		return nil
+	}
+	return os.RemoveAll(cp.Dir)
+}
+
+func localURL(scheme string, port int) string {
+	return scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+func answers(url string) bool {
+	res, err := http.Get(url) //nolint:noctx // a loopback address that we chose
+	if err != nil {
+		return false
+	}
+	defer func() { _ = res.Body.Close() }() // it was only read
+	return res.StatusCode == http.StatusOK
+}
+
+func random() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // never fails
+	return hex.EncodeToString(raw)
+}
+
+func signingKey() ([]byte, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, fmt.Errorf("key for service accounts: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
+}

@@ -1,0 +1,36 @@
+package testenv
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The ports lie below those that the kernel gives to outgoing connections, so
+// that none of these takes one between our choice and its use.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// freePort returns a loopback port on which nobody listens.
+func freePort() (int, error) {
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // not a secret
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, errors.New("no free port between 20000 and 32000 on the loopback address")
+}
+
+func threePorts() (a, b, c int, err error) {
+	var errs [3]error
+	a, errs[0] = freePort()
+	b, errs[1] = freePort()
+	c, errs[2] = freePort()
+	return a, b, c, errors.Join(errs[:]...)
+}

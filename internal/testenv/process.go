@@ -1,0 +1,90 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopTimeout is how long a process may take to end before it is killed.
+const stopTimeout = 10 * time.Second
+
+// process is a program that runs until it is stopped.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// start runs a program with its output in a file. Unless it is to stay, the
+// kernel kills it when this process ends.
+func start(dir, path string, stay bool, args ...string) (*process, error) {
+	name := filepath.Base(path)
+	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", name, err)
+	}
+	defer func() { _ = out.Close() }() // the child has its own handle
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = out, out, dir
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !stay {
+		p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its log
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// alive is an error if the process has ended, with the last lines that it wrote.
+func (p *process) alive() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s has ended: %s", p.name, p.tail())
+	default:
+		return nil
+	}
+}
+
+// tail is the end of the log.
+func (p *process) tail() string {
+	const lines = 15
+	raw, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// stop ends the process, and waits until it has ended.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-p.done:
+	case <-time.After(stopTimeout):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// kill ends a process that another process started.
+func kill(pid int) error {
+	err := syscall.Kill(pid, syscall.SIGTERM)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// pidFile lists, in the folder of a control plane that stays, what to end.
+const pidFile = "pids"
+
+// Leave writes down how to end a control plane that was started with Stay.
+func (cp *ControlPlane) Leave() error {
+	var pids []string
+	for _, p := range append(cp.others, cp.api, cp.etcd) {
+		pids = append(pids, strconv.Itoa(p.cmd.Process.Pid))
+	}
+	return cp.write(pidFile, []byte(strings.Join(pids, "\n")))
+}
+
+// StopAt ends a control plane that was left running, given its folder, and
+// removes the folder.
+func StopAt(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, pidFile))
+	if err != nil {
+		return fmt.Errorf("no control plane was left at %s: %w", dir, err)
+	}
+	var errs []error
+	for line := range strings.Lines(string(raw)) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return fmt.Errorf("%s is damaged: %w", pidFile, err)
+		}
+		errs = append(errs, kill(pid))
+	}
+	return errors.Join(append(errs, os.RemoveAll(dir))...)
+}

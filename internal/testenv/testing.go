@@ -1,0 +1,85 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// patience is how long a test waits for a condition. It says nothing about how
+// long anything may take: it is for a machine that does three things at once.
+const patience = 90 * time.Second
+
+// shared is the control plane of a test package.
+var shared *ControlPlane
+
+// Main runs the tests of a package on a control plane of their own. Call it
+// from TestMain; the tests find it by [Shared].
+func Main(m *testing.M, options Options) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	options.Progress = os.Stderr
+	cp, err := Start(ctx, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+	shared = cp
+	code := m.Run()
+	if err := cp.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Shared is the control plane that [Main] has started.
+func Shared() *ControlPlane { return shared }
+
+// Namespace makes a namespace for a test, and asks for its removal at the end.
+func Namespace(t testing.TB) string {
+	t.Helper()
+	c, err := shared.Clientset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Log(err)
+		}
+	})
+	return ns.Name
+}
+
+// Eventually waits until check returns nil, and fails the test with its last
+// error if that takes too long.
+func Eventually(t testing.TB, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s in vain: %v", patience, last)
+	}
+}
