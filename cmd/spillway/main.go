@@ -1,0 +1,23 @@
+// Spillway carries changes to running Pods in a safe order. This is the
+// manager, the command line and, through a link named kubectl-spillway, the
+// kubectl plugin.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, cli.Environment{
+		Args: os.Args, Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
+	})
+	stop()
+	os.Exit(code)
+}

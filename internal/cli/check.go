@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	semver "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// oldestServer is the first version with all that the rings build on: Pod
+// scheduling gates and ValidatingAdmissionPolicy are generally available in it.
+const oldestServer = "1.30.0"
+
+// finding is one line of the check.
+type finding struct {
+	OK bool `json:"ok"`
+	// What was looked at, and how it was found.
+	What string `json:"what"`
+	// Mend says what to do, empty if nothing.
+	Mend string `json:"mend,omitempty"`
+	// Advice is true if Spillway works all the same.
+	Advice bool `json:"advice,omitempty"`
+}
+
+func newCheck(env Environment) *cobra.Command {
+	var (
+		c          cluster
+		namespaces []string
+		output     string
+	)
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say whether this cluster and these permissions will do",
+		Long: "Say whether this cluster and the permissions of the credentials in use will do for\n" +
+			"the manager. The exit code is 1 if they will not.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := check(cmd.Context(), &c, namespaces)
+			if err != nil {
+				return err
+			}
+			if err := show(cmd.OutOrStdout(), output, findings, func(w io.Writer) { writeFindings(w, findings) }); err != nil {
+				return err
+			}
+			return verdict(findings)
+		},
+	}
+	c.addFlags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&namespaces, "namespaces", nil, "namespaces that the manager is to look at (default: all)")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func verdict(findings []finding) error {
+	for _, f := range findings {
+		if !f.OK && !f.Advice {
+			return errors.New("this cluster or these permissions will not do; see above")
+		}
+	}
+	return nil
+}
+
+func writeFindings(w io.Writer, findings []finding) {
+	for _, f := range findings {
+		mark, mend := "✓", ""
+		if !f.OK {
+			mark = "✗"
+			if f.Advice {
+				mark = "!"
+			}
+		}
+		if f.Mend != "" {
+			mend = "; " + f.Mend
+		}
+		_, _ = fmt.Fprintf(w, "%s %s%s\n", mark, f.What, mend)
+	}
+}
+
+func check(ctx context.Context, c *cluster, namespaces []string) ([]finding, error) {
+	reader, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	server, err := checkServer(d)
+	if err != nil {
+		return nil, err
+	}
+	permissions, err := checkPermissions(ctx, reader, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	findings := append([]finding{server}, permissions...)
+	return append(findings, checkTraces(ctx, reader)...), nil
+}
+
+func checkServer(d discovery.ServerVersionInterface) (finding, error) {
+	info, err := d.ServerVersion()
+	if err != nil {
+		return finding{}, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	f := finding{What: "Kubernetes " + info.GitVersion}
+	v, err := semver.ParseGeneric(info.GitVersion)
+	if f.OK = err == nil && v.AtLeast(semver.MustParseGeneric(oldestServer)); !f.OK {
+		f.Mend = "Spillway needs " + oldestServer + " or later"
+	}
+	return f, nil
+}
+
+// checkPermissions asks for every verb of every rule, where it is to hold.
+func checkPermissions(ctx context.Context, c client.Client, namespaces []string) ([]finding, error) {
+	rules, err := manifests.Rules(false)
+	if err != nil {
+		return nil, err
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	var findings []finding
+	for _, namespace := range namespaces {
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				f, err := checkRule(ctx, c, namespace, rule, resource)
+				if err != nil {
+					return nil, err
+				}
+				findings = append(findings, f)
+			}
+		}
+	}
+	return findings, nil
+}
+
+func checkRule(ctx context.Context, c client.Client, namespace string, rule rbacv1.PolicyRule, resource string) (finding, error) {
+	var denied []string
+	for _, verb := range rule.Verbs {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource,
+			},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return finding{}, fmt.Errorf("ask what is permitted: %w", err)
+		}
+		if !review.Status.Allowed {
+			denied = append(denied, verb)
+		}
+	}
+	where := "in all namespaces"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	f := finding{OK: len(denied) == 0, What: fmt.Sprintf("%s %s %s", strings.Join(rule.Verbs, ", "), resource, where)}
+	if !f.OK {
+		f.Mend = fmt.Sprintf("grant %s, for example by spillway install", strings.Join(denied, ", "))
+	}
+	return f, nil
+}
+
+// checkTraces looks for what the predecessor left on workloads, as far as it
+// may be seen.
+func checkTraces(ctx context.Context, reader client.Reader) []finding {
+	var deployments appsv1.DeploymentList
+	if err := reader.List(ctx, &deployments); err != nil {
+		return nil
+	}
+	var findings []finding
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		what := fmt.Sprintf("deployment/%s in namespace %s ", d.Name, d.Namespace)
+		if d.Spec.Template.Spec.SchedulerName == vocabulary.SuspendedScheduler {
+			findings = append(findings, finding{Advice: true, What: what + "was suspended by wave", Mend: "the manager releases it once its config exists"})
+		}
+		for _, f := range d.Finalizers {
+			if f == vocabulary.ConfigFinalizer {
+				findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
+					Mend: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
+			}
+		}
+	}
+	return findings
+}

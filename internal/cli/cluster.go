@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cluster are the flags that say which cluster is meant.
+type cluster struct {
+	kubeconfig, context, namespace string
+}
+
+func (c *cluster) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in)")
+	flags.StringVar(&c.context, "context", "", "context of the kubeconfig (default: its current one)")
+}
+
+func (c *cluster) addNamespaceFlag(flags *pflag.FlagSet) {
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace (default: that of the context)")
+}
+
+func (c *cluster) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.context})
+}
+
+// config is the client's configuration for the cluster that was meant.
+func (c *cluster) config() (*rest.Config, error) {
+	config, err := c.loader().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// reader is a client for a command that looks.
+func (c *cluster) reader() (client.Client, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return reader, nil
+}
+
+// namespaced is the namespace that was meant.
+func (c *cluster) namespaced() (string, error) {
+	if c.namespace != "" {
+		return c.namespace, nil
+	}
+	namespace, _, err := c.loader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	return namespace, nil
+}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// asker is what explain and status have in common.
+type asker struct {
+	env     Environment
+	cluster cluster
+	rings   ringFlags
+	output  string
+	flags   *pflag.FlagSet
+}
+
+func newAsker(env Environment, cmd *cobra.Command) *asker {
+	a := &asker{env: env, flags: cmd.Flags()}
+	a.cluster.addFlags(cmd.Flags())
+	a.cluster.addNamespaceFlag(cmd.Flags())
+	a.rings.add(cmd.Flags())
+	outputFlag(cmd, &a.output)
+	return a
+}
+
+// connect returns a reader, and the options by which the manager decides: those
+// of the manager that is installed, unless they are given here.
+func (a *asker) connect(ctx context.Context) (client.Client, config.Options, error) {
+	reader, err := a.cluster.reader()
+	if err != nil {
+		return nil, config.Options{}, err
+	}
+	if err := a.adoptInstalled(ctx, reader); err != nil {
+		return nil, config.Options{}, err
+	}
+	options, err := a.rings.options(a.env.Now)
+	return reader, options, err
+}
+
+// adoptInstalled takes over the flags of the manager's Deployment. Where it
+// cannot be seen, the defaults have to do.
+func (a *asker) adoptInstalled(ctx context.Context, reader client.Client) error {
+	var list appsv1.DeploymentList
+	if err := reader.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil || len(list.Items) == 0 {
+		return nil //nolint:nilerr // not being allowed to look is not the asker's fault
+	}
+	for _, container := range list.Items[0].Spec.Template.Spec.Containers {
+		for _, arg := range container.Args {
+			if err := a.adopt(arg); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *asker) adopt(arg string) error {
+	name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+	f := a.flags.Lookup(name)
+	if !ok || f == nil || f.Changed || name == "kubeconfig" {
+		return nil
+	}
+	if err := a.flags.Set(name, value); err != nil {
+		return fmt.Errorf("the installed manager runs with %s: %w", arg, err)
+	}
+	return nil
+}
+
+func newExplain(env Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "explain KIND/NAME",
+		Short:   "Say how a workload stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop",
+		Args:    exactly(1, "name one workload as KIND/NAME, such as deployment/web"),
+	}
+	a := newAsker(env, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		namespace, err := a.cluster.namespaced()
+		if err != nil {
+			return err
+		}
+		name, err := workloadName(namespace, args[0])
+		if err != nil {
+			return err
+		}
+		reader, options, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		e, err := config.Explain(cmd.Context(), reader, options, name)
+		if err != nil {
+			return err
+		}
+		return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
+	}
+	return cmd
+}
+
+func exactly(n int, mend string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.CommandPath(), n, len(args), mend)
+		}
+		return nil
+	}
+}
+
+// kinds are the kinds by all names that kubectl takes.
+var kinds = map[string]string{
+	"deployment": config.Deployment, "deployments": config.Deployment, "deploy": config.Deployment, "deployment.apps": config.Deployment,
+	"statefulset": config.StatefulSet, "statefulsets": config.StatefulSet, "sts": config.StatefulSet, "statefulset.apps": config.StatefulSet,
+	"daemonset": config.DaemonSet, "daemonsets": config.DaemonSet, "ds": config.DaemonSet, "daemonset.apps": config.DaemonSet,
+}
+
+func workloadName(namespace, arg string) (config.Name, error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	known, found := kinds[strings.ToLower(kind)]
+	if !ok || !found || name == "" {
+		return config.Name{}, fmt.Errorf("%q is not a workload; name it as deployment/NAME, statefulset/NAME or daemonset/NAME", arg)
+	}
+	return config.Name{Kind: known, Namespace: namespace, Name: name}, nil
+}
+
+// writeExplanation writes one sentence, then the facts behind it.
+func writeExplanation(w io.Writer, e config.Explanation) {
+	_, _ = fmt.Fprintf(w, "%s.\n", e.Sentence)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	_, _ = fmt.Fprintln(w)
+	row("state", "%s", stateText(e))
+	if e.Since != nil {
+		row("since", "%s", e.Since.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	if e.Until != nil {
+		row("until", "%s", e.Until.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	if e.Position > 0 {
+		row("queue", "number %d", e.Position)
+	}
+	for _, missing := range e.Missing {
+		row("missing", "%s", missing)
+	}
+	for _, problem := range e.Problems {
+		row("problem", "%s", problem)
+	}
+	for _, use := range e.Uses {
+		row("uses", "%s", useText(use))
+	}
+	if e.LastRoll != nil {
+		row("last roll", "%s%s", e.LastRoll.At.UTC().Format("2006-01-02 15:04:05 UTC"), changedText(e.LastRoll.Changed))
+	}
+	if e.Hash != "" {
+		row("hash", "%s", e.Hash)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
+
+func stateText(e config.Explanation) string {
+	if e.Reason == "" {
+		return string(e.State)
+	}
+	return fmt.Sprintf("%s (%s)", e.State, e.Reason)
+}
+
+func changedText(changed []string) string {
+	if len(changed) == 0 {
+		return ", what changed was not seen"
+	}
+	return ", changed: " + strings.Join(changed, ", ")
+}
+
+func useText(use config.UseFact) string {
+	text := use.Object
+	if len(use.Keys) > 0 {
+		text += " (" + strings.Join(use.Keys, ", ") + ")"
+	}
+	switch {
+	case use.Ignored:
+		text += ", ignored"
+	case !use.Exists && use.Required:
+		text += ", missing"
+	case !use.Exists:
+		text += ", optional, not there"
+	}
+	return text
+}
+
+func newStatus(env Environment) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the tracked workloads and how they stand",
+		Args:  cobra.NoArgs,
+	}
+	a := newAsker(env, cmd)
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		namespace, err := a.cluster.namespaced()
+		if err != nil {
+			return err
+		}
+		reader, options, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		explanations, err := config.Status(cmd.Context(), reader, options, "")
+		if err != nil {
+			explanations, err = config.Status(cmd.Context(), reader, options, namespace)
+		}
+		if err != nil {
+			return err
+		}
+		if !all {
+			explanations = within(namespace, explanations)
+		}
+		return show(cmd.OutOrStdout(), a.output, explanations, func(w io.Writer) { writeStatus(w, explanations) })
+	}
+	return cmd
+}
+
+// within leaves only the workloads of a namespace. All were looked at, because
+// they share the budget.
+func within(namespace string, explanations []config.Explanation) []config.Explanation {
+	kept := []config.Explanation{}
+	for _, e := range explanations {
+		if e.Namespace == namespace {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func writeStatus(w io.Writer, explanations []config.Explanation) {
+	if len(explanations) == 0 {
+		_, _ = fmt.Fprintln(w, "No workload is tracked.")
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NAMESPACE\tWORKLOAD\tSTATE\tQUEUE\tWHY")
+	for _, e := range explanations {
+		queue := ""
+		if e.Position > 0 {
+			queue = fmt.Sprint(e.Position)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\n", e.Namespace, strings.ToLower(e.Kind), e.Name, e.State, queue, e.Sentence)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+const repository = "ghcr.io/spillway-dev/spillway"
+
+func newInstall(Environment) *cobra.Command {
+	var (
+		c      cluster
+		o      manifests.Options
+		export bool
+	)
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Apply what a cluster needs, or print it",
+		Example: "  spillway install --export | kubectl diff -f -\n" +
+			"  spillway install --watch-namespaces=shop,payments -- --max-rolling=5",
+		Long: "Apply the namespace, the permissions and the Deployment of the manager; what is\n" +
+			"there already is brought up to date. What stands after -- is given to the manager.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Args = args
+			objects, err := manifestObjects(o)
+			if err != nil {
+				return err
+			}
+			if export {
+				return exportObjects(cmd.OutOrStdout(), objects)
+			}
+			writer, err := c.reader()
+			if err != nil {
+				return err
+			}
+			return applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects)
+		},
+	}
+	flags := cmd.Flags()
+	c.addFlags(flags)
+	flags.BoolVar(&export, "export", false, "print the manifests and change nothing")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
+	flags.StringVar(&o.Image, "image", repository+":"+version(), "image of the manager")
+	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to look at, with Roles in them and no ClusterRole (default: all)")
+	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
+	return cmd
+}
+
+// manifestObjects are the objects as an API server wants them applied: without
+// status and empty timestamps.
+func manifestObjects(o manifests.Options) ([]*unstructured.Unstructured, error) {
+	typed, err := manifests.Objects(o)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(typed))
+	for _, obj := range typed {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return nil, fmt.Errorf("manifest of %s: %w", obj.GetName(), err)
+		}
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+		objects = append(objects, &unstructured.Unstructured{Object: content})
+	}
+	return objects, nil
+}
+
+func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {
+	for _, obj := range objects {
+		raw, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", obj.GetName(), err)
+		}
+		_, _ = fmt.Fprintf(w, "---\n%s", raw)
+	}
+	return nil
+}
+
+func applyObjects(ctx context.Context, w io.Writer, c client.Client, objects []*unstructured.Unstructured) error {
+	for _, obj := range objects {
+		verdict, err := applyObject(ctx, c, obj)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(w, "%s/%s %s\n", strings.ToLower(obj.GetKind()), obj.GetName(), verdict)
+	}
+	return nil
+}
+
+// applyObject applies an object and says what that did.
+func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstructured) (string, error) {
+	what := strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
+	before := &unstructured.Unstructured{}
+	before.SetGroupVersionKind(obj.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(obj), before)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("look at %s: %w", what, err)
+	}
+	after := obj.DeepCopy()
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("apply %s: %w", what, err)
+	}
+	switch before.GetResourceVersion() {
+	case "":
+		return "created", nil
+	case after.GetResourceVersion():
+		return "unchanged", nil
+	default:
+		return "configured", nil
+	}
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// ringFlags are the flags that decide what the rings do. The commands that
+// explain have them too, because they decide by the same code.
+type ringFlags struct {
+	namespaces             []string
+	updateRate             string
+	updateBurst            int
+	maxRolling             int
+	maxRollingPerNamespace int
+	coalesceWindow         time.Duration
+	allowCrossNamespace    bool
+}
+
+func (f *ringFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.namespaces, "namespaces", nil, "namespaces to look at, separated by commas (default: all)")
+	flags.StringVar(&f.updateRate, "update-rate", "0", `workloads rolled per second in the long run; 0 or "Inf" is no limit`)
+	flags.IntVar(&f.updateBurst, "update-burst", 100, "workloads that may be rolled at once before --update-rate applies")
+	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
+	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
+	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
+	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads name config of other namespaces that do not share it")
+}
+
+// options checks the flags and turns them into options of the config ring.
+func (f *ringFlags) options(now func() time.Time) (config.Options, error) {
+	rate, err := f.rate()
+	if err != nil {
+		return config.Options{}, err
+	}
+	for name, n := range map[string]int{"max-rolling": f.maxRolling, "max-rolling-per-namespace": f.maxRollingPerNamespace} {
+		if n < 0 {
+			return config.Options{}, fmt.Errorf("--%s: %d is negative; use 0 for no limit", name, n)
+		}
+	}
+	if f.updateBurst < 1 {
+		return config.Options{}, fmt.Errorf("--update-burst: %d would never let anything pass; use 1 or more", f.updateBurst)
+	}
+	if f.coalesceWindow < 0 {
+		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll at once", f.coalesceWindow)
+	}
+	return config.Options{
+		Namespaces: f.namespaces, UpdateRate: rate, UpdateBurst: f.updateBurst,
+		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
+		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, Now: now,
+	}, nil
+}
+
+func (f *ringFlags) rate() (float64, error) {
+	rate, err := strconv.ParseFloat(f.updateRate, 64)
+	if err != nil || rate < 0 || math.IsNaN(rate) {
+		return 0, fmt.Errorf(`--update-rate: %q is not a rate; use a number such as 0.5, or 0 or "Inf" for no limit`, f.updateRate)
+	}
+	return rate, nil
+}
+
+// managerFlags are the flags of the manager alone.
+type managerFlags struct {
+	cluster cluster
+	rings   ringFlags
+	options manager.Options
+
+	logFormat, logLevel string
+	enableWebhooks      bool
+}
+
+func (f *managerFlags) add(flags *pflag.FlagSet) {
+	f.cluster.addFlags(flags)
+	f.rings.add(flags)
+	o := &f.options
+	flags.StringSliceVar(&o.Rings, "rings", []string{manager.RingConfig}, "rings to run, separated by commas")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas by a Lease")
+	flags.StringVar(&o.LeaseName, "leader-elect-id", manager.LeaseName, "name of the Lease")
+	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: that which this runs in)")
+	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "look at everything this often though nothing has changed")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.addPredecessors(flags)
+}
+
+// addPredecessors lets the predecessor's names of flags answer too. Those that
+// have the same name here need nothing.
+func (f *managerFlags) addPredecessors(flags *pflag.FlagSet) {
+	o := &f.options
+	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
+	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")
+	flags.StringVar(&o.LeaseNamespace, "leader-election-namespace", "", "")
+	flags.BoolVar(&f.enableWebhooks, "enable-webhooks", false, "")
+	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace", "enable-webhooks"} {
+		_ = flags.MarkHidden(name) // it exists
+	}
+}
+
+func newManager(env Environment) *cobra.Command {
+	f := &managerFlags{}
+	cmd := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the manager",
+		Long: "Run the manager until it is asked to stop.\n\n" +
+			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.managerOptions(env)
+			if err != nil {
+				return err
+			}
+			cfg, err := f.cluster.config()
+			if err != nil {
+				return err
+			}
+			return manager.Run(cmd.Context(), cfg, o)
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) {
+	log, err := newLog(env.Err, f.logFormat, f.logLevel)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	o := f.options
+	if o.Config, err = f.rings.options(env.Now); err != nil {
+		return manager.Options{}, err
+	}
+	if o.SyncPeriod < 0 {
+		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
+	}
+	o.Log, o.Version = log, version()
+	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
+		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.updateRate)
+	}
+	if f.enableWebhooks {
+		log.Info("admission webhooks are not part of this build; workloads whose config appears later are rolled once", "flag", "--enable-webhooks")
+	}
+	return o, nil
+}
+
+// newLog is a structured log that a person can read.
+func newLog(w io.Writer, format, level string) (logr.Logger, error) {
+	options := &slog.HandlerOptions{ReplaceAttr: shorten}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return logr.Logger{}, fmt.Errorf("--log-level: %q is not known; use debug, info, warn or error", level)
+	}
+	options.Level = l
+	if l == slog.LevelDebug {
+		options.Level = slog.Level(-1) // what the rings tell beyond info is at V(1)
+	}
+	switch format {
+	case "text":
+		return logr.FromSlogHandler(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return logr.FromSlogHandler(slog.NewJSONHandler(w, options)), nil
+	default:
+		return logr.Logger{}, fmt.Errorf("--log-format: %q is not known; use text or json", format)
+	}
+}
+
+// shorten leaves out of each line what says nothing: there is one request for
+// all workloads, and its name is no news.
+func shorten(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case "reconcileID", "controllerGroup", "controllerKind":
+		return slog.Attr{}
+	case slog.LevelKey:
+		return slog.String(a.Key, strings.SplitN(a.Value.String(), "+", 2)[0])
+	default:
+		return a
+	}
+}

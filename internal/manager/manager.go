@@ -1,0 +1,173 @@
+// Package manager assembles the rings into one controller manager: cache,
+// client, leader election, probes and metrics.
+//
+// Stopping it finishes the pass that is under way, as far as the API server
+// answers, and releases the lease, so that another replica goes on at once.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+const (
+	// passTimeout bounds one run of a controller, so that an API server that
+	// does not answer is noticed.
+	passTimeout = 2 * time.Minute
+	// stopTimeout is how long the manager may take to stop once it is asked to.
+	stopTimeout = 20 * time.Second
+)
+
+// The rings that there are.
+const (
+	RingConfig = "config"
+	RingZones  = "zones"
+	RingPlans  = "plans"
+	RingFleet  = "fleet"
+)
+
+// LeaseName is the default name of the Lease by which replicas elect a leader.
+const LeaseName = "spillway-manager"
+
+// Options are the choices of whoever runs the manager.
+type Options struct {
+	// Rings are those to run.
+	Rings []string
+	// Config are the options of the config ring. Its Namespaces are the manager's.
+	Config config.Options
+	// LeaderElect makes replicas of one name elect a leader; the others wait.
+	LeaderElect bool
+	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
+	// one that the manager runs in.
+	LeaseName, LeaseNamespace string
+	// SyncPeriod is how often everything is looked at though nothing has
+	// changed. Zero is controller-runtime's own.
+	SyncPeriod time.Duration
+	// MetricsAddress and ProbeAddress are where to serve; "0" is nowhere.
+	MetricsAddress, ProbeAddress string
+	// Version is told to the API server as part of the user agent.
+	Version string
+	// Log is where to log to.
+	Log logr.Logger
+}
+
+// Run runs the manager until the context ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	log.SetLogger(o.Log)
+	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime())
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	if err := addProbes(mgr); err != nil {
+		return err
+	}
+	if err := config.Setup(ctx, mgr, o.Config); err != nil {
+		return fmt.Errorf("set up the config ring: %w", err)
+	}
+	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Config.Namespaces))
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	o.Log.Info("stopped")
+	return nil
+}
+
+// validate checks what flags cannot.
+func (o Options) validate() error {
+	for _, ring := range o.Rings {
+		switch ring {
+		case RingConfig:
+		case RingZones, RingPlans, RingFleet:
+			return fmt.Errorf("--rings: %q is not part of this build; leave it out", ring)
+		default:
+			return fmt.Errorf("--rings: there is no ring %q; choose from %s", ring, RingConfig)
+		}
+	}
+	if !slices.Contains(o.Rings, RingConfig) {
+		return errors.New("--rings: name at least one ring, such as " + RingConfig)
+	}
+	return nil
+}
+
+// clientConfig lifts the limit on the client's side: the API server's priority
+// and fairness knows better what it can bear.
+func clientConfig(cfg *rest.Config, o Options) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	cfg.UserAgent = "spillway/" + o.Version
+	return cfg
+}
+
+func (o Options) controllerRuntime() ctrl.Options {
+	yes, stop := true, stopTimeout
+	options := ctrl.Options{
+		Logger:                        o.Log,
+		Cache:                         cache.Options{ByObject: config.CacheObjects(), DefaultNamespaces: namespaces(o.Config.Namespaces)},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
+		Controller:                    controllers.Controller{ReconciliationTimeout: passTimeout, SkipNameValidation: &yes},
+		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.ProbeAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              o.LeaseName,
+		LeaderElectionNamespace:       o.LeaseNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &stop,
+	}
+	if o.SyncPeriod > 0 {
+		options.Cache.SyncPeriod = &o.SyncPeriod
+	}
+	return options
+}
+
+// namespaces is the cache's setting for some namespaces, nil for all.
+func namespaces(names []string) map[string]cache.Config {
+	if len(names) == 0 {
+		return nil
+	}
+	configs := make(map[string]cache.Config, len(names))
+	for _, name := range names {
+		configs[name] = cache.Config{}
+	}
+	return configs
+}
+
+func namespacesText(names []string) string {
+	if len(names) == 0 {
+		return "all"
+	}
+	return strings.Join(names, ",")
+}
+
+// addProbes makes the manager alive once it serves, and ready once it has seen
+// the cluster.
+func addProbes(mgr ctrl.Manager) error {
+	synced := func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+}

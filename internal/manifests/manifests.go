@@ -1,0 +1,217 @@
+package manifests
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+//go:embed role.yaml
+var role []byte
+
+const (
+	name        = "spillway"
+	metricsPort = 8080
+	probePort   = 8081
+	replicas    = 2
+)
+
+// Options say how to install.
+type Options struct {
+	// Namespace is where the manager runs.
+	Namespace string
+	// Image is the manager's.
+	Image string
+	// Watch are the namespaces to look at, all if empty. With some named, there
+	// are only Roles in them, and no ClusterRole.
+	Watch []string
+	// WaveCleanup grants what it takes to remove the owner references that old
+	// versions of wave set on ConfigMaps and Secrets: to patch these.
+	WaveCleanup bool
+	// Args are further arguments of the manager.
+	Args []string
+}
+
+// ManagerLabels find the manager's Deployment and Pods.
+func ManagerLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/component": "manager"}
+}
+
+// Objects are all objects to apply, in order.
+func Objects(o Options) ([]client.Object, error) {
+	rules, err := Rules(o.WaveCleanup)
+	if err != nil {
+		return nil, err
+	}
+	objects := []client.Object{namespace(o), serviceAccount(o)}
+	if len(o.Watch) == 0 {
+		objects = append(objects, clusterRole(rules), clusterRoleBinding(o))
+	}
+	for _, watched := range o.Watch {
+		objects = append(objects, namespacedRole(watched, name, rules), roleBinding(o, watched, name))
+	}
+	objects = append(objects, namespacedRole(o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
+	return append(objects, deployment(o), service(o)), nil
+}
+
+// Rules are the permissions that the rings need.
+func Rules(waveCleanup bool) ([]rbacv1.PolicyRule, error) {
+	generated := rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(role, &generated); err != nil {
+		return nil, fmt.Errorf("generated role: %w", err)
+	}
+	rules := generated.Rules
+	if waveCleanup {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"},
+		})
+	}
+	return rules, nil
+}
+
+const leaderRole = name + "-leader-election"
+
+// leaderRules allow to hold one Lease; that it is created cannot be bound to a name.
+func leaderRules() []rbacv1.PolicyRule {
+	groups, leases := []string{"coordination.k8s.io"}, []string{"leases"}
+	return []rbacv1.PolicyRule{
+		{APIGroups: groups, Resources: leases, Verbs: []string{"create"}},
+		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	labels := ManagerLabels()
+	labels["app.kubernetes.io/managed-by"] = "spillway-install"
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+}
+
+func namespace(o Options) *corev1.Namespace {
+	ns := &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: meta("", o.Namespace),
+	}
+	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	return ns
+}
+
+func serviceAccount(o Options) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: meta(o.Namespace, name),
+	}
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
+}
+
+func clusterRole(rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta("", name), Rules: rules}
+}
+
+func clusterRoleBinding(o Options) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta("", name),
+		RoleRef: roleRef("ClusterRole", name), Subjects: subjects(o),
+	}
+}
+
+func namespacedRole(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(namespace, name), Rules: rules}
+}
+
+func roleBinding(o Options, namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(namespace, name),
+		RoleRef: roleRef("Role", name), Subjects: subjects(o),
+	}
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: kind, Name: name}
+}
+
+func subjects(o Options) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: o.Namespace}}
+}
+
+func deployment(o Options) *appsv1.Deployment {
+	n, deadline, grace := int32(replicas), int32(300), int64(30)
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: meta(o.Namespace, name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &n, ProgressDeadlineSeconds: &deadline,
+			Selector: &metav1.LabelSelector{MatchLabels: ManagerLabels()},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: ManagerLabels()},
+				Spec: corev1.PodSpec{
+					ServiceAccountName:            name,
+					TerminationGracePeriodSeconds: &grace,
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot:   yes(),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{container(o)},
+				},
+			},
+		},
+	}
+}
+
+func container(o Options) corev1.Container {
+	args := []string{"manager", "--leader-elect-namespace=" + o.Namespace}
+	if len(o.Watch) > 0 {
+		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
+	}
+	return corev1.Container{
+		Name: "manager", Image: o.Image, Args: append(args, o.Args...),
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			{Name: "probes", ContainerPort: probePort, Protocol: corev1.ProtocolTCP},
+		},
+		LivenessProbe:  probe("/healthz"),
+		ReadinessProbe: probe("/readyz"),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: no(), ReadOnlyRootFilesystem: yes(), RunAsNonRoot: yes(),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+func probe(path string) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("probes")},
+	}}
+}
+
+func service(o Options) *corev1.Service {
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: meta(o.Namespace, name+"-metrics"),
+		Spec: corev1.ServiceSpec{
+			Selector: ManagerLabels(),
+			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
+		},
+	}
+}
+
+func yes() *bool { v := true; return &v }
+func no() *bool  { v := false; return &v }
