@@ -34,7 +34,7 @@ type finding struct {
 	Advice bool `json:"advice,omitempty"`
 }
 
-func newCheck(env Environment) *cobra.Command {
+func newCheck(Environment) *cobra.Command {
 	var (
 		c          cluster
 		namespaces []string

@@ -51,7 +51,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		b = b.Watches(emptyWorkload(kind), toRing(), builder.WithPredicates(workloadMatters()))
 	}
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(mgr.GetCache())))
+		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
 	}
 	return b.WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),

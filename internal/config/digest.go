@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +15,10 @@ import (
 // digestSize is half a SHA-256: enough that no two values of one key collide.
 const digestSize = 16
 
-// digested marks, in the otherwise unused selfLink, an object whose values were
-// replaced by digests, because a transform may meet an object twice.
-const digested = "digested"
+// digested marks, in the generateName that nobody looks at once there is a
+// name, an object whose values were replaced by digests, because a transform
+// may meet an object twice.
+const digested = "digested-"
 
 // digestOf stands for a value in the cache.
 func digestOf(value []byte) string {
@@ -47,7 +49,7 @@ func digest(obj client.Object) client.Object {
 }
 
 func digestConfigMap(o *corev1.ConfigMap) {
-	if o.SelfLink == digested {
+	if o.GenerateName == digested {
 		return
 	}
 	digests := make(map[string]string, len(o.Data)+len(o.BinaryData))
@@ -59,7 +61,7 @@ func digestConfigMap(o *corev1.ConfigMap) {
 }
 
 func digestSecret(o *corev1.Secret) {
-	if o.SelfLink == digested {
+	if o.GenerateName == digested {
 		return
 	}
 	digests := make(map[string][]byte, len(o.Data))
@@ -77,9 +79,7 @@ func configMapValues(o *corev1.ConfigMap) map[string][]byte {
 	for key, value := range o.Data {
 		values[key] = []byte(value)
 	}
-	for key, value := range o.BinaryData {
-		values[key] = value
-	}
+	maps.Copy(values, o.BinaryData)
 	return values
 }
 
@@ -93,7 +93,7 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		ResourceVersion: strings.Clone(m.ResourceVersion),
 		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
-		SelfLink:        digested,
+		GenerateName:    digested,
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -180,8 +181,8 @@ func conditionEvents(c *Condition) []Event {
 // it is what says that there is something to undo.
 func disown(w *Workload) Write {
 	write := Write{Workload: w}
-	for i := len(w.Legacy.Owns) - 1; i >= 0; i-- {
-		write.Patches = append(write.Patches, w.Legacy.Owns[i].release())
+	for _, owned := range slices.Backward(w.Legacy.Owns) { // so that places keep their meaning
+		write.Patches = append(write.Patches, owned.release())
 	}
 	e := &edit{w: w}
 	e.test("/metadata/uid", w.UID)

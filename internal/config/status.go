@@ -45,7 +45,7 @@ func (r *reporter) made(ctx context.Context, w Write) {
 	if first := w.Workload.Change.First; !first.IsZero() {
 		latency.Observe(r.now().Sub(first).Seconds())
 	}
-	log.FromContext(ctx).Info("rolls", "workload", w.Workload.Name.String(),
+	log.FromContext(ctx).Info("rolls", "workload", w.Workload.String(),
 		"changed", strings.Join(shorten(w.Workload.Change.Keys), ", "), "hash", w.Workload.Template.Hash)
 }
 
@@ -54,11 +54,11 @@ func (r *reporter) made(ctx context.Context, w Write) {
 func (r *reporter) refused(ctx context.Context, out outcome) {
 	if overtaken(out.err) {
 		writes.WithLabelValues("overtaken").Inc()
-		log.FromContext(ctx).V(1).Info("overtaken, looking again", "workload", out.write.Workload.Name.String(), "error", out.err.Error())
+		log.FromContext(ctx).V(1).Info("overtaken, looking again", "workload", out.write.Workload.String(), "error", out.err.Error())
 		return
 	}
 	writes.WithLabelValues("failed").Inc()
-	log.FromContext(ctx).Error(out.err, "write failed, trying again later", "workload", out.write.Workload.Name.String())
+	log.FromContext(ctx).Error(out.err, "write failed, trying again later", "workload", out.write.Workload.String())
 }
 
 // logHolds logs each hold when it begins or its sentence changes.

@@ -24,7 +24,7 @@ const readers = 8
 // are dropped with the last hash that needs them.
 func (p *pass) hash(ctx context.Context, seen []*recollection) {
 	due := slices.DeleteFunc(slices.Clone(seen), func(r *recollection) bool { return !p.due(r) })
-	values := newValues(p.observer.values, due)
+	values := newValues(p.values, due)
 	var group errgroup.Group
 	group.SetLimit(readers)
 	for _, r := range due {
@@ -60,8 +60,8 @@ func (p *pass) window(r *recollection) time.Duration {
 
 // settlesAt is when a change may be acted upon: when it has been the last one
 // for a window, at the latest coalesceLimit windows after the first.
-func (c Change) settlesAt(window time.Duration) time.Time {
-	quiet, limit := c.Last.Add(window), c.First.Add(coalesceLimit*window)
+func (c *Change) settlesAt(window time.Duration) time.Time {
+	quiet, limit := c.Last.Add(window), c.First.Add(coalesceLimit * window)
 	if limit.Before(quiet) {
 		return limit
 	}

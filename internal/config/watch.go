@@ -61,10 +61,10 @@ func gvkOf(obj client.Object) schema.GroupVersionKind {
 
 // objectMatters leaves out objects that no tracked workload uses, and updates
 // that change no digest.
-func objectMatters(workloads client.Reader) predicate.Predicate {
-	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(workloads, objectOf(obj)) })
+func objectMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
+	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, objectOf(obj)) })
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
-		return (isResync(e) || differs(e.ObjectOld, e.ObjectNew)) && isUsed(workloads, objectOf(e.ObjectNew))
+		return (isResync(e) || differs(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, objectOf(e.ObjectNew))
 	}
 	return p
 }
@@ -84,10 +84,10 @@ func objectOf(obj client.Object) Object {
 }
 
 // isUsed is true if a tracked workload uses the object, and when in doubt.
-func isUsed(workloads client.Reader, o Object) bool {
+func isUsed(ctx context.Context, workloads client.Reader, o Object) bool {
 	for kind := range workloadKinds {
 		list := emptyWorkloads(kind)
-		err := workloads.List(context.Background(), list, client.MatchingFields{usesIndex: o.From("")}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		err := workloads.List(ctx, list, client.MatchingFields{usesIndex: o.From("")}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil || meta.LenList(list) > 0 {
 			return true
 		}

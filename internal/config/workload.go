@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -86,12 +87,7 @@ func inSight(obj client.Object) bool {
 }
 
 func hasFinalizer(obj client.Object) bool {
-	for _, f := range obj.GetFinalizers() {
-		if f == vocabulary.ConfigFinalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(obj.GetFinalizers(), vocabulary.ConfigFinalizer)
 }
 
 // StripWorkload is the transform of the cache for workloads: those out of sight

@@ -325,7 +325,10 @@ func (cp *ControlPlane) Stop() error {
 	if cp.Dir == "" {
 		return nil
 	}
-	return os.RemoveAll(cp.Dir)
+	if err := os.RemoveAll(cp.Dir); err != nil {
+		return fmt.Errorf("remove the control plane's folder: %w", err)
+	}
+	return nil
 }
 
 func localURL(scheme string, port int) string {
@@ -333,7 +336,7 @@ func localURL(scheme string, port int) string {
 }
 
 func answers(url string) bool {
-	res, err := http.Get(url) //nolint:noctx // a loopback address that we chose
+	res, err := http.Get(url)
 	if err != nil {
 		return false
 	}

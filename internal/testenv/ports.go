@@ -17,12 +17,12 @@ const (
 // freePort returns a loopback port on which nobody listens.
 func freePort() (int, error) {
 	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // not a secret
+		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}
-		return port, l.Close()
+		return port, errors.Join(l.Close())
 	}
 	return 0, errors.New("no free port between 20000 and 32000 on the loopback address")
 }

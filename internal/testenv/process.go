@@ -86,5 +86,8 @@ func kill(pid int) error {
 	if errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	return nil
 }

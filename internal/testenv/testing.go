@@ -23,14 +23,16 @@ var shared *ControlPlane
 
 // Main runs the tests of a package on a control plane of their own. Call it
 // from TestMain; the tests find it by [Shared].
-func Main(m *testing.M, options Options) {
+func Main(m *testing.M, options Options) { os.Exit(run(m, options)) }
+
+func run(m *testing.M, options Options) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	options.Progress = os.Stderr
 	cp, err := Start(ctx, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+		return 1
 	}
 	shared = cp
 	code := m.Run()
@@ -38,7 +40,7 @@ func Main(m *testing.M, options Options) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		code = 1
 	}
-	os.Exit(code)
+	return code
 }
 
 // Shared is the control plane that [Main] has started.

@@ -1,0 +1,58 @@
+# Everything that a newcomer, a developer or CI does has a name here.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Tools are pinned in tools.mod and built into the cache of the Go toolchain.
+TOOL := $(GO) tool -modfile=tools.mod
+# The control plane of tests and demo: built once, into a cache of its own.
+ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
+SEEDS ?= 20000
+
+.PHONY: help
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## Watch a config change reach running Pods, on a control plane that it starts itself
+	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo
+
+.PHONY: test
+test: ## Run all tests, on a control plane that they start themselves
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -p 2 -timeout 15m ./...
+
+.PHONY: build
+build: ## Build bin/spillway
+	$(GO) build -trimpath -o bin/spillway ./cmd/spillway
+
+.PHONY: lint
+lint: ## Run the linters
+	$(TOOL) golangci-lint run
+
+.PHONY: verify
+verify: ## Check that what is generated is up to date, and that the modules are tidy
+	hack/verify.sh
+
+.PHONY: generate
+generate: ## Generate what is generated: permissions
+	$(TOOL) controller-gen rbac:roleName=spillway paths=./internal/... output:rbac:dir=internal/manifests
+
+.PHONY: k8s
+k8s: ## Build the control plane for tests and demo; the last line is its folder
+	@hack/k8s/build.sh
+
+.PHONY: bench
+bench: ## Measure: API calls, ratio to the physical floor, memory
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -tags bench -count=1 -timeout 30m -v ./bench/...
+
+.PHONY: sim
+sim: ## Run the engine against many seeded worlds (SEEDS=20000)
+	$(GO) test -count=1 -timeout 30m ./internal/rollout/sim -seeds=$(SEEDS)
+
+.PHONY: fault
+fault: ## Run the fault tests: the manager stops before and after every write in turn
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Fails if a generated file is not what its sources generate, if a module is
+# not tidy, or if code is not formatted. It changes nothing in the tree.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+complain() { echo "verify: $1" >&2; failed=1; }
+
+before=$(mktemp -d)
+trap 'rm -rf "$before"' EXIT
+cp internal/manifests/role.yaml "$before/"
+make --no-print-directory generate
+if ! diff -u "$before/role.yaml" internal/manifests/role.yaml; then
+  cp "$before/role.yaml" internal/manifests/role.yaml
+  complain "internal/manifests/role.yaml is not up to date; run make generate"
+fi
+
+unformatted=$(gofmt -l cmd internal examples bench)
+[ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
+
+go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"
+(cd hack/k8s && go mod tidy -diff) || complain "hack/k8s/go.mod is not tidy; run go mod tidy there"
+
+exit "$failed"

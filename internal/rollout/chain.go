@@ -1,0 +1,162 @@
+package rollout
+
+import "time"
+
+// cause is why a unit, and everything beneath it, has to wait.
+type cause struct {
+	rank         int
+	reason       Reason
+	on           *node
+	message      string
+	since, until time.Time
+	position     int
+}
+
+// The chain: why an outdated leaf may not move, the most telling first. What
+// needs somebody comes before what passes by itself, and what concerns many
+// before what concerns one. On the way down the tree the stronger cause wins; of
+// two of one rank the outer one, as that is the one to end first; but of two
+// failures the inner one, as that is nearer to what failed.
+//
+//  1. stopped: it, or too much beneath a unit above it, has failed or run out of time
+//  2. paused: a user wants it to wait
+//  3. blocked: a fact of the ring's own
+//  4. locked: somebody else holds the lock
+//  5. out of order: an earlier unit is not complete, so nobody looks at its gates yet
+//  6. gated: a gate before it has not passed
+//  7. out of turn: another unit is disrupted; this alone spares what is down already
+//  8. retry: its step failed a moment ago
+//  9. budget: as many are down as may be
+//  10. rate: steps are taken as often as they may be
+//
+// The first six hold for a unit as a whole and are found here, as is the
+// seventh; the last three depend on the leaf and are found while admitting it.
+func chain() [rankTurn]func(*decision, *node) *cause {
+	return [rankTurn]func(*decision, *node) *cause{
+		(*decision).stopped,
+		(*decision).paused,
+		(*decision).blocked,
+		(*decision).locked,
+		(*decision).outOfOrder,
+		(*decision).gated,
+	}
+}
+
+// The ranks that matter: failures come first, the turn last.
+const (
+	rankFailure = 0
+	rankTurn    = 6
+)
+
+// inheritRestraint finds the strongest cause for a unit, its own or from above.
+func (d *decision) inheritRestraint(n *node) {
+	n.halt, n.spare = d.firstOf(n), d.outOfTurn(n)
+	if n.timedOut {
+		n.overdue = n
+	}
+
+	if p := n.parent; p != nil {
+		n.halt = stronger(p.halt, n.halt)
+		n.spare = stronger(p.spare, n.spare)
+
+		if n.overdue == nil {
+			n.overdue = p.overdue
+		}
+	}
+}
+
+// firstOf is the first cause of the unit's own along the chain, nil if there is none.
+func (d *decision) firstOf(n *node) *cause {
+	for rank, link := range chain() {
+		if c := link(d, n); c != nil {
+			c.rank = rank
+
+			return c
+		}
+	}
+
+	return nil
+}
+
+// stronger is the more telling of a cause from above and a unit's own.
+func stronger(above, own *cause) *cause {
+	switch {
+	case above == nil:
+		return own
+	case own == nil:
+		return above
+	case own.rank < above.rank || own.rank == rankFailure && above.rank == rankFailure:
+		return own
+	default:
+		return above
+	}
+}
+
+// closed tells whether something of the unit's own lets nothing beneath it move.
+// It is what the chain says, order apart, without the words.
+func (d *decision) closed(n *node) bool {
+	return n.stopped || n.unit.Pause != nil || d.isBlocked(n) || d.isLocked(n) || n.gate(Before) != nil
+}
+
+// stopped: too much has failed, or the time ran out.
+func (d *decision) stopped(n *node) *cause {
+	switch {
+	case !n.stopped:
+		return nil
+	case n.late:
+		return n.lateCause()
+	case n.isLeaf():
+		return n.failedCause()
+	case n.timedOut:
+		return n.overdueCause(n)
+	default:
+		return n.failureCause()
+	}
+}
+
+// paused: a user wants it to wait.
+func (d *decision) paused(n *node) *cause {
+	p := n.unit.Pause
+	if p == nil {
+		return nil
+	}
+
+	return &cause{reason: ReasonPaused, message: n.name() + " is " + p.clause(), since: p.Since}
+}
+
+// blocked: a fact of the ring's own.
+func (d *decision) blocked(n *node) *cause {
+	if !d.isBlocked(n) {
+		return nil
+	}
+
+	b := n.unit.Block
+
+	return &cause{reason: b.Reason, message: n.name() + " waits: " + b.Message, since: b.Since, until: b.Until}
+}
+
+func (d *decision) isBlocked(n *node) bool {
+	return n.unit.Block != nil && !d.reached(n.unit.Block.Until)
+}
+
+// gated: a gate before it has not passed.
+func (d *decision) gated(n *node) *cause {
+	if g := n.gate(Before); g != nil {
+		return n.gateCause(g)
+	}
+
+	return nil
+}
+
+// of is the cause as the hold of one unit.
+func (c *cause) of(n *node) Hold {
+	h := Hold{
+		Path: n.path(), Reason: c.reason, Message: c.message,
+		Since: c.since, Until: c.until, Position: c.position,
+	}
+	if c.on != nil {
+		h.On = c.on.path()
+	}
+
+	return h
+}

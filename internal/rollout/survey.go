@@ -1,0 +1,282 @@
+package rollout
+
+import "time"
+
+// node is a unit with what Decide finds out about it. It points into the tree
+// that was observed and never writes there.
+type node struct {
+	unit     *Unit
+	parent   *node
+	children []*node
+	// index is the place in decision.nodes, end that after its last descendant.
+	index, end int
+	// minReady and deadline are the unit's own or inherited.
+	minReady, deadline time.Duration
+
+	tally
+	verdict
+
+	// turn is the child that may go, where the order leaves but one; claims are
+	// the children that are disrupted or not settled.
+	turn   *node
+	claims []*node
+	// halt is the strongest cause that lets nothing beneath move, spare one that
+	// spares what is down already.
+	halt, spare *cause
+	// overdue is the nearest unit above (or this one) that ran out of time.
+	overdue *node
+	// taken counts the steps of this plan beneath that take something down.
+	taken int
+	// queue counts the leaves that wait for this unit's budget or its rate.
+	queue int
+	// bucket is the rate, nil if there is none.
+	bucket *bucket
+	// hold is why the unit waits, nil if it does not.
+	hold *cause
+}
+
+// tally counts the leaves beneath a unit, as seen from it.
+type tally struct {
+	leaves, updated, available int
+	// down are the unavailable leaves that count against a budget, downFailed
+	// those of them that have failed.
+	down, downFailed int
+	// failed are all that have failed, unborne those that no unit beneath bears.
+	failed, unborne int
+	// unfinished are those that a timeout would fail, moving those at their target
+	// that may become available by waiting.
+	unfinished, moving int
+	// healthySince is when the last of them became healthy; undated is true if
+	// that is not known of some.
+	healthySince time.Time
+	undated      bool
+	// firstDown and firstFailed are examples to name in a sentence; of what is
+	// down rather one that has not failed.
+	firstDown, firstFailed *node
+}
+
+// verdict is what follows from the tally.
+type verdict struct {
+	// up is true of a leaf that is available.
+	up bool
+	// outdated is true of a leaf that is not at its target.
+	outdated bool
+	// late is true of a leaf that failed by its deadline.
+	late bool
+	// stopped is true once too much has failed here, or the time ran out.
+	stopped bool
+	// timedOut is true if it was the time.
+	timedOut bool
+	// bears is true while failures beneath do not stop the unit.
+	bears bool
+	// over is true once every child is complete or given up.
+	over bool
+	// complete is true once it is over, soaked, and the gates have passed.
+	complete bool
+	// open is true if some leaf beneath is outdated and nothing of its own, nor
+	// of the units between, keeps it from moving.
+	open bool
+}
+
+// survey builds the nodes of the tree and finds out, from the leaves up, what is
+// true of each.
+func survey(o Observed) *decision {
+	d := &decision{now: o.Now, self: o.Self}
+	size := count(&o.Root)
+	d.nodes = make([]*node, 0, size)
+	d.build(&o.Root, nil, make([]node, size))
+
+	for i := len(d.nodes) - 1; i >= 0; i-- {
+		d.learn(d.nodes[i])
+	}
+
+	return d
+}
+
+func count(u *Unit) int {
+	size := 1
+	for i := range u.Children {
+		size += count(&u.Children[i])
+	}
+
+	return size
+}
+
+// build lists the unit and everything beneath it in d.nodes, out of one block of memory.
+func (d *decision) build(u *Unit, parent *node, memory []node) *node {
+	n := &memory[len(d.nodes)]
+	*n = node{unit: u, parent: parent, index: len(d.nodes)}
+	n.minReady, n.deadline = u.Policy.MinReady, u.Policy.Deadline
+	n.bucket = u.Policy.Rate.fill()
+	n.inherit(parent)
+	d.nodes = append(d.nodes, n)
+
+	if d.lock == nil && u.Lock != nil {
+		d.lock = n
+	}
+
+	n.children = make([]*node, 0, len(u.Children))
+	for i := range u.Children {
+		n.children = append(n.children, d.build(&u.Children[i], n, memory))
+	}
+
+	n.end = len(d.nodes)
+
+	return n
+}
+
+func (n *node) inherit(parent *node) {
+	if parent == nil {
+		return
+	}
+
+	if n.minReady == 0 {
+		n.minReady = parent.minReady
+	}
+
+	if n.deadline == 0 {
+		n.deadline = parent.deadline
+	}
+}
+
+// learn finds out what is true of a unit whose children are known already.
+func (d *decision) learn(n *node) {
+	if n.isLeaf() {
+		d.learnLeaf(n)
+	} else {
+		d.learnGroup(n)
+	}
+
+	n.complete = n.over && n.soaked(d) && n.gate(After) == nil
+	n.open = n.open && !d.closed(n)
+}
+
+func (d *decision) learnLeaf(n *node) {
+	leaf := &n.unit.Leaf
+	n.outdated = leaf.Current != leaf.Target
+	n.up = d.available(n)
+	n.late = d.late(n)
+	n.stopped = n.late || leaf.Health == Failed && !n.outdated
+	n.over = n.up && !n.outdated
+	n.open = n.outdated
+	n.tally = n.countLeaf()
+}
+
+func (n *node) countLeaf() tally {
+	leaf := &n.unit.Leaf
+	t := tally{leaves: 1}
+	t.updated = one(!n.outdated)
+	t.available = one(n.up)
+	t.down = one(!n.up)
+	t.failed = one(n.stopped)
+	t.unborne = t.failed
+	t.downFailed = one(!n.up && n.stopped)
+	t.unfinished = one(!n.over && !n.stopped && !leaf.Settled)
+	t.moving = one(!n.outdated && !n.up && !n.stopped)
+
+	if n.over {
+		t.healthySince, t.undated = leaf.HealthySince, leaf.HealthySince.IsZero()
+	}
+
+	if !n.up {
+		t.firstDown = n
+	}
+
+	if n.stopped {
+		t.firstFailed = n
+	}
+
+	return t
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+
+	return 0
+}
+
+func (d *decision) learnGroup(n *node) {
+	for _, c := range n.children {
+		n.add(&c.tally)
+	}
+
+	n.judge()
+	n.waive()
+	n.over = n.allOver()
+	n.open = n.anyOpen()
+	d.clock(n)
+}
+
+// add counts a child's leaves too.
+func (t *tally) add(c *tally) {
+	t.leaves += c.leaves
+	t.updated += c.updated
+	t.available += c.available
+	t.down += c.down
+	t.downFailed += c.downFailed
+	t.failed += c.failed
+	t.unborne += c.unborne
+	t.unfinished += c.unfinished
+	t.moving += c.moving
+	t.undated = t.undated || c.undated
+
+	if c.healthySince.After(t.healthySince) {
+		t.healthySince = c.healthySince
+	}
+
+	if t.firstDown == nil || t.firstDown.stopped && c.firstDown != nil {
+		t.firstDown = c.firstDown
+	}
+
+	if t.firstFailed == nil {
+		t.firstFailed = c.firstFailed
+	}
+}
+
+func (n *node) allOver() bool {
+	for _, c := range n.children {
+		if !n.past(c) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// past tells whether nothing more is to be waited for in a child: it is
+// complete, or what has failed in it is borne and nothing in it moves.
+func (n *node) past(c *node) bool {
+	return c.complete || n.bears && c.stopped && c.moving == 0
+}
+
+func (n *node) isLeaf() bool {
+	return len(n.unit.Children) == 0 && !n.unit.Group
+}
+
+// isEmpty tells whether there is no leaf beneath.
+func (n *node) isEmpty() bool {
+	return n.leaves == 0
+}
+
+// path are the names from below the root down to the unit.
+func (n *node) path() Path {
+	depth := 0
+	for a := n; a.parent != nil; a = a.parent {
+		depth++
+	}
+
+	path := make(Path, depth)
+	for a := n; a.parent != nil; a = a.parent {
+		depth--
+		path[depth] = a.unit.Name
+	}
+
+	return path
+}
+
+// beneath are the nodes of the unit and of everything beneath it.
+func (d *decision) beneath(n *node) []*node {
+	return d.nodes[n.index:n.end]
+}

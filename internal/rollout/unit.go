@@ -1,0 +1,261 @@
+package rollout
+
+import "time"
+
+// Observed is everything that Decide needs to know, read at one moment.
+type Observed struct {
+	// Now is the moment at which the ring looked. All soaks, deadlines, rates
+	// and waits are measured against it.
+	Now time.Time
+	// Self names this rollout as a holder of the lock; see [Lock].
+	Self string
+	// Root is the whole tree. Its name appears in no sentence.
+	Root Unit
+}
+
+// Unit is a node of the tree: something that has to get from one revision to
+// another, or a group of such things. A unit without children is a leaf unless
+// it is marked as a Group, and only leaves move.
+type Unit struct {
+	// Name is unique among the siblings, as a user knows it: "zone-a",
+	// "mimir-ingester-zone-a-1", "Deployment web". Sentences quote it as it is.
+	Name string
+	// Children are in the order in which they should go, best first. Nil for a leaf.
+	Children []Unit
+	// Group says that the unit is a group even where it has no children: an empty
+	// stage is complete, gates and all, while a leaf of which nothing is known
+	// waits. It changes nothing on a unit with children.
+	Group bool
+	// Policy says how the children advance.
+	Policy Policy
+	// Pause holds everything beneath the unit, if not nil.
+	Pause *Pause
+	// Block is a fact of the ring's own that forbids to move anything beneath
+	// the unit now, such as a ConfigMap that does not exist. Nil if there is none.
+	Block *Block
+	// Gates have to pass before the unit starts, or before it counts as complete.
+	Gates []Gate
+	// Lock is the lock that has to be held while anything beneath the unit is
+	// disrupted. Nil if none is needed. A plan takes and releases one lock: the
+	// first in the order of the tree. Further locks are heeded while somebody
+	// else holds them, but never taken.
+	Lock *Lock
+	// StartedAt is when this unit was first moved towards its present target;
+	// zero if it was not. Deadlines and timeouts are measured from here.
+	StartedAt time.Time
+	// Leaf is what was observed of a leaf; it is ignored on a unit with children.
+	Leaf Leaf
+}
+
+// Leaf is the observed state of something that moves as a whole.
+type Leaf struct {
+	// Current and Target are revisions. The leaf is outdated while they differ.
+	Current, Target string
+	// Health is how it does at its Current revision. Failed at a revision that
+	// is not its target is no failure of this rollout: it is a leaf to repair.
+	Health Health
+	// Settled is true if it has been healthy at its target before, so that no
+	// deadline or timeout applies to it any more: what breaks a week later is
+	// Unhealthy, not late. Optional.
+	Settled bool
+	// HealthySince is since when it has been Healthy at its Current revision,
+	// measured anew for each revision; zero when unknown, which soaks as if it
+	// had become healthy Now, and so until it is known. It matters only where
+	// MinReady or Soak is set.
+	HealthySince time.Time
+	// Reason tells why it is not healthy, as what may follow "it is": "not ready
+	// since 14:03 (ContainersNotReady)". See [Clock] for times. Optional.
+	Reason string
+	// Priority orders leaves that compete for a budget or a rate: the higher goes
+	// first; of equal ones those that are down already, then the order of the tree.
+	Priority int
+	// RetryAt is when a step that failed may be tried again, zero for at once.
+	RetryAt time.Time
+	// RetryReason says what failed, for the Hold until RetryAt: "the API server
+	// refused the patch".
+	RetryReason string
+}
+
+// Health is what the engine knows of a leaf's well-being.
+type Health int
+
+// The healths of a leaf.
+const (
+	// Unknown counts as not available: what cannot be seen is not built upon.
+	Unknown Health = iota
+	// Healthy is ready and serving, or complete where it is something that ends.
+	Healthy
+	// Progressing is on its way: not available yet, nothing is known to be wrong.
+	Progressing
+	// Degraded is not available though it was or should be.
+	Degraded
+	// Failed will not become healthy at this revision by waiting.
+	Failed
+)
+
+// Order is how the children of a unit follow one another.
+type Order int
+
+// The orders.
+const (
+	// Parallel lets all children move at once, within the budget.
+	Parallel Order = iota
+	// Series starts a child only once every earlier one is complete: up to
+	// date, healthy, soaked, gates passed. A paused child stops the later ones.
+	Series
+	// OneAtATime never disrupts two children at once; their order is a
+	// preference. The child that is already disrupted goes first, and so does one
+	// that is up to date but still soaks or waits for a gate of its own; after
+	// these the child for which the lock is ours. A child that is paused, blocked
+	// or behind a gate but wholly available is passed over, and one that is so
+	// and not available stops the others. While a second child is not available
+	// or soaks, only leaves that are down already may be moved, because replacing
+	// them takes nothing away.
+	OneAtATime
+)
+
+// Policy says how the children of a unit advance.
+type Policy struct {
+	Order Order
+	// MaxUnavailable bounds how many leaves beneath the unit may be unavailable
+	// at a time, those included that are down for reasons of their own. Of zero,
+	// nothing that is up may be taken down. A leaf
+	// that is outdated and unavailable may be moved whatever the budget, since
+	// that takes nothing away. Budgets of nested units all have to allow a step.
+	// Over the children of a Series the budget belongs on each child: one above
+	// them all can be used up by a leaf that is down in a later child, and that
+	// is not repaired before its turn.
+	MaxUnavailable Limit
+	// Rate bounds how often a step is taken beneath the unit.
+	Rate Rate
+	// MinReady is how long a leaf has to stay healthy at its target before it
+	// counts as available. It is inherited by units beneath that have none.
+	MinReady time.Duration
+	// Soak is how long the whole unit has to stay healthy at its target before
+	// it counts as complete. Failed leaves that are borne do not count.
+	Soak time.Duration
+	// Deadline is how long after its StartedAt a leaf beneath may take to become
+	// healthy before it counts as failed (progressDeadlineSeconds). It is
+	// inherited by units beneath that have none. Zero is no deadline. A leaf that
+	// is outdated though it was started is late only if its step has failed (see
+	// RetryAt); otherwise it is simply moved again.
+	Deadline time.Duration
+	// Timeout is how long after its own StartedAt the unit as a whole may take,
+	// soak and gates at its end not counted. When it is over, everything
+	// unfinished beneath holds and counts as failed for the units above. Zero is
+	// no timeout; it means nothing on a leaf.
+	Timeout time.Duration
+	// MaxFailures is how many failed leaves beneath are borne before OnFailure
+	// applies. The zero value bears none but those that a unit beneath bears
+	// already; a limit that is Set counts every failed leaf beneath. A failure
+	// that is borne does not keep the unit from being complete; it does keep its
+	// place in the budget, and the turn under OneAtATime.
+	MaxFailures Limit
+	// OnFailure says what happens when more have failed.
+	OnFailure OnFailure
+}
+
+// OnFailure is what happens once too many leaves have failed.
+type OnFailure int
+
+// The answers to failure.
+const (
+	// Stop holds everything beneath the unit that has not moved yet.
+	Stop OnFailure = iota
+	// Continue goes on. Failed leaves no longer take a place in the budget of
+	// this unit or of those above it, nor do they keep later units of a Series
+	// from starting, nor does a unit beneath that has itself been stopped.
+	Continue
+	// Rollback holds like Stop, and sets the plan's phase to RollingBack so that
+	// the ring aims at the former revision.
+	Rollback
+)
+
+// Limit is an absolute number or a percentage, as Kubernetes' IntOrString. The
+// zero value is no limit, except for MaxFailures, where it is none at all.
+// Percentages are rounded down, to at least 1 unless the percentage is 0.
+type Limit struct {
+	Value   int
+	Percent bool
+	Set     bool
+}
+
+// Number is an absolute limit of n.
+func Number(n int) Limit { return Limit{Value: n, Set: true} }
+
+// Percentage is a limit of n per cent of the leaves of a unit.
+func Percentage(n int) Limit { return Limit{Value: n, Percent: true, Set: true} }
+
+// Rate is a token bucket: a step takes a token, one comes back each Every, and
+// at most Burst (at least 1) are kept. How full it is follows from Starts, so a
+// restart neither refills nor empties it; starts that came too early leave no
+// debt. Of no Every, there is no rate.
+type Rate struct {
+	Every time.Duration
+	Burst int
+	// Starts are the moments of earlier steps, in any order.
+	Starts []time.Time
+}
+
+// Pause is a user's wish that something waits.
+type Pause struct {
+	// By is who asked, empty if unknown.
+	By string
+	// Reason is what they said, empty if nothing.
+	Reason string
+	Since  time.Time
+}
+
+// Block is a fact outside the engine that forbids a step.
+type Block struct {
+	// Reason is a CamelCase word for conditions and metrics: "ConfigMissing".
+	Reason Reason
+	// Message is the sentence for people, after "waits: ", without a full stop.
+	Message string
+	// Since is when it began, zero if unknown.
+	Since time.Time
+	// Until is when it ends by itself, zero if it has to be ended. A block whose
+	// end has come is none.
+	Until time.Time
+}
+
+// When says whether a gate stands before or after its unit.
+type When int
+
+// The places of a gate.
+const (
+	Before When = iota
+	After
+)
+
+// Verdict is the state of a gate.
+type Verdict int
+
+// The verdicts.
+const (
+	Pending Verdict = iota
+	Passed
+	Refused
+)
+
+// Gate is a decision that somebody else takes: a person, a test, a metric.
+type Gate struct {
+	Name    string
+	When    When
+	Verdict Verdict
+	// Message is what whoever decides has said, empty if nothing.
+	Message string
+	Since   time.Time
+}
+
+// Lock is the state of a lock that is shared between rollouts, downscales and
+// evictions, and lives in an API object where it is taken by compare-and-swap.
+type Lock struct {
+	// Holder is who has it, empty if nobody; it is ours if it equals Observed.Self.
+	Holder string
+	// Purpose is what it is held for: "rollout", "downscale", "eviction".
+	Purpose string
+	// Unit is the name of the child for which it is held, empty for the whole.
+	Unit  string
+	Since time.Time
+}
