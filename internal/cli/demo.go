@@ -1,5 +1,175 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
 
-func newDemo(Environment) *cobra.Command { return &cobra.Command{Use: "demo"} }
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/demo"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+const (
+	// demoNodes are two nodes in each of three zones.
+	demoNodes = 6
+	// demoMaxRolling lets two workloads roll at a time, so that others queue.
+	demoMaxRolling = 2
+	// onceVariable ends the demo's control plane with the demo, for CI.
+	onceVariable = "DEMO_ONCE"
+)
+
+// demoRun is one run of the demo command.
+type demoRun struct {
+	env     Environment
+	cluster cluster
+	stop    string
+}
+
+func newDemo(env Environment) *cobra.Command {
+	r := &demoRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a config change reach running Pods",
+		Long: "Watch a config change reach running Pods. With no cluster named, the demo starts a\n" +
+			"control plane of its own and leaves it running to go on by hand. With --kubeconfig\n" +
+			"or --context it plays on that cluster, in a namespace that it removes at the end.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+	}
+	r.cluster.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&r.stop, "stop", "", "end the control plane that an earlier demo left running, given its folder")
+	return cmd
+}
+
+func (r *demoRun) run(ctx context.Context) error {
+	switch {
+	case r.stop != "":
+		return testenv.StopAt(r.stop)
+	case r.cluster.kubeconfig != "" || r.cluster.context != "":
+		return r.onCluster(ctx)
+	default:
+		return r.onOwn(ctx)
+	}
+}
+
+// onOwn plays on a control plane of the demo's own.
+func (r *demoRun) onOwn(ctx context.Context) error {
+	once := r.once()
+	started := r.env.Now()
+	_, _ = fmt.Fprintln(r.env.Out, "starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and six nodes in three zones")
+	cp, err := testenv.Start(ctx, testenv.Options{Nodes: demoNodes, Stay: !once, Progress: r.env.Err})
+	if err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
+	err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
+	if err != nil || once {
+		return errors.Join(err, cp.Stop())
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "\nThe manager and the control plane go on running. To end them:\n\n  %s demo --stop %s\n", os.Args[0], cp.Dir)
+	return cp.Leave()
+}
+
+func (r *demoRun) once() bool {
+	_, once := r.env.Lookup(onceVariable)
+	return once
+}
+
+// onCluster plays on a cluster of the user's.
+func (r *demoRun) onCluster(ctx context.Context) error {
+	cfg, err := r.cluster.config()
+	if err != nil {
+		return err
+	}
+	name := "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36)
+	var manager *exec.Cmd
+	err = r.tell(ctx, cfg, r.cluster.kubeconfig, name, false, func(path string, args []string) error {
+		manager = exec.CommandContext(ctx, path, append(args, "--namespaces="+name)...)
+		manager.Stderr = io.Discard
+		return manager.Start()
+	})
+	if manager != nil {
+		err = errors.Join(err, manager.Process.Signal(os.Interrupt))
+		_ = manager.Wait() // it was told to end
+	}
+	return errors.Join(err, r.removeNamespace(ctx, cfg, name))
+}
+
+// tell makes the namespace, starts the manager, and tells the story.
+func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namespace string, simulated bool, start func(string, []string) error) error {
+	if err := makeNamespace(ctx, cfg, namespace); err != nil {
+		return err
+	}
+	port, err := testenv.FreePort()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the manager: %w", err)
+	}
+	metrics := "127.0.0.1:" + strconv.Itoa(port)
+	args := []string{
+		"manager", "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--log-level=debug",
+	}
+	if kubeconfig != "" {
+		args = append(args, "--kubeconfig="+kubeconfig)
+	}
+	if r.cluster.context != "" {
+		args = append(args, "--context="+r.cluster.context)
+	}
+	if err := start(self, args); err != nil {
+		return fmt.Errorf("start the manager: %w", err)
+	}
+	return demo.Run(ctx, demo.Options{
+		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
+		MetricsURL: "http://" + metrics + "/metrics",
+		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second},
+		Out:        r.env.Out, Live: isTerminal(r.env.Out), Now: r.env.Now,
+	})
+}
+
+func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeNamespace cleans up also after the user has lost patience.
+func (r *demoRun) removeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "\nremoving namespace %s\n", name)
+	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("remove namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

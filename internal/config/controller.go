@@ -53,9 +53,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
 	}
-	return b.WithOptions(controller.Options{
+	err := b.WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 	}).Complete(r)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	return nil
 }
 
 // reconciler runs the ring. There is one request for all workloads, because

@@ -5,6 +5,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
+// WritesMetric counts writes to workloads by result; Events are not among them.
+const WritesMetric = "spillway_config_writes_total"
+
 var (
 	tracked = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "spillway_config_tracked_workloads",
@@ -23,9 +26,9 @@ var (
 		Help: "Workloads rolled by writing their hash.",
 	}, []string{"namespace", "kind"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "spillway_config_refused_writes_total",
-		Help: "Writes that were not made, because somebody was faster or because they failed.",
-	}, []string{"cause"})
+		Name: WritesMetric,
+		Help: "Writes to workloads: made, overtaken because somebody was faster, or failed.",
+	}, []string{"result"})
 	latency = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "spillway_config_change_to_write_seconds",
 		Help:    "Seconds from the first change seen to the write that rolls the workload.",

@@ -133,7 +133,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	}
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling), Priority: w.Settings.Priority}
 	if rolling {
-		unit.StartedAt, unit.Leaf.Reason = w.Records.Roll.At, w.Health.Reason
+		unit.StartedAt, unit.Leaf.Reason = w.Records.Roll.At, w.progress()
 	}
 	if w.settled() {
 		return unit, true
@@ -146,6 +146,11 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 		unit.Leaf.RetryAt, unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
 	return unit, true
+}
+
+// progress is why a rolling workload is not ready, as a clause.
+func (w *Workload) progress() string {
+	return "not ready yet (" + strings.TrimSuffix(w.Health.Reason, ".") + ")"
 }
 
 // settled is true if nothing has to be done to the Pod template.

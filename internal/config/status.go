@@ -38,6 +38,7 @@ func (r *reporter) made(ctx context.Context, w Write) {
 	for _, e := range w.Events {
 		r.events.Eventf(w.Workload.object, nil, e.Type, e.Reason, "Configure", "%s", e.Note)
 	}
+	writes.WithLabelValues("made").Inc()
 	if !w.Rolls {
 		return
 	}

@@ -61,7 +61,7 @@ func (p *pass) window(r *recollection) time.Duration {
 // settlesAt is when a change may be acted upon: when it has been the last one
 // for a window, at the latest coalesceLimit windows after the first.
 func (c *Change) settlesAt(window time.Duration) time.Time {
-	quiet, limit := c.Last.Add(window), c.First.Add(coalesceLimit * window)
+	quiet, limit := c.Last.Add(window), c.First.Add(coalesceLimit*window)
 	if limit.Before(quiet) {
 		return limit
 	}

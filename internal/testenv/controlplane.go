@@ -267,6 +267,13 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	return err
 }
 
+// Run runs a further program beside the control plane, which ends with it.
+func (cp *ControlPlane) Run(path string, args ...string) error {
+	p, err := start(cp.Dir, path, cp.options.Stay, args...)
+	cp.keep(p)
+	return err
+}
+
 func (cp *ControlPlane) keep(p *process) {
 	if p != nil {
 		cp.others = append(cp.others, p)

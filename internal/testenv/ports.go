@@ -14,8 +14,8 @@ const (
 	lastPort  = 32000
 )
 
-// freePort returns a loopback port on which nobody listens.
-func freePort() (int, error) {
+// FreePort returns a loopback port on which nobody listens.
+func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -29,8 +29,8 @@ func freePort() (int, error) {
 
 func threePorts() (a, b, c int, err error) {
 	var errs [3]error
-	a, errs[0] = freePort()
-	b, errs[1] = freePort()
-	c, errs[2] = freePort()
+	a, errs[0] = FreePort()
+	b, errs[1] = FreePort()
+	c, errs[2] = FreePort()
 	return a, b, c, errors.Join(errs[:]...)
 }

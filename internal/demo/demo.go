@@ -1,0 +1,237 @@
+// Package demo tells the main job as a story: a small shop runs, somebody edits
+// a ConfigMap and a Secret, and the change reaches the Pods that it concerns.
+//
+// It plays the user and looks on; the manager that does the work is a process
+// of its own, the same binary as in a cluster.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+// patience is how long the story may take; a cluster that needs longer has
+// something else to tell.
+const patience = 5 * time.Minute
+
+// Options say where the demo plays.
+type Options struct {
+	// Config is the cluster, Kubeconfig the path that a user can go on with.
+	Config     *rest.Config
+	Kubeconfig string
+	// Namespace is made for the demo.
+	Namespace string
+	// Simulated is true where kwok plays the kubelets, which then take a moment
+	// to start a Pod, so that there is something to see.
+	Simulated bool
+	// MetricsURL is where the manager serves its metrics.
+	MetricsURL string
+	// Rings are the options that the manager runs with.
+	Rings config.Options
+	Out   io.Writer
+	// Stays is true if the cluster is there to go on with afterwards.
+	Stays bool
+	// Live is true if Out is a terminal that can be written over.
+	Live bool
+	Now  func() time.Time
+}
+
+// edits is what the user of the story changes, and what has to come of it.
+const (
+	rolledBy  = "orders, web, checkout and collector use what changes, and roll"
+	editText  = "ConfigMap shop: LOG_LEVEL=debug, and Secret database: a new password"
+	storyText = "proxy uses only another key; legacy is not tracked; report is paused; mailer waits for a Secret"
+)
+
+// expected are the workloads that the edit has to roll; all others must not.
+var expected = []string{"DaemonSet collector", "Deployment checkout", "Deployment web", "StatefulSet orders"}
+
+// Run tells the story. It fails if a workload was rolled that should have been
+// left alone, or the other way round.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := client.New(o.Config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	s := &story{Options: o, client: c, view: newView(o.Out, o.Live)}
+	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.conclude} {
+		if err := chapter(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// story is the demo while it is told.
+type story struct {
+	Options
+	client client.Client
+	view   *view
+	// before are the hashes before the edit, written the writes until then.
+	before  map[string]string
+	written int
+	edited  time.Time
+	settled time.Time
+}
+
+// open brings up the shop.
+func (s *story) open(ctx context.Context) error {
+	s.view.heading("A small shop: its workloads get the hash of the config that they use")
+	if err := s.applyShop(ctx); err != nil {
+		return err
+	}
+	if err := s.settle(ctx, func(e []config.Explanation) bool { return allHashed(e) && allSettled(e) }); err != nil {
+		return err
+	}
+	explanations, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	s.before = hashes(explanations)
+	s.written, err = s.madeWrites(ctx)
+	return err
+}
+
+// edit changes one ConfigMap and one Secret, and watches until all has settled.
+func (s *story) edit(ctx context.Context) error {
+	s.view.heading("Somebody edits " + editText)
+	s.view.line(rolledBy + ", at most " + fmt.Sprint(s.Rings.MaxRolling) + " at a time;\n" + storyText + ".\n")
+	s.edited = s.Now()
+	if err := s.applyEdits(ctx); err != nil {
+		return err
+	}
+	err := s.settle(ctx, func(e []config.Explanation) bool {
+		return allSettled(e) && !slices.ContainsFunc(expected, func(name string) bool { return hashes(e)[name] == s.before[name] })
+	})
+	s.settled = s.Now()
+	return err
+}
+
+// settle shows how the workloads stand until done is true.
+func (s *story) settle(ctx context.Context, done func([]config.Explanation) bool) error {
+	ticker := time.NewTicker(150 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
+	defer ticker.Stop()
+	for {
+		explanations, err := s.look(ctx)
+		if err != nil {
+			return err
+		}
+		s.view.show(explanations)
+		if done(explanations) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the demo did not settle in %s: %s", patience, unsettled(explanations))
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *story) look(ctx context.Context) ([]config.Explanation, error) {
+	o := s.Rings
+	o.Now = s.Now
+	explanations, err := config.Status(ctx, s.client, o, s.Namespace)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return explanations, nil
+}
+
+// conclude sums up, and checks that what had to happen did and nothing else.
+func (s *story) conclude(ctx context.Context) error {
+	explanations, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	after, rolled := hashes(explanations), []string{}
+	for name, hash := range after {
+		if s.before[name] != hash {
+			rolled = append(rolled, name)
+		}
+	}
+	slices.Sort(rolled)
+	writes, err := s.madeWrites(ctx)
+	if err != nil {
+		return err
+	}
+	writes -= s.written
+	s.view.heading("Done")
+	s.view.line(fmt.Sprintf("rolled            %d: %s", len(rolled), strings.Join(rolled, ", ")))
+	s.view.line("left alone        2: Deployment proxy (another key), Deployment legacy (not tracked)")
+	s.view.line("wait, and say why 2: Deployment report (paused), Deployment mailer (Secret smtp does not exist)")
+	s.view.line(fmt.Sprintf("API writes        %d, one for each workload that rolled", writes))
+	s.view.line(fmt.Sprintf("seconds           %.1f from the edit until all had settled", s.settled.Sub(s.edited).Seconds()))
+	if !slices.Equal(rolled, expected) {
+		return fmt.Errorf("%s should have rolled, and nothing else", strings.Join(expected, ", "))
+	}
+	if writes != len(expected) {
+		return fmt.Errorf("%d workloads rolled, but there were %d writes", len(expected), writes)
+	}
+	if s.Stays {
+		s.goOn()
+	}
+	return nil
+}
+
+// goOn says how to go on by hand.
+func (s *story) goOn() {
+	s.view.heading("Go on by hand")
+	for _, command := range []string{
+		"export KUBECONFIG=" + s.Kubeconfig,
+		"spillway status -n " + s.Namespace,
+		"spillway explain deployment/mailer -n " + s.Namespace,
+		"kubectl create secret generic smtp --from-literal=user=shop -n " + s.Namespace,
+		"kubectl annotate deployment report spillway.dev/pause- -n " + s.Namespace,
+	} {
+		s.view.line("  " + command)
+	}
+}
+
+func hashes(explanations []config.Explanation) map[string]string {
+	found := make(map[string]string, len(explanations))
+	for _, e := range explanations {
+		found[e.Kind+" "+e.Name] = e.Hash
+	}
+	return found
+}
+
+// allHashed is true once every workload has its first hash, but for those that
+// are not to have one.
+func allHashed(explanations []config.Explanation) bool {
+	return len(explanations) > 0 && !slices.ContainsFunc(explanations, func(e config.Explanation) bool {
+		return e.Hash == "" && !waitsForSomebody(e)
+	})
+}
+
+// allSettled is true once nothing moves, and what waits waits for somebody.
+func allSettled(explanations []config.Explanation) bool {
+	return unsettled(explanations) == ""
+}
+
+func unsettled(explanations []config.Explanation) string {
+	for _, e := range explanations {
+		if e.State != config.StateUpToDate && !waitsForSomebody(e) {
+			return e.Sentence
+		}
+	}
+	return ""
+}
+
+func waitsForSomebody(e config.Explanation) bool {
+	return e.Name == "report" || e.Name == "mailer"
+}
+
+var errNoWrites = errors.New("the manager does not say how many writes it made")
