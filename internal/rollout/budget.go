@@ -1,7 +1,9 @@
 package rollout
 
-import "cmp"
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // admit lets the leaves move that nothing restrains, best first, as far as the
 // budgets and rates above them allow. A leaf that is stopped by its own

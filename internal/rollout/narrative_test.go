@@ -36,7 +36,7 @@ func (s *story) tell(t *testing.T, d *datadriven.TestData) string {
 	case "world":
 		s.root = parseTree(t, s.now, d.Input)
 		// Everything has been well for a long time.
-		s.each("", func(u *rollout.Unit) { u.Leaf.HealthySince = s.now.Add(-24 * time.Hour) })
+		s.each(func(u *rollout.Unit) { u.Leaf.HealthySince = s.now.Add(-24 * time.Hour) })
 
 		return printPlan(s.plan())
 	case "decide":
@@ -57,7 +57,7 @@ func (s *story) tell(t *testing.T, d *datadriven.TestData) string {
 	}
 
 	if len(d.CmdArgs) > 0 && d.CmdArgs[0].Key == "everything" {
-		s.each("", func(u *rollout.Unit) { change(s, u, words(d)) })
+		s.each(func(u *rollout.Unit) { change(s, u, words(d)) })
 	} else {
 		for _, name := range names(d) {
 			change(s, s.find(t, d, name), words(d))
@@ -296,7 +296,7 @@ func (s *story) tellSteps(b *strings.Builder, p rollout.Plan) {
 func (s *story) nextReady(after time.Duration) time.Time {
 	var next time.Time
 
-	s.each("", func(u *rollout.Unit) {
+	s.each(func(u *rollout.Unit) {
 		at := u.StartedAt.Add(after)
 		if u.Leaf.Health == rollout.Progressing && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -307,7 +307,7 @@ func (s *story) nextReady(after time.Duration) time.Time {
 }
 
 func (s *story) becomeReady(after time.Duration) {
-	s.each("", func(u *rollout.Unit) {
+	s.each(func(u *rollout.Unit) {
 		if u.Leaf.Health == rollout.Progressing && !s.now.Before(u.StartedAt.Add(after)) {
 			changes["ready"](s, u, nil)
 		}
@@ -333,20 +333,19 @@ func (s *story) past(d *datadriven.TestData) string {
 	return b.String()
 }
 
-// each calls f for every leaf beneath the unit of that name, the root's if empty.
-func (s *story) each(name string, f func(*rollout.Unit)) {
-	var visit func(u *rollout.Unit, in bool)
-	visit = func(u *rollout.Unit, in bool) {
-		in = in || u.Name == name
-		if in && isLeaf(u) {
+// each calls f for every leaf.
+func (s *story) each(f func(*rollout.Unit)) {
+	var visit func(u *rollout.Unit)
+	visit = func(u *rollout.Unit) {
+		if isLeaf(u) {
 			f(u)
 		}
 
 		for i := range u.Children {
-			visit(&u.Children[i], in)
+			visit(&u.Children[i])
 		}
 	}
-	visit(&s.root, name == "")
+	visit(&s.root)
 }
 
 func (s *story) find(t *testing.T, d *datadriven.TestData, name string) *rollout.Unit {

@@ -23,7 +23,7 @@ func parseTree(t testing.TB, now time.Time, text string) rollout.Unit {
 	open := []*rollout.Unit{&root}
 	depths := []int{-1}
 
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		fields := splitFields(line)
 		if len(fields) == 0 {
 			continue
@@ -227,7 +227,7 @@ func onFailure(u *rollout.Unit, _ time.Time, value string) error {
 
 // starts reads "starts=5s,12s", that long ago.
 func starts(u *rollout.Unit, now time.Time, value string) error {
-	for _, s := range strings.Split(value, ",") {
+	for s := range strings.SplitSeq(value, ",") {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return err

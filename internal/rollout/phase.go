@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // phase sums up the tree: the first that applies.
 func (d *decision) phase(holds int) Phase {
 	switch {
@@ -19,13 +21,7 @@ func (d *decision) phase(holds int) Phase {
 }
 
 func (d *decision) any(is func(*node) bool) bool {
-	for _, n := range d.nodes {
-		if is(n) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(d.nodes, is)
 }
 
 // isOnItsWay tells whether a leaf has moved and is getting ready.

@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,13 +227,13 @@ func look(root rollout.Unit) []*seen {
 		all = append(all, s)
 
 		if s.isLeaf() {
-			for _, a := range append(above[:len(above):len(above)], s) {
+			for _, a := range append(slices.Clip(above), s) {
 				a.leaves = append(a.leaves, s)
 			}
 		}
 
 		for _, c := range u.Children {
-			visit(c, strings.TrimPrefix(path+"/"+c.Name, "/"), ripe, append(above[:len(above):len(above)], s))
+			visit(c, strings.TrimPrefix(path+"/"+c.Name, "/"), ripe, append(slices.Clip(above), s))
 		}
 	}
 	visit(root, "", 0, nil)
@@ -365,7 +366,7 @@ func checkGroupHold(t *rapid.T, p plan, s *seen, hold rollout.Hold) {
 
 	for _, l := range s.leaves {
 		// What had settled does not fail by a timeout, but is given up by it.
-		if !l.isDone() && !p.gaveUp(l) && !(l.unit.Leaf.Settled && hasTimeouts(l)) {
+		if !l.isDone() && !p.gaveUp(l) && (!l.unit.Leaf.Settled || !hasTimeouts(l)) {
 			t.Fatalf("group %q is held though %s is neither done nor failed", s.path, l.path)
 		}
 	}
@@ -498,12 +499,12 @@ func TestSeries(t *testing.T) {
 			begun := false
 			children := childrenOf(units, s)
 
-			for i := len(children) - 1; i >= 0; i-- {
+			for _, c := range slices.Backward(children) {
 				if begun {
-					checkOver(t, p, children[i])
+					checkOver(t, p, c)
 				}
 
-				begun = begun || steps(p, children[i]) > 0
+				begun = begun || steps(p, c) > 0
 			}
 		}
 	})

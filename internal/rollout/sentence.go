@@ -127,10 +127,7 @@ func (n *node) lateCause() *cause {
 
 // overdueCause is why everything beneath a unit waits that ran out of time.
 func (n *node) overdueCause(on *node) *cause {
-	c := &cause{reason: ReasonDeadline, message: on.name() + " " + on.failure(), since: on.timeout()}
-	if on != n {
-		c.on = on
-	}
+	c := &cause{reason: ReasonDeadline, on: on, message: on.name() + " " + on.failure(), since: on.timeout()}
 
 	// What only has to stay ready still comes through by itself.
 	if n.isLeaf() && !n.outdated && n.unit.Leaf.Health == Healthy {

@@ -142,10 +142,13 @@ func (w smallWorld) isStopped() bool {
 	return false
 }
 
+// waives: it has failed, and that takes no place.
+func (w smallWorld) waives(p rollout.Leaf) bool { return broken(p) && w.waivers }
+
 // isOver: everything in the zone is done, or failed and waived.
 func (w smallWorld) isOver(zone int) bool {
 	for _, p := range w.pods[2*zone : 2*zone+2] {
-		if !done(p) && !(broken(p) && w.waivers) {
+		if !done(p) && !w.waives(p) {
 			return false
 		}
 	}
@@ -156,7 +159,7 @@ func (w smallWorld) isOver(zone int) bool {
 // isDisrupted: something in the zone is down that is not waived.
 func (w smallWorld) isDisrupted(zone int) bool {
 	for _, p := range w.pods[2*zone : 2*zone+2] {
-		if !up(p) && !(broken(p) && w.waivers) {
+		if !up(p) && !w.waives(p) {
 			return true
 		}
 	}
@@ -190,7 +193,7 @@ func (w smallWorld) isFirstOfBudget(i int) bool {
 		return false
 	}
 
-	return i%2 == 0 || !(outdated(w.pods[i-1]) && up(w.pods[i-1]))
+	return i%2 == 0 || !outdated(w.pods[i-1]) || !up(w.pods[i-1])
 }
 
 func (w smallWorld) unfinished() int {

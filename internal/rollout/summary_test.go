@@ -62,7 +62,7 @@ func TestAtPrefersSteps(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 
-	if got, want := p.At("zone-a", "a2").Message(), "a2 moves to v2, it is down already"; got != want {
+	if got, want := p.At("zone-a", "a2").Message(), "a2 moves to v2"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // node is a unit with what Decide finds out about it. It points into the tree
 // that was observed and never writes there.
@@ -86,8 +89,8 @@ func survey(o Observed) *decision {
 	d.nodes = make([]*node, 0, size)
 	d.build(&o.Root, nil, make([]node, size))
 
-	for i := len(d.nodes) - 1; i >= 0; i-- {
-		d.learn(d.nodes[i])
+	for _, n := range slices.Backward(d.nodes) {
+		d.learn(n)
 	}
 
 	return d

@@ -32,7 +32,7 @@ type actor struct {
 func (a *actor) act() {
 	switch {
 	case len(a.writes) > 0 && a.world.chance(a.crash):
-		a.world.note("%s crashes", a.name)
+		a.world.notef("%s crashes", a.name)
 		a.writes = nil
 	case len(a.writes) > 0:
 		a.carryOut()
@@ -77,7 +77,7 @@ func (a *actor) decide() {
 		a.announce(v, p)
 	case p.Release:
 		if a.world.swap(v, func(s *status) { s.lock = rollout.Lock{} }) {
-			a.world.note("%s releases the lock", a.name)
+			a.world.notef("%s releases the lock", a.name)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (a *actor) announce(v state, p rollout.Plan) {
 		a.writes = append(a.writes, write{path: path, version: v.versions[path], to: s.To, since: v.now})
 	}
 
-	a.world.note("%s announces %d steps, first %s", a.name, len(p.Steps), p.Steps[0].Message())
+	a.world.notef("%s announces %d steps, first %s", a.name, len(p.Steps), p.Steps[0].Message())
 }
 
 // intents are those of a plan and those of others that may still be carried out.
@@ -138,7 +138,7 @@ func (a *actor) carryOut() {
 	}
 
 	if a.world.takeDown(w.path, w.version, w.to) {
-		a.world.note("%s moves %s to %s", a.name, w.path, w.to)
+		a.world.notef("%s moves %s to %s", a.name, w.path, w.to)
 	}
 }
 
@@ -172,7 +172,7 @@ func (b *bystander) goOn(v state) {
 		leaf := b.world.leaf(b.path).Leaf
 
 		if leaf.Health == rollout.Healthy && b.world.isWell() {
-			b.world.note("the downscaler takes down %s", b.path)
+			b.world.notef("the downscaler takes down %s", b.path)
 			b.world.takeDown(b.path, b.world.versions[b.path], leaf.Current)
 		}
 

@@ -16,7 +16,7 @@ type oracle struct {
 	violations []string
 }
 
-func (o *oracle) complain(format string, args ...any) {
+func (o *oracle) complainf(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
@@ -66,7 +66,7 @@ func (o *oracle) checkBudget(name string, limit rollout.Limit, groups []rollout.
 	}
 
 	if down > allowed {
-		o.complain("%s: %d are down, %d may be", name, down, allowed)
+		o.complainf("%s: %d are down, %d may be", name, down, allowed)
 	}
 }
 
@@ -80,14 +80,14 @@ func (o *oracle) checkOneAtATime() {
 	}
 
 	if len(down) > 1 {
-		o.complain("%v are disrupted at once", down)
+		o.complainf("%v are disrupted at once", down)
 	}
 }
 
 // announced checks a plan against the view that it was made from.
 func (o *oracle) announced(v state, p rollout.Plan) {
 	if holder := v.status.lock.Holder; v.root.Lock != nil && holder != "" && holder != self {
-		o.complain("steps are announced although %s holds the lock", holder)
+		o.complainf("steps are announced although %s holds the lock", holder)
 	}
 
 	for _, s := range p.Steps {
@@ -96,11 +96,11 @@ func (o *oracle) announced(v state, p rollout.Plan) {
 
 		switch {
 		case v.root.Pause != nil || group.Pause != nil:
-			o.complain("%s moves under a pause", s.Path)
+			o.complainf("%s moves under a pause", s.Path)
 		case group.Block != nil && v.now.Before(group.Block.Until):
-			o.complain("%s moves though it is blocked", s.Path)
+			o.complainf("%s moves though it is blocked", s.Path)
 		case leaf.Current == leaf.Target || s.To != leaf.Target:
-			o.complain("%s moves from %s to %s, its target is %s", s.Path, leaf.Current, s.To, leaf.Target)
+			o.complainf("%s moves from %s to %s, its target is %s", s.Path, leaf.Current, s.To, leaf.Target)
 		}
 
 		o.checkGates(group)
@@ -126,7 +126,7 @@ func (o *oracle) group(v state, name string) rollout.Unit {
 func (o *oracle) checkGates(group rollout.Unit) {
 	for _, g := range group.Gates {
 		if g.When == rollout.Before && g.Verdict != rollout.Passed {
-			o.complain("%s moves before its gate has passed", group.Name)
+			o.complainf("%s moves before its gate has passed", group.Name)
 		}
 	}
 }
@@ -148,9 +148,9 @@ func (o *oracle) checkSoak(v state, s rollout.Step) {
 		switch {
 		case v.root.Policy.Order == rollout.Parallel:
 		case v.root.Policy.Order == rollout.Series && !done:
-			o.complain("%s moves though %s is not done", s.Path, g.Name)
+			o.complainf("%s moves though %s is not done", s.Path, g.Name)
 		case done && v.now.Before(since.Add(g.Policy.Soak)):
-			o.complain("%s moves though %s has soaked since %s only", s.Path, g.Name, since)
+			o.complainf("%s moves though %s has soaked since %s only", s.Path, g.Name, since)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (o *oracle) checkRate(v state) {
 	for i, first := range starts {
 		n := len(starts) - i
 		if allowed := rate.Burst + int(last.Sub(first)/rate.Every); n > allowed {
-			o.complain("%d steps since %s, %d may be taken", n, first, allowed)
+			o.complainf("%d steps since %s, %d may be taken", n, first, allowed)
 
 			return
 		}

@@ -10,7 +10,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
-	seedsFlag = flag.Uint64("seeds", 300, "how many worlds to play")
+	seedsFlag = flag.Uint64("seeds", 500, "how many worlds to play")
 )
 
 // TestSimulation plays worlds, each from its seed.

@@ -238,7 +238,7 @@ func (w *world) view(stale float64) state {
 	return v
 }
 
-func (w *world) note(format string, args ...any) {
+func (w *world) notef(format string, args ...any) {
 	w.log = append(w.log, w.now.Format("15:04:05  ")+fmt.Sprintf(format, args...))
 }
 
@@ -308,7 +308,7 @@ func (w *world) liveOn(path string, leaf *rollout.Leaf) {
 		return
 	}
 
-	w.note("%s at %s: health is %d", path, leaf.Current, leaf.Health)
+	w.notef("%s at %s: health is %d", path, leaf.Current, leaf.Health)
 	w.changed(path)
 }
 
@@ -321,7 +321,7 @@ func (w *world) aim(bad bool) {
 		revision += "-bad"
 	}
 
-	w.note("a user wants %s", revision)
+	w.notef("a user wants %s", revision)
 	w.eachLeaf(func(_ string, u *rollout.Unit) {
 		u.Leaf.Target, u.Leaf.Settled = revision, false
 		u.StartedAt = time.Time{}
@@ -360,7 +360,7 @@ func (w *world) interfere() {
 // calm ends the storm: nothing breaks any more, nothing is held, and what is
 // wanted works.
 func (w *world) calm() {
-	w.note("calm")
+	w.notef("calm")
 
 	w.flap, w.root.Pause = 0, nil
 	for i := range w.root.Children {
