@@ -8,15 +8,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	semver "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // oldestServer is the first version with all that the rings build on: Pod
@@ -179,22 +178,20 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule rbac
 // checkTraces looks for what the predecessor left on workloads, as far as it
 // may be seen.
 func checkTraces(ctx context.Context, reader client.Reader) []finding {
-	var deployments appsv1.DeploymentList
-	if err := reader.List(ctx, &deployments); err != nil {
-		return nil
+	traces, err := config.Traces(ctx, reader)
+	if err != nil {
+		return []finding{{Advice: true, What: "what wave left on workloads could not be looked for: " + err.Error()}}
 	}
 	var findings []finding
-	for i := range deployments.Items {
-		d := &deployments.Items[i]
-		what := fmt.Sprintf("deployment/%s in namespace %s ", d.Name, d.Namespace)
-		if d.Spec.Template.Spec.SchedulerName == vocabulary.SuspendedScheduler {
-			findings = append(findings, finding{Advice: true, What: what + "was suspended by wave", Mend: "the manager releases it once its config exists"})
+	for _, trace := range traces {
+		what := fmt.Sprintf("%s/%s in namespace %s ", strings.ToLower(trace.Kind), trace.Name.Name, trace.Namespace)
+		if trace.Suspended {
+			findings = append(findings, finding{Advice: true, What: what + "was suspended by wave",
+				Mend: "the manager releases it once its config exists"})
 		}
-		for _, f := range d.Finalizers {
-			if f == vocabulary.ConfigFinalizer {
-				findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
-					Mend: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
-			}
+		if trace.Finalizer {
+			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
+				Mend: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
 		}
 	}
 	return findings

@@ -33,11 +33,8 @@ func (c *cluster) loader() clientcmd.ClientConfig {
 // config is the client's configuration for the cluster that was meant.
 func (c *cluster) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG")
-	}
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, unusable(err)
 	}
 	config.QPS = -1
 	return config, nil
@@ -63,7 +60,15 @@ func (c *cluster) namespaced() (string, error) {
 	}
 	namespace, _, err := c.loader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("kubeconfig: %w", err)
+		return "", unusable(err)
 	}
 	return namespace, nil
+}
+
+// unusable says what is wrong with a kubeconfig.
+func unusable(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errors.New("no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+	}
+	return fmt.Errorf("kubeconfig: %w", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -36,33 +37,56 @@ func newAsker(env Environment, cmd *cobra.Command) *asker {
 
 // connect returns a reader, and the options by which the manager decides: those
 // of the manager that is installed, unless they are given here.
-func (a *asker) connect(ctx context.Context) (client.Client, config.Options, error) {
+func (a *asker) connect(ctx context.Context, namespace string) (client.Client, config.Options, error) {
 	reader, err := a.cluster.reader()
 	if err != nil {
 		return nil, config.Options{}, err
 	}
-	if err := a.adoptInstalled(ctx, reader); err != nil {
+	if err := a.adoptInstalled(ctx, reader, namespace); err != nil {
 		return nil, config.Options{}, err
 	}
 	options, err := a.rings.options(a.env.Now)
 	return reader, options, err
 }
 
-// adoptInstalled takes over the flags of the manager's Deployment. Where it
-// cannot be seen, the defaults have to do.
-func (a *asker) adoptInstalled(ctx context.Context, reader client.Client) error {
+// adoptInstalled takes over the flags of the manager's Deployment, of the one
+// that looks at the namespace if there are several. Where none can be seen, the
+// defaults have to do.
+func (a *asker) adoptInstalled(ctx context.Context, reader client.Client, namespace string) error {
 	var list appsv1.DeploymentList
 	if err := reader.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil || len(list.Items) == 0 {
 		return nil //nolint:nilerr // not being allowed to look is not the asker's fault
 	}
-	for _, container := range list.Items[0].Spec.Template.Spec.Containers {
-		for _, arg := range container.Args {
-			if err := a.adopt(arg); err != nil {
-				return err
-			}
+	installed := list.Items[0]
+	for _, d := range list.Items {
+		if looksAt(managerArgs(d), namespace) {
+			installed = d
+		}
+	}
+	for _, arg := range managerArgs(installed) {
+		if err := a.adopt(arg); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func managerArgs(d appsv1.Deployment) []string {
+	var args []string
+	for _, container := range d.Spec.Template.Spec.Containers {
+		args = append(args, container.Args...)
+	}
+	return args
+}
+
+// looksAt is true if a manager with these arguments looks at the namespace.
+func looksAt(args []string, namespace string) bool {
+	for _, arg := range args {
+		if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok {
+			return slices.Contains(strings.Split(watched, ","), namespace)
+		}
+	}
+	return true
 }
 
 func (a *asker) adopt(arg string) error {
@@ -94,7 +118,7 @@ func newExplain(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reader, options, err := a.connect(cmd.Context())
+		reader, options, err := a.connect(cmd.Context(), namespace)
 		if err != nil {
 			return err
 		}
@@ -212,7 +236,7 @@ func newStatus(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reader, options, err := a.connect(cmd.Context())
+		reader, options, err := a.connect(cmd.Context(), namespace)
 		if err != nil {
 			return err
 		}

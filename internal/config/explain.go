@@ -71,6 +71,9 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name Na
 	if err != nil {
 		return Explanation{}, fmt.Errorf("get %s %s: %w", name.Kind, name.Name, err)
 	}
+	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, name.Namespace) {
+		return notWatched(name, options.Namespaces), nil
+	}
 	explanations, err := Status(ctx, reader, options, "")
 	if apierrors.IsForbidden(err) {
 		explanations, err = Status(ctx, reader, options, name.Namespace)
@@ -103,6 +106,35 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 		explanations = append(explanations, explain(&observed.Workloads[i], plan))
 	}
 	return explanations, nil
+}
+
+// Trace is what the predecessor left on a workload.
+type Trace struct {
+	Name
+	Legacy
+}
+
+// Traces lists the workloads on which the predecessor left something that the
+// manager undoes.
+func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
+	objects, err := (&observer{workloads: reader}).list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var traces []Trace
+	for _, obj := range objects {
+		if legacy := legacyOf(obj); legacy.Suspended || legacy.Finalizer {
+			traces = append(traces, Trace{Name: nameOf(obj), Legacy: legacy})
+		}
+	}
+	return traces, nil
+}
+
+func notWatched(name Name, namespaces []string) Explanation {
+	e := notTracked(name)
+	e.Sentence = fmt.Sprintf("%s %s is not looked at, because the manager watches only %s; add namespace %s to --namespaces",
+		name.Kind, name.Name, strings.Join(namespaces, ", "), name.Namespace)
+	return e
 }
 
 func notTracked(name Name) Explanation {

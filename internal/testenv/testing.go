@@ -23,9 +23,11 @@ var shared *ControlPlane
 
 // Main runs the tests of a package on a control plane of their own. Call it
 // from TestMain; the tests find it by [Shared].
-func Main(m *testing.M, options Options) { os.Exit(run(m, options)) }
+func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
 
-func run(m *testing.M, options Options) int {
+// Run is [Main] for packages that do more than run their tests; it returns the
+// exit code.
+func Run(m *testing.M, options Options) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	options.Progress = os.Stderr

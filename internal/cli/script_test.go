@@ -1,0 +1,44 @@
+package cli_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// apply FILE: apply the objects of a file in the script's namespace.
+func apply(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: apply FILE")
+	}
+	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	ts.Check(err)
+	for doc := range strings.SplitSeq(ts.ReadFile(args[0]), "---\n") {
+		obj := &unstructured.Unstructured{}
+		ts.Check(yaml.Unmarshal([]byte(doc), &obj.Object))
+		obj.SetNamespace(ts.Getenv("NS"))
+		ts.Check(c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("script"), client.ForceOwnership))
+	}
+}
+
+// eventually TEXT COMMAND ARG...: run the command until its output has the text.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually TEXT COMMAND ARG...")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		err := ts.Exec(args[1], args[2:]...)
+		if out := ts.ReadFile("stdout"); err == nil && strings.Contains(out, args[0]) {
+			return
+		}
+	}
+	ts.Fatalf("%q never showed; last output: %s", args[0], ts.ReadFile("stdout"))
+}
