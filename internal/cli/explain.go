@@ -174,6 +174,9 @@ func writeExplanation(w io.Writer, e config.Explanation) {
 	if e.Position > 0 {
 		row("queue", "number %d", e.Position)
 	}
+	if e.Progress != "" {
+		row("progress", "%s", e.Progress)
+	}
 	for _, missing := range e.Missing {
 		row("missing", "%s", missing)
 	}

@@ -39,7 +39,9 @@ type Explanation struct {
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
-	Position int       `json:"position,omitempty"`
+	Position int `json:"position,omitempty"`
+	// Progress is how far a rolling workload is, as kstatus says it.
+	Progress string    `json:"progress,omitempty"`
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
@@ -151,6 +153,9 @@ func explain(w *Workload, plan Plan) Explanation {
 	if w.Settings.Tracked || w.Legacy.Suspended {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
 		e.apply(plan.At(w.path()...))
+	}
+	if e.State == StateRolling {
+		e.Progress = w.Health.Reason
 	}
 	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
 	for _, m := range w.Missing {

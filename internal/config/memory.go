@@ -38,7 +38,8 @@ type recollection struct {
 	// was hashedFor; the values then read, which may have been newer, had hashedAs.
 	fingerprint, hashedFor, hashedAs [sha256.Size]byte
 	hashes                           *Hashes
-	unread                           error
+	// forbidden says what the values could not be read of, when last tried.
+	forbidden []string
 	// settled are the facts as they were when all was well.
 	settled map[Object]facts
 	change  Change
@@ -153,10 +154,10 @@ func changedIn(object string, before, after facts) []string {
 }
 
 // failed puts off the next try, longer each time.
-func (r *recollection) failed(now time.Time, err error) {
+func (r *recollection) failed(now time.Time, err error, write bool) {
 	delay := min(retryFirst<<min(r.attempts, retryDoublings), retryMost)
 	r.attempts++
-	r.retry = &Retry{At: now.Add(delay), Reason: err.Error()}
+	r.retry = &Retry{At: now.Add(delay), Reason: err.Error(), Write: write}
 }
 
 // learn remembers which writes failed, and returns when to look again: zero if
@@ -170,7 +171,11 @@ func (o *observer) learn(outcomes []outcome, plan Plan) time.Duration {
 		case out.err == nil:
 			r.retry, r.attempts = nil, 0
 		default:
-			r.failed(now, out.err)
+			r.failed(now, out.err, true)
+		}
+	}
+	for _, r := range o.memory {
+		if r.retry != nil && r.retry.At.After(now) {
 			wake = earlier(wake, r.retry.At)
 		}
 	}
@@ -193,7 +198,7 @@ func (r *recollection) workload() Workload {
 	w := Workload{
 		Name: nameOf(r.object), UID: r.object.GetUID(), Generation: r.generation,
 		Settings: r.settings, Template: r.template, Health: r.health,
-		Denied: r.denied, Unread: r.unread, Change: r.change, Retry: r.retry,
+		Denied: slices.Concat(r.denied, r.forbidden), Change: r.change, Retry: r.retry,
 		Records: r.records, Legacy: r.legacy, object: r.object,
 	}
 	if !r.settings.Tracked {

@@ -120,13 +120,16 @@ func (r *recollection) learn(obj client.Object) {
 	if r.generation != obj.GetGeneration() {
 		r.retry, r.attempts = nil, 0
 	}
-	r.object, r.version, r.generation = obj, obj.GetResourceVersion(), obj.GetGeneration()
+	r.object, r.version, r.generation = shallow(obj), obj.GetResourceVersion(), obj.GetGeneration()
 	r.settings = settings(namespace, obj.GetAnnotations())
 	r.refs = references(namespace, &template.Spec, r.settings.Extra, r.settings.PullSecrets)
 	r.predecessorRefs = predecessorReferences(namespace, &template.Spec, r.settings.Extra)
 	r.template = observedTemplate(template, r.settings.Dialect)
 	r.records = recordsOf(obj)
 	r.legacy = legacyOf(obj)
+	if obj.GetDeletionTimestamp() != nil { // only what keeps it from going still matters
+		r.settings.Tracked, r.legacy.Suspended = false, false
+	}
 	r.health = health.Of(obj, gvkOf(obj))
 }
 

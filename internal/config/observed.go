@@ -33,11 +33,9 @@ type Workload struct {
 	// Hashes are of the present contents; nil if they were not needed, because
 	// something is missing, denied or still changing, or could not be read.
 	Hashes *Hashes
-	// Unread is the error that kept Hashes from being known, nil if none did.
-	Unread error
 	// Change is the change that the workload has not been rolled for yet.
 	Change Change
-	// Retry is set after a failed write of this generation.
+	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Records are what earlier passes wrote on the workload.
 	Records Records
@@ -92,10 +90,12 @@ type Change struct {
 	Keys []string
 }
 
-// Retry puts off a write that failed.
+// Retry puts off what failed.
 type Retry struct {
 	At     time.Time
 	Reason string
+	// Write is true if it was a write that failed; else it was a read.
+	Write bool
 }
 
 // Records are what the ring wrote on a workload.

@@ -133,7 +133,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	}
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling), Priority: w.Settings.Priority}
 	if rolling {
-		unit.StartedAt, unit.Leaf.Reason = w.Records.Roll.At, w.progress()
+		unit.StartedAt = w.Records.Roll.At
 	}
 	if w.settled() {
 		return unit, true
@@ -146,11 +146,6 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 		unit.Leaf.RetryAt, unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
 	}
 	return unit, true
-}
-
-// progress is why a rolling workload is not ready, as a clause.
-func (w *Workload) progress() string {
-	return "not ready yet (" + strings.TrimSuffix(w.Health.Reason, ".") + ")"
 }
 
 // settled is true if nothing has to be done to the Pod template.
@@ -277,7 +272,7 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 
 // putOff is true while a failed write waits for its next try.
 func (w *Workload) putOff(now time.Time) bool {
-	return w.Retry != nil && now.Before(w.Retry.At)
+	return w.Retry != nil && w.Retry.Write && now.Before(w.Retry.At)
 }
 
 // condition is what has to be said on the workload itself: what somebody has to

@@ -29,14 +29,13 @@ func (p *pass) hash(ctx context.Context, seen []*recollection) {
 	group.SetLimit(readers)
 	for _, r := range due {
 		group.Go(func() error {
-			r.unread = r.compute(ctx, values)
+			if err := r.compute(ctx, values); err != nil {
+				r.failed(p.now, err, false)
+			}
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are the workloads'
-	for _, r := range due {
-		p.excuse(r)
-	}
+	_ = group.Wait() // an error is its workload's
 }
 
 // due is true if a hash is needed now.
@@ -68,31 +67,24 @@ func (c *Change) settlesAt(window time.Duration) time.Time {
 	return quiet
 }
 
-// excuse turns an error of reading into what the workload waits for.
-func (p *pass) excuse(r *recollection) {
-	if r.unread != nil {
-		r.failed(p.now, r.unread)
-	}
-}
-
 // compute reads what the workload uses and hashes it.
 func (r *recollection) compute(ctx context.Context, values *values) error {
 	defer values.release(r)
 	c := contents{}
-	r.facts = maps.Clone(r.facts)
+	r.facts, r.forbidden = maps.Clone(r.facts), nil
 	for o := range r.facts {
 		v := values.get(ctx, o)
-		switch {
-		case apierrors.IsForbidden(v.err):
-			r.denied = append(r.denied, forbidden(o, r.object.GetNamespace()))
-			return nil
-		case v.err != nil:
+		if apierrors.IsForbidden(v.err) {
+			r.forbidden = []string{forbidden(o, r.object.GetNamespace())}
+		}
+		if v.err != nil {
 			return v.err
-		case v.facts.exists:
+		}
+		if r.facts[o] = v.facts; v.facts.exists {
 			c[o] = v.content
 		}
-		r.facts[o] = v.facts
 	}
+	r.retry, r.attempts = nil, 0
 	r.hashedFor, r.hashedAs = r.fingerprint, fingerprint(r.scope(), r.facts)
 	var err error
 	r.hashes, err = values.hashes(r.wanted(), c)

@@ -73,6 +73,24 @@ func templateOf(obj client.Object) *corev1.PodTemplateSpec {
 	}
 }
 
+// shallow copies the top of a workload, so that keeping it does not keep the
+// list alive that it came in.
+func shallow(obj client.Object) client.Object {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		c := *o
+		return &c
+	case *appsv1.StatefulSet:
+		c := *o
+		return &c
+	case *appsv1.DaemonSet:
+		c := *o
+		return &c
+	default:
+		return obj
+	}
+}
+
 // inSight is true for workloads that the ring has anything to do with: those
 // that mention tracking, and those on which the ring or its predecessor left
 // something to clean up.

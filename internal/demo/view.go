@@ -65,6 +65,9 @@ const widest = 110
 // row is one workload in one line, so that the table keeps its height.
 func row(e config.Explanation) string {
 	text := marks[e.State] + " " + e.Sentence
+	if e.Progress != "" {
+		text += " (" + e.Progress + ")"
+	}
 	if r := []rune(text); len(r) > widest {
 		text = string(r[:widest-1]) + "…"
 	}

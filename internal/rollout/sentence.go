@@ -228,13 +228,13 @@ func (n *node) retryCause() *cause {
 // it in its queue.
 func (n *node) budgetCause(full *node) *cause {
 	down, budget := full.down+full.taken, full.budget()
-	c := &cause{reason: ReasonBudget, position: full.queue, message: n.name() + " waits: "}
+	c := &cause{reason: ReasonBudget, position: full.queue}
 
 	if budget == 0 {
-		c.message += "no unit" + full.within() + " may be taken down"
+		c.message = n.name() + " waits: no unit" + full.within() + " may be taken down"
 	} else {
-		c.message += strconv.Itoa(down) + " of at most " + strconv.Itoa(budget) + full.within() +
-			areDown(down) + full.example() + ", it is number " + strconv.Itoa(c.position) + " in the queue"
+		c.message = n.name() + " waits, number " + strconv.Itoa(c.position) + " in the queue: " + strconv.Itoa(down) +
+			" of at most " + strconv.Itoa(budget) + full.within() + areDown(down) + full.example()
 	}
 
 	if full.parent != nil {
