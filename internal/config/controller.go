@@ -16,6 +16,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // usesIndex finds the tracked workloads that use an object.
@@ -36,9 +37,14 @@ func CacheObjects() map[client.Object]cache.ByObject {
 
 // Setup adds the ring to a manager whose cache was made with [CacheObjects].
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	provided, err := driverInstalled(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		observer: observer{
-			options: o, workloads: mgr.GetClient(), digests: mgr.GetCache(), values: mgr.GetAPIReader(), memory: memory{},
+			options: o, workloads: mgr.GetClient(), digests: mgr.GetCache(), values: mgr.GetAPIReader(),
+			provided: provided, memory: memory{},
 		},
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
@@ -53,7 +59,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
 	}
-	err := b.WithOptions(controller.Options{
+	if r.observer.provided {
+		b = b.Watches(emptyPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
+	}
+	err = b.WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 	}).Complete(r)
 	if err != nil {

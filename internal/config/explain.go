@@ -96,7 +96,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name Na
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
 	o := observer{
 		options: options, workloads: reader, digests: digestingReader{reader}, values: reader,
-		namespace: namespace, memory: memory{},
+		provided: true, namespace: namespace, memory: memory{},
 	}
 	observed, err := o.observe(ctx)
 	if err != nil {

@@ -41,6 +41,9 @@ const (
 type document struct {
 	ConfigMaps map[string]map[string][]byte `json:"configMaps"`
 	Secrets    map[string]map[string][]byte `json:"secrets"`
+	// Provided is left out where there is none, so that the form stays the
+	// predecessor's.
+	Provided map[string]map[string][]byte `json:"secretProviderClasses,omitempty"`
 }
 
 // hash is the lower-case hexadecimal SHA-256 of the contents that the scope covers.
@@ -55,7 +58,9 @@ func (s scope) hash(c contents, h hollow) (string, error) {
 }
 
 func (s scope) document(c contents, h hollow) document {
-	d := document{ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}}
+	d := document{
+		ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}, Provided: map[string]map[string][]byte{},
+	}
 	for _, ref := range without(s.refs, s.ignored) {
 		if values, ok := c[ref.Object]; ok || h == hollowKept {
 			s.merge(d.slots(ref.Object.Kind), ref, values)
@@ -64,15 +69,20 @@ func (s scope) document(c contents, h hollow) document {
 	if h == hollowLeftOut {
 		dropEmpty(d.ConfigMaps)
 		dropEmpty(d.Secrets)
+		dropEmpty(d.Provided)
 	}
 	return d
 }
 
 func (d document) slots(kind Kind) map[string]map[string][]byte {
-	if kind == Secret {
+	switch kind {
+	case Secret:
 		return d.Secrets
+	case SecretProviderClass:
+		return d.Provided
+	default:
+		return d.ConfigMaps
 	}
-	return d.ConfigMaps
 }
 
 func (s scope) merge(slots map[string]map[string][]byte, ref Reference, values map[string][]byte) {

@@ -12,6 +12,8 @@ type Kind string
 const (
 	ConfigMap Kind = "ConfigMap"
 	Secret    Kind = "Secret"
+	// SecretProviderClass is config that the secrets store CSI driver mounts.
+	SecretProviderClass Kind = "SecretProviderClass"
 )
 
 // Object names an object that holds config.

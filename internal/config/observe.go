@@ -25,6 +25,8 @@ type observer struct {
 	digests client.Reader
 	// values reads ConfigMaps and Secrets as they are, from the API server.
 	values client.Reader
+	// provided is true where the secrets store CSI driver is installed.
+	provided bool
 	// namespace narrows the look to one namespace, all if empty.
 	namespace string
 	memory    memory
@@ -203,6 +205,9 @@ func (p *pass) factsOf(ctx context.Context, o Object) (facts, error) {
 	if f, ok := p.facts[o]; ok {
 		return f, nil
 	}
+	if o.Kind == SecretProviderClass {
+		return p.factsOfProvided(ctx, o)
+	}
 	obj := emptyObject(o.Kind)
 	err := p.digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)
 	f := facts{}
@@ -214,6 +219,18 @@ func (p *pass) factsOf(ctx context.Context, o Object) (facts, error) {
 	}
 	p.facts[o] = f
 	return f, nil
+}
+
+func (p *pass) factsOfProvided(ctx context.Context, o Object) (facts, error) {
+	if !p.provided {
+		return facts{}, nil
+	}
+	versions, err := provided(ctx, p.digests, o)
+	if err != nil {
+		return facts{}, err
+	}
+	p.facts[o] = providedFacts(versions)
+	return p.facts[o], nil
 }
 
 func emptyObject(kind Kind) client.Object {

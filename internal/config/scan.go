@@ -7,8 +7,8 @@ import (
 // scan collects the references of one workload.
 type scan struct {
 	namespace string
-	// items counts the items of plain volumes as keys; the predecessor takes the
-	// whole object.
+	// items counts the items of plain volumes as keys, and looks at CSI volumes;
+	// the predecessor takes the whole object, and does not.
 	items bool
 	refs  []Reference
 }
@@ -50,6 +50,8 @@ func (s *scan) volumes(volumes []corev1.Volume) {
 			s.volume(Secret, v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
 		case v.Projected != nil:
 			s.projected(v.Projected.Sources)
+		case v.CSI != nil && s.items:
+			s.provided(v.CSI)
 		}
 	}
 }
@@ -59,6 +61,15 @@ func (s *scan) volume(kind Kind, name string, items []corev1.KeyToPath, optional
 		items = nil
 	}
 	s.add(kind, name, keysOf(items, optional), optional)
+}
+
+// provided is what the secrets store CSI driver mounts. It is never required:
+// what its versions are is only known once a Pod runs.
+func (s *scan) provided(v *corev1.CSIVolumeSource) {
+	if class := v.VolumeAttributes[providerClassAttribute]; v.Driver == secretsStoreDriver && class != "" {
+		optional := true
+		s.add(SecretProviderClass, class, nil, &optional)
+	}
 }
 
 func (s *scan) projected(sources []corev1.VolumeProjection) {

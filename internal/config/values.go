@@ -200,6 +200,10 @@ func (v *values) release(r *recollection) {
 }
 
 func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
+	if o.Kind == SecretProviderClass {
+		val.readProvided(ctx, reader, o)
+		return
+	}
 	obj := emptyObject(o.Kind)
 	err := reader.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)
 	if apierrors.IsNotFound(err) {
@@ -211,6 +215,15 @@ func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
 	}
 	val.content = valuesOf(obj)
 	val.facts = factsOf(digest(obj))
+}
+
+func (val *value) readProvided(ctx context.Context, reader client.Reader, o Object) {
+	versions, err := provided(ctx, reader, o)
+	val.facts, val.err = providedFacts(versions), err
+	val.content = make(map[string][]byte, len(versions))
+	for id, version := range versions {
+		val.content[id] = []byte(version)
+	}
 }
 
 // valuesOf are the values of an object as it is.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +94,15 @@ func isUsed(ctx context.Context, workloads client.Reader, o Object) bool {
 		}
 	}
 	return false
+}
+
+// providedMatters leaves out what the driver has mounted for Pods of workloads
+// that are not tracked.
+func providedMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		status, ok := obj.(*unstructured.Unstructured)
+		return !ok || isUsed(ctx, workloads, Object{Kind: SecretProviderClass, Namespace: obj.GetNamespace(), Name: classOf(status)})
+	})
 }
 
 // indexUses lists the objects that a workload uses, for [usesIndex].
