@@ -1,0 +1,414 @@
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 3}) }
+
+const (
+	waveTracked   = "wave.pusher.com/update-on-config-change"
+	waveHash      = "wave.pusher.com/config-hash"
+	waveScheduler = "wave.pusher.com/invalid"
+	native        = "spillway.dev/"
+)
+
+// world is a namespace of its own, and a user in it.
+type world struct {
+	t         *testing.T
+	client    client.Client
+	namespace string
+	// requests are what the manager of this world has asked of the API server.
+	requests *requests
+	options  config.Options
+	stop     func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := testenv.Namespace(t)
+	return &world{
+		t: t, client: c, namespace: ns, requests: &requests{},
+		options: config.Options{Namespaces: []string{ns}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100},
+	}
+}
+
+// manage starts a manager, which is stopped at the end of the test or by halt.
+func (w *world) manage(change ...func(*manager.Options)) {
+	w.t.Helper()
+	log := &safeBuffer{}
+	o := manager.Options{
+		Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, w.requests.wrap(testenv.Shared().Config()), o) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+		if w.t.Failed() {
+			w.t.Log(log.String())
+		}
+	})
+	w.t.Cleanup(func() { w.stop() })
+}
+
+// halt stops the manager, and returns once it has stopped.
+func (w *world) halt() { w.stop() }
+
+func (w *world) apply(manifests ...string) {
+	w.t.Helper()
+	for _, manifest := range manifests {
+		for doc := range strings.SplitSeq(manifest, "\n---\n") {
+			obj := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(doc), &obj.Object); err != nil {
+				w.t.Fatal(err)
+			}
+			if obj.GetNamespace() == "" {
+				obj.SetNamespace(w.namespace)
+			}
+			err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("user"), client.ForceOwnership)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (w *world) configMap(name string, pairs ...string) {
+	w.t.Helper()
+	w.applyObject("ConfigMap", name, "data", pairs)
+}
+
+func (w *world) secret(name string, pairs ...string) {
+	w.t.Helper()
+	w.applyObject("Secret", name, "stringData", pairs)
+}
+
+func (w *world) applyObject(kind, name, field string, pairs []string) {
+	w.t.Helper()
+	values := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	raw, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, field: values,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.apply(string(raw))
+}
+
+func (w *world) remove(obj client.Object, name string) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// deployment is a tracked Deployment with this Pod spec.
+func deployment(name, podSpec string, annotations ...string) string {
+	return workload("Deployment", name, podSpec, annotations...)
+}
+
+func workload(kind, name, podSpec string, annotations ...string) string {
+	all := waveTracked + `: "true"`
+	for i := 0; i+1 < len(annotations); i += 2 {
+		all += fmt.Sprintf(", %s: %q", annotations[i], annotations[i+1])
+	}
+	extra := map[string]string{"Deployment": "replicas: 1", "StatefulSet": "{replicas: 1, serviceName: x}", "DaemonSet": ""}[kind]
+	if kind == "StatefulSet" {
+		extra = "replicas: 1\n  serviceName: x"
+	}
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: %s
+metadata: {name: %s, annotations: {%s}}
+spec:
+  %s
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata: {labels: {app: %s}}
+    spec:
+%s`, kind, name, all, extra, name, name, indent(podSpec))
+}
+
+func indent(text string) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
+}
+
+// envFrom is a Pod spec that uses whole objects.
+func envFrom(refs ...string) string {
+	return "containers:\n- name: c\n  image: x\n  envFrom:\n  - " + strings.Join(refs, "\n  - ")
+}
+
+func configMapRef(name string) string { return "configMapRef: {name: " + name + "}" }
+func secretRef(name string) string    { return "secretRef: {name: " + name + "}" }
+
+func (w *world) get(obj client.Object, name string) error {
+	return w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj)
+}
+
+// deploymentNow is the Deployment as it is.
+func (w *world) deploymentNow(name string) *appsv1.Deployment {
+	w.t.Helper()
+	d := &appsv1.Deployment{}
+	if err := w.get(d, name); err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+func (w *world) hash(name string) string {
+	w.t.Helper()
+	return w.deploymentNow(name).Spec.Template.Annotations[waveHash]
+}
+
+// hashed waits until the Deployment has a hash other than the one given, and
+// returns it.
+func (w *world) hashed(name, before string) string {
+	w.t.Helper()
+	w.eventually(func() error {
+		if h := w.hash(name); h == "" || h == before {
+			return fmt.Errorf("%s has still hash %q", name, h)
+		}
+		return nil
+	})
+	return w.hash(name)
+}
+
+func (w *world) eventually(check func() error) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(context.Context) error { return check() })
+}
+
+// rolls is how many ReplicaSets a Deployment has had: one more than it was rolled.
+func (w *world) replicaSets(name string) int {
+	w.t.Helper()
+	list := &appsv1.ReplicaSetList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{"app": name}); err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+func (w *world) revisions(name string) int {
+	w.t.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{"app": name}); err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+// settledWith waits until the Deployment's rollout is done and it has had n ReplicaSets.
+func (w *world) settledWith(name string, n int) {
+	w.t.Helper()
+	w.eventually(func() error {
+		d := w.deploymentNow(name)
+		if d.Status.ObservedGeneration != d.Generation || d.Status.ReadyReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas {
+			return fmt.Errorf("%s is not settled: %+v", name, d.Status)
+		}
+		if got := w.replicaSets(name); got != n {
+			return fmt.Errorf("%s has had %d ReplicaSets, want %d", name, got, n)
+		}
+		return nil
+	})
+}
+
+// sentinel makes sure that the manager has come to rest after everything done
+// so far: a workload that is created now has been seen to.
+func (w *world) sentinel() {
+	w.t.Helper()
+	name := fmt.Sprintf("sentinel-%d", time.Now().UnixNano())
+	w.configMap(name, "a", "1")
+	w.apply(deployment(name, envFrom(configMapRef(name))))
+	first := w.hashed(name, "")
+	w.configMap(name, "a", "2")
+	w.hashed(name, first)
+}
+
+// condition is the condition that the manager wrote on the workload, empty if none.
+func (w *world) condition(name string) string {
+	w.t.Helper()
+	return w.deploymentNow(name).Annotations[native+"config-status"]
+}
+
+func (w *world) saysEventually(name, text string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if c := w.condition(name); !strings.Contains(c, text) {
+			return fmt.Errorf("%s says %q, want %q", name, c, text)
+		}
+		return nil
+	})
+}
+
+func (w *world) annotate(name string, pairs ...string) {
+	w.t.Helper()
+	values := []string{}
+	for i := 0; i < len(pairs); i += 2 {
+		value := fmt.Sprintf("%q", pairs[i+1])
+		if pairs[i+1] == "-" {
+			value = "null"
+		}
+		values = append(values, fmt.Sprintf("%q:%s", pairs[i], value))
+	}
+	patch := `{"metadata":{"annotations":{` + strings.Join(values, ",") + `}}}`
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	if err := w.client.Patch(w.t.Context(), d, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) events(reason string) []corev1.Event {
+	w.t.Helper()
+	list := &corev1.EventList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	var found []corev1.Event
+	for _, e := range list.Items {
+		if e.Reason == reason {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (w *world) explain(name string) config.Explanation {
+	w.t.Helper()
+	e, err := config.Explain(w.t.Context(), w.client, w.options, config.Name{Kind: "Deployment", Namespace: w.namespace, Name: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// requests counts what a client asks for; a watch counts when it begins.
+type requests struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *requests) wrap(cfg *rest.Config) *rest.Config {
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if !strings.Contains(req.URL.Path, "/events") && !strings.Contains(req.URL.Path, "/leases") {
+				r.mu.Lock()
+				r.all = append(r.all, req.Method+" "+req.URL.RequestURI())
+				r.mu.Unlock()
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	return cfg
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// take returns the requests since it was last called, but for watches.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var taken []string
+	for _, request := range r.all {
+		if !strings.Contains(request, "watch=true") {
+			taken = append(taken, request)
+		}
+	}
+	r.all = nil
+	return taken
+}
+
+// writes are those that change something.
+func writesIn(requests []string) []string {
+	var writes []string
+	for _, request := range requests {
+		if !strings.HasPrefix(request, "GET ") {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	return testenv.Namespace(t)
+}
+
+// replaceOnce fails loudly where the text to replace is not there.
+func replaceOnce(text, old, now string) string {
+	if strings.Count(text, old) != 1 {
+		panic(fmt.Sprintf("%q stands %d times in %s", old, strings.Count(text, old), text))
+	}
+	return strings.Replace(text, old, now, 1)
+}
+
+// sentinelOnly runs check once the manager has come to rest, and fails if until
+// then it wrote to anything but the sentinel.
+func (w *world) sentinelOnly(check func()) {
+	w.t.Helper()
+	w.requests.take()
+	w.sentinel()
+	for _, write := range writesIn(w.requests.take()) {
+		if !strings.Contains(write, "/sentinel-") {
+			w.t.Errorf("the manager wrote: %s", write)
+		}
+	}
+	check()
+}
