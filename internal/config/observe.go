@@ -53,24 +53,42 @@ func (o *observer) observe(ctx context.Context) (Observed, error) {
 
 // list returns the workloads in sight, sorted by name.
 func (o *observer) list(ctx context.Context) ([]client.Object, error) {
-	var (
-		deployments  appsv1.DeploymentList
-		statefulSets appsv1.StatefulSetList
-		daemonSets   appsv1.DaemonSetList
-		objects      []client.Object
-	)
-	for _, list := range []client.ObjectList{&deployments, &statefulSets, &daemonSets} {
-		if err := o.workloads.List(ctx, list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list workloads: %w", err)
+	var objects []client.Object
+	for _, namespace := range o.namespaces() {
+		found, err := o.listIn(ctx, namespace)
+		if err != nil {
+			return nil, err
 		}
+		objects = append(objects, found...)
 	}
-	objects = appendInSight[appsv1.Deployment](objects, deployments.Items)
-	objects = appendInSight[appsv1.StatefulSet](objects, statefulSets.Items)
-	objects = appendInSight[appsv1.DaemonSet](objects, daemonSets.Items)
 	slices.SortFunc(objects, func(a, b client.Object) int {
 		return strings.Compare(nameOf(a).String(), nameOf(b).String())
 	})
 	return objects, nil
+}
+
+// namespaces are those to list in; the empty one stands for all.
+func (o *observer) namespaces() []string {
+	if o.namespace == "" && len(o.options.Namespaces) > 0 {
+		return o.options.Namespaces
+	}
+	return []string{o.namespace}
+}
+
+func (o *observer) listIn(ctx context.Context, namespace string) ([]client.Object, error) {
+	var (
+		deployments  appsv1.DeploymentList
+		statefulSets appsv1.StatefulSetList
+		daemonSets   appsv1.DaemonSetList
+	)
+	for _, list := range []client.ObjectList{&deployments, &statefulSets, &daemonSets} {
+		if err := o.workloads.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list workloads: %w", err)
+		}
+	}
+	objects := appendInSight[appsv1.Deployment](nil, deployments.Items)
+	objects = appendInSight[appsv1.StatefulSet](objects, statefulSets.Items)
+	return appendInSight[appsv1.DaemonSet](objects, daemonSets.Items), nil
 }
 
 func appendInSight[T any, P interface {
