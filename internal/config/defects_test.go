@@ -342,7 +342,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 	}
 	w.manage()
 	w.eventually(func() error { return want(2, w.explain("low").Position) })
-	if e := w.explain("low"); !strings.Contains(e.Sentence, "Deployment low waits, number 2 in the queue: 1 of at most 1 is down or on its way (Deployment high") {
+	if e := w.explain("low"); !strings.Contains(e.Sentence, "Deployment low waits, number 2 in the queue: 1 of at most 1 is down or on its way") {
 		t.Errorf("sentence = %q", e.Sentence)
 	}
 	var last time.Time
