@@ -1,0 +1,314 @@
+// Package fault is a client that stops, lags, conflicts or loses its connection
+// on demand, and counts exactly what it is asked for.
+//
+// It sits below the client under test, as its transport, so that the code
+// above it is the code that runs in a cluster.
+package fault
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// ErrStopped is what every request gets after the stop.
+var ErrStopped = errors.New("the manager has stopped")
+
+// errCut is what every request gets while the connection is cut.
+var errCut = errors.New("connection refused")
+
+// When says whether a stop comes before or after its write.
+type When int
+
+// Before a write it is not sent; After it, it was made but nobody has heard of it.
+const (
+	Before When = iota
+	After
+)
+
+// String names the moment.
+func (w When) String() string { return [...]string{"before", "after"}[w] }
+
+// Request is one request to the API server.
+type Request struct {
+	// Verb is one of get, list, watch, create, update, patch, delete, deletecollection.
+	Verb string
+	// Group, Resource, Subresource, Namespace and Name say what it is about.
+	Group, Resource, Subresource, Namespace, Name string
+}
+
+// Writes is true if the request changes something other than Events and Leases,
+// which say what happened and who leads, but are not what is done.
+func (r Request) Writes() bool {
+	switch r.Verb {
+	case "get", "list", "watch":
+		return false
+	default:
+		return r.Resource != "events" && r.Resource != "leases"
+	}
+}
+
+// Injector is a transport with faults. It is safe for concurrent use.
+type Injector struct {
+	mu       sync.Mutex
+	requests []Request
+	writes   int
+	stopAt   int
+	when     When
+	stopped  chan struct{}
+	conflict func(Request) bool
+	cut      bool
+	held     chan struct{}
+}
+
+// New returns an injector that injects nothing yet.
+func New() *Injector { return &Injector{stopped: make(chan struct{})} }
+
+// Wrap returns a configuration whose clients go through the injector.
+func (i *Injector) Wrap(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{i, next} })
+	return cfg
+}
+
+// StopAt makes the n-th write from now on, counted from 1, the last.
+func (i *Injector) StopAt(n int, when When) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stopAt, i.when = i.writes+n, when
+}
+
+// Stopped is closed at the stop.
+func (i *Injector) Stopped() <-chan struct{} { return i.stopped }
+
+// Conflict answers matching writes with 409 and does not send them; nil ends it.
+func (i *Injector) Conflict(match func(Request) bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.conflict = match
+}
+
+// Cut makes every request fail until Restore; watches end instead of delivering.
+func (i *Injector) Cut() { i.setCut(true) }
+
+// Restore ends Cut.
+func (i *Injector) Restore() { i.setCut(false) }
+
+func (i *Injector) setCut(cut bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.cut = cut
+}
+
+// HoldWatches keeps watches from delivering anything until the release: the
+// caches lag behind.
+func (i *Injector) HoldWatches() (release func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	gate := make(chan struct{})
+	i.held = gate
+	return sync.OnceFunc(func() {
+		i.mu.Lock()
+		i.held = nil
+		i.mu.Unlock()
+		close(gate)
+	})
+}
+
+// Requests returns all requests since the last Reset, in order.
+func (i *Injector) Requests() []Request {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]Request(nil), i.requests...)
+}
+
+// Writes returns those of Requests that are writes.
+func (i *Injector) Writes() []Request {
+	var writes []Request
+	for _, r := range i.Requests() {
+		if r.Writes() {
+			writes = append(writes, r)
+		}
+	}
+	return writes
+}
+
+// Reset forgets the requests so far.
+func (i *Injector) Reset() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.requests = nil
+}
+
+// verdict is what becomes of one request.
+type verdict int
+
+const (
+	pass verdict = iota
+	refuse
+	lose
+	clash
+	disconnect
+)
+
+// judge records a request and decides what becomes of it.
+func (i *Injector) judge(r Request) verdict {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.isStopped():
+		return refuse
+	case i.cut:
+		return disconnect
+	}
+	i.requests = append(i.requests, r)
+	if !r.Writes() {
+		return pass
+	}
+	if i.conflict != nil && i.conflict(r) {
+		return clash
+	}
+	i.writes++
+	if i.writes != i.stopAt {
+		return pass
+	}
+	close(i.stopped)
+	if i.when == Before {
+		return refuse
+	}
+	return lose
+}
+
+func (i *Injector) isStopped() bool {
+	select {
+	case <-i.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitHeld blocks while watches are held, and fails once there is nothing to
+// wait for any more.
+func (i *Injector) waitHeld() error {
+	i.mu.Lock()
+	gate, cut := i.held, i.cut
+	i.mu.Unlock()
+	if cut {
+		return errCut
+	}
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-i.stopped:
+		return ErrStopped
+	}
+}
+
+type transport struct {
+	injector *Injector
+	next     http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := parse(req)
+	switch t.injector.judge(r) {
+	case refuse:
+		return nil, ErrStopped
+	case disconnect:
+		return nil, errCut
+	case clash:
+		return conflict(req), nil
+	case lose:
+		if res, err := t.next.RoundTrip(req); err == nil {
+			_ = res.Body.Close() // it is lost on purpose
+		}
+		return nil, ErrStopped
+	default:
+		return t.send(req, r)
+	}
+}
+
+func (t transport) send(req *http.Request, r Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	if err == nil && r.Verb == "watch" {
+		res.Body = heldBody{res.Body, t.injector}
+	}
+	return res, err
+}
+
+// heldBody delivers what it reads only while watches are not held.
+type heldBody struct {
+	io.ReadCloser
+	injector *Injector
+}
+
+func (b heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if waited := b.injector.waitHeld(); waited != nil {
+		return 0, waited
+	}
+	return n, err
+}
+
+func conflict(req *http.Request) *http.Response {
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"injected conflict"}`
+	return &http.Response{
+		StatusCode: http.StatusConflict, Status: "409 Conflict", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewBufferString(body)), Request: req,
+	}
+}
+
+// verbs are those of requests about one object.
+var verbs = map[string]string{
+	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
+
+// parse reads what a request is about from its method and path, which is
+// /api/v1/... or /apis/GROUP/VERSION/..., with namespaces/NAME before the resource.
+func parse(req *http.Request) Request {
+	r := Request{Verb: verbs[req.Method]}
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) >= 3 && parts[0] == "apis":
+		r.Group, parts = parts[1], parts[3:]
+	default:
+		return r // discovery, or not about objects
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		r.Namespace, parts = parts[1], parts[2:]
+	}
+	fields := []*string{&r.Resource, &r.Name, &r.Subresource}
+	for i := range min(len(parts), len(fields)) {
+		*fields[i] = parts[i]
+	}
+	if r.Name == "" {
+		r.Verb = collective(r.Verb, req.URL.Query().Get("watch") == "true")
+	}
+	return r
+}
+
+// collective is the verb of a request about all objects of a kind.
+func collective(verb string, watch bool) string {
+	switch {
+	case watch:
+		return "watch"
+	case verb == "get":
+		return "list"
+	case verb == "delete":
+		return "deletecollection"
+	default:
+		return verb
+	}
+}
