@@ -49,15 +49,21 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	ns := testenv.Namespace(t)
+	return &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns)}
+}
+
+func newClient(t *testing.T) client.Client {
+	t.Helper()
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns := testenv.Namespace(t)
-	return &world{
-		t: t, client: c, namespace: ns, requests: &requests{},
-		options: config.Options{Namespaces: []string{ns}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100},
-	}
+	return c
+}
+
+func defaultOptions(namespace string) config.Options {
+	return config.Options{Namespaces: []string{namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}
 }
 
 // manage starts a manager, which is stopped at the end of the test or by halt.
