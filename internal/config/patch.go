@@ -122,7 +122,6 @@ func (e *edit) hash() {
 }
 
 func (e *edit) release() {
-	e.test(templateScheduler, vocabulary.SuspendedScheduler)
 	scheduler := e.w.Legacy.Scheduler
 	if scheduler == "" {
 		scheduler = vocabulary.DefaultScheduler
@@ -158,7 +157,6 @@ func record(w *Workload, now time.Time) []Write {
 		write.Events = conditionEvents(w.condition(now))
 	}
 	if w.current() && w.adopts() {
-		e.test(pointer(templateAnnotations, w.Template.HashName), w.Template.Hash)
 		e.annotate(vocabulary.ConfigBaseline, Baseline{w.Template.Hash, w.Hashes.Desired}.String())
 		changed = true
 	}
