@@ -1,0 +1,11 @@
+//go:build !bench
+
+package bench_test
+
+// Small worlds, for every run of the tests.
+const (
+	workloads = 100
+	rounds    = 1
+	secrets   = 500
+	full      = false
+)
