@@ -5,7 +5,7 @@ package bench_test
 // The worlds that the promises are about.
 const (
 	workloads = 1000
-	rounds    = 5
+	rounds    = 3
 	secrets   = 10000
 	full      = true
 )

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,10 +62,17 @@ func (o *observer) list(ctx context.Context) ([]client.Object, error) {
 		}
 		objects = append(objects, found...)
 	}
-	slices.SortFunc(objects, func(a, b client.Object) int {
-		return strings.Compare(nameOf(a).String(), nameOf(b).String())
-	})
+	slices.SortFunc(objects, byName)
 	return objects, nil
+}
+
+// byName orders workloads by namespace, kind and name.
+func byName(a, b client.Object) int {
+	return cmp.Or(
+		strings.Compare(a.GetNamespace(), b.GetNamespace()),
+		strings.Compare(kindOf(a), kindOf(b)),
+		strings.Compare(a.GetName(), b.GetName()),
+	)
 }
 
 // namespaces are those to list in; the empty one stands for all.

@@ -130,8 +130,12 @@ type Condition struct {
 	Since   time.Time `json:"lastTransitionTime"`
 }
 
+// equal compares two conditions, either of which may be nil for none.
 func (c *Condition) equal(other *Condition) bool {
-	return other != nil && c.Type == other.Type && c.Status == other.Status &&
+	if c == nil || other == nil {
+		return c == other
+	}
+	return c.Type == other.Type && c.Status == other.Status &&
 		c.Reason == other.Reason && c.Message == other.Message && c.Since.Equal(other.Since)
 }
 

@@ -47,10 +47,10 @@ const (
 	templateScheduler   = "/spec/template/spec/schedulerName"
 )
 
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer is the JSON pointer to a key of the map at path.
-func pointer(path, key string) string {
-	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func pointer(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
 
 // edit collects the operations on one workload.
 type edit struct {
@@ -130,19 +130,16 @@ func (e *edit) release() {
 	e.drop(vocabulary.SchedulingDisabled)
 }
 
-// conclude brings the condition on the workload up to date; it reports whether
-// that changes anything.
-func (e *edit) conclude(now time.Time) bool {
-	old, c := e.w.Records.Condition, e.w.condition(now)
+// conclude brings the condition on the workload up to date.
+func (e *edit) conclude(now time.Time) {
+	c := e.w.condition(now)
 	switch {
-	case c != nil && !c.equal(old):
+	case c.equal(e.w.Records.Condition):
+	case c != nil:
 		e.annotate(vocabulary.ConfigStatus, encode(c))
-	case c == nil && old != nil:
-		e.drop(vocabulary.ConfigStatus)
 	default:
-		return false
+		e.drop(vocabulary.ConfigStatus)
 	}
-	return true
 }
 
 // record is the write that keeps the annotations of a workload true without
@@ -151,17 +148,18 @@ func record(w *Workload, now time.Time) []Write {
 	if w.Legacy.Finalizer {
 		return []Write{disown(w)}
 	}
-	write, e := Write{Workload: w}, editOf(w)
-	changed := e.conclude(now)
-	if changed {
-		write.Events = conditionEvents(w.condition(now))
-	}
-	if w.current() && w.adopts() {
-		e.annotate(vocabulary.ConfigBaseline, Baseline{w.Template.Hash, w.Hashes.Desired}.String())
-		changed = true
-	}
-	if !changed {
+	c := w.condition(now)
+	concluded, adopts := c.equal(w.Records.Condition), w.current() && w.adopts()
+	if concluded && !adopts {
 		return nil
+	}
+	write, e := Write{Workload: w}, editOf(w)
+	e.conclude(now)
+	if !concluded {
+		write.Events = conditionEvents(c)
+	}
+	if adopts {
+		e.annotate(vocabulary.ConfigBaseline, Baseline{w.Template.Hash, w.Hashes.Desired}.String())
 	}
 	write.Patches = []Patch{e.patch()}
 	return []Write{write}
