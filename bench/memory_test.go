@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
@@ -105,7 +106,7 @@ func child() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan error, 1)
-	port, err := testenv.FreePort()
+	port, err := controlplane.FreePort()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

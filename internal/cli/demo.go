@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/demo"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 const (
@@ -57,7 +57,7 @@ func newDemo(env Environment) *cobra.Command {
 func (r *demoRun) run(ctx context.Context) error {
 	switch {
 	case r.stop != "":
-		return testenv.StopAt(r.stop)
+		return controlplane.StopAt(r.stop)
 	case r.cluster.kubeconfig != "" || r.cluster.context != "":
 		return r.onCluster(ctx)
 	default:
@@ -70,7 +70,7 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 	once := r.once()
 	started := r.env.Now()
 	_, _ = fmt.Fprintln(r.env.Out, "starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and six nodes in three zones")
-	cp, err := testenv.Start(ctx, testenv.Options{Nodes: demoNodes, Stay: !once, Progress: r.env.Err})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Nodes: demoNodes, Stay: !once, Progress: r.env.Err})
 	if err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}
@@ -113,7 +113,7 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 	if err := makeNamespace(ctx, cfg, namespace); err != nil {
 		return err
 	}
-	port, err := testenv.FreePort()
+	port, err := controlplane.FreePort()
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,4 @@
-// Package testenv starts a real control plane for tests and the demo: etcd,
-// kube-apiserver, kube-controller-manager, kube-scheduler, and kwok, which plays
-// the kubelets.
-//
-// The binaries come from KUBEBUILDER_ASSETS, or else from the cache that
-// hack/k8s/build.sh fills. SPILLWAY_TEST_KUBECONFIG names the kubeconfig of an
-// existing cluster to be used instead of starting one.
-//
-// kwok does what annotations on Pods ask for:
-//
-//	testenv.spillway.dev/ready-after: 500ms   Ready (or completed) only then
-//	testenv.spillway.dev/behaviour: never-ready | crash | complete | fail
-//	testenv.spillway.dev/pod-ip: 127.1.2.3    an address where a test may listen
-//
-// Unlike a kubelet, kwok starts a Pod whose ConfigMaps and Secrets do not exist.
-//
-// Everything that is started is ended with the process that started it, however
-// that ends, unless it was asked to stay.
+// Package testenv gives each test package a control plane of its own, and tests
+// what they need on it. See package controlplane for what runs there, and
+// package fault for what can go wrong.
 package testenv

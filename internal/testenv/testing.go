@@ -12,14 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/spillway-dev/spillway/internal/controlplane"
 )
 
 // patience is how long a test waits for a condition. It says nothing about how
 // long anything may take: it is for a machine that does three things at once.
 const patience = 90 * time.Second
 
+// Options say what to start.
+type Options = controlplane.Options
+
 // shared is the control plane of a test package.
-var shared *ControlPlane
+var shared *controlplane.ControlPlane
 
 // Main runs the tests of a package on a control plane of their own. Call it
 // from TestMain; the tests find it by [Shared].
@@ -31,7 +36,7 @@ func Run(m *testing.M, options Options) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	options.Progress = os.Stderr
-	cp, err := Start(ctx, options)
+	cp, err := controlplane.Start(ctx, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
@@ -46,7 +51,7 @@ func Run(m *testing.M, options Options) int {
 }
 
 // Shared is the control plane that [Main] has started.
-func Shared() *ControlPlane { return shared }
+func Shared() *controlplane.ControlPlane { return shared }
 
 // Namespace makes a namespace for a test, and asks for its removal at the end.
 func Namespace(t testing.TB) string {
