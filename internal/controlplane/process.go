@@ -80,14 +80,19 @@ func (p *process) stop() {
 	}
 }
 
-// kill ends a process that another process started.
-func kill(pid int) error {
-	err := syscall.Kill(pid, syscall.SIGTERM)
-	if errors.Is(err, syscall.ESRCH) {
-		return nil
+// end ends a process that another process started, and waits until it has ended.
+func end(pid int) error {
+	signal := syscall.SIGTERM
+	for started := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := syscall.Kill(pid, signal)
+		if errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("end process %d: %w", pid, err)
+		}
+		if signal = 0; time.Since(started) > stopTimeout { // 0 only asks whether it lives
+			signal = syscall.SIGKILL
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("end process %d: %w", pid, err)
-	}
-	return nil
 }

@@ -34,7 +34,7 @@ func StopAt(dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s is damaged: %w", pidFile, err)
 		}
-		errs = append(errs, kill(pid))
+		errs = append(errs, end(pid))
 	}
 	return errors.Join(append(errs, os.RemoveAll(dir))...)
 }

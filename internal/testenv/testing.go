@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/controlplane"
 )
@@ -35,6 +37,7 @@ func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
 func Run(m *testing.M, options Options) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	log.SetLogger(logr.Discard()) // each manager has a log of its own
 	options.Progress = os.Stderr
 	cp, err := controlplane.Start(ctx, options)
 	if err != nil {
