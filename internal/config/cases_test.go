@@ -237,6 +237,32 @@ func TestAdoptionOfAWiderScope(t *testing.T) {
 	}
 }
 
+// What only ours looks at may bring nothing at first; when it appears it rolls,
+// whoever wrote the hash, also if nobody watched.
+func TestWhatOnlyOursLooksAtAppearsLater(t *testing.T) {
+	spec := envFrom(configMapRef("app")) + "\ninitContainers: [{name: i, image: x, envFrom: [{secretRef: {name: init, optional: true}}]}]"
+	for name, adopted := range map[string]bool{"hashed by us": false, "taken over": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.configMap("app", "a", "1")
+			manifest, hash := deployment("web", spec), wantHash(t, values{"app": {"a": "1"}}, nil)
+			if adopted {
+				manifest = withHash(manifest, hash)
+			}
+			w.apply(manifest)
+			w.manage()
+			w.eventually(func() error { return want(hash, w.hash("web")) })
+			w.sentinel()
+			w.halt()
+			w.secret("init", "p", "1")
+			w.manage()
+			second := w.hashed("web", hash)
+			w.secret("init", "p", "2")
+			w.hashed("web", second)
+		})
+	}
+}
+
 // Ours looks at less where items are given: the other keys restart nothing.
 func TestAdoptionOfANarrowerScope(t *testing.T) {
 	w := newWorld(t)

@@ -365,7 +365,9 @@ func TestChoices(t *testing.T) {
 		w.secret("db", "p", "1")
 		w.apply(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))
 		first := w.hashed("web", "")
-		w.annotate("web", native+"ignore-configmaps", "app:noise", native+"ignore-secrets", "db")
+		w.annotate("web", native+"ignore-configmaps", "app:noise")
+		w.sentinel()
+		w.annotate("web", native+"ignore-secrets", "db") // and then some more
 		w.sentinel()
 		w.configMap("app", "a", "1", "noise", "2")
 		w.secret("db", "p", "2")

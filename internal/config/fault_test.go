@@ -40,8 +40,9 @@ func faultWorld(w *world) {
 		withHash(deployment("old", envFrom(configMapRef("app"))), hash),
 	)
 	old := w.deploymentNow("old")
-	w.patch(&corev1.ConfigMap{}, "app", fmt.Sprintf(
-		`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"old","uid":%q}]}}`, old.UID))
+	owned := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"old","uid":%q}]}}`, old.UID)
+	w.patch(&corev1.ConfigMap{}, "app", owned)
+	w.patch(&corev1.Secret{}, "init", owned)
 	w.patch(old, "old", `{"metadata":{"finalizers":["wave.pusher.com/finalizer"]}}`)
 }
 
@@ -90,6 +91,8 @@ func describe(state map[string]string, obj client.Object, template *corev1.PodTe
 	state[obj.GetName()] = fmt.Sprintln(template.Annotations[waveHash], template.Spec.SchedulerName, obj.GetFinalizers(), annotations)
 }
 
+func discard() logr.Logger { return logr.FromSlogHandler(slog.NewTextHandler(io.Discard, nil)) }
+
 // run is one run of the story on a world of its own.
 type run struct {
 	*world
@@ -108,7 +111,7 @@ func newRun(t *testing.T) *run {
 func (r *run) managed(inj *fault.Injector) (stop func()) {
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Config: r.options, MetricsAddress: "0", ProbeAddress: "0",
-		Log: logr.FromSlogHandler(slog.NewTextHandler(io.Discard, nil)),
+		Log: discard(),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -77,9 +77,11 @@ type Hashes struct {
 	Desired string
 	// Equivalent are hashes that mean the same to the Pods.
 	Equivalent []string
-	// Adoptable are hashes of the same contents in another scope: the
-	// predecessor's, or that from before something was ignored.
-	Adoptable []string
+	// Predecessor is the hash in the predecessor's scope, empty if that is the same
+	// as ours whatever the contents.
+	Predecessor string
+	// Unignored is the hash with nothing ignored, empty if nothing is.
+	Unignored string
 }
 
 // Change is a change of config that has been seen and not been rolled.
@@ -163,8 +165,13 @@ type Owned struct {
 // accepted is the hash that the config would have if nothing had changed since
 // the template's was written.
 func (w *Workload) accepted() string {
-	if b := w.Records.Baseline; b.Template != "" && b.Template == w.Template.Hash {
-		return b.Scope
+	if w.hasBaseline() {
+		return w.Records.Baseline.Scope
 	}
 	return w.Template.Hash
+}
+
+// hasBaseline is true if there is a baseline, and it is of the template's hash.
+func (w *Workload) hasBaseline() bool {
+	return w.Template.Hash != "" && w.Records.Baseline.Template == w.Template.Hash
 }

@@ -164,10 +164,25 @@ func (w *Workload) current() bool {
 	return w.accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.accepted()) || w.adopts()
 }
 
-// adopts is true if the hash is of the present config in another scope, such as
-// the predecessor's. That ours looks at more is no reason to roll.
+// adopts is true if the hash is of the present config in another scope, and that
+// has to be noted: that ours looks at more, or that something is ignored now,
+// is no reason to roll.
 func (w *Workload) adopts() bool {
-	return w.Hashes != nil && w.accepted() != w.Hashes.Desired && slices.Contains(w.Hashes.Adoptable, w.accepted())
+	return w.Hashes != nil && (w.takesOver() || w.ignoresMore())
+}
+
+// takesOver is true if the hash is the predecessor's, and nothing has been noted
+// of it yet. A hash that the ring wrote itself is never taken for one: what
+// only ours looks at may have brought nothing when it was written.
+func (w *Workload) takesOver() bool {
+	return w.Records.Roll.At.IsZero() && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Predecessor
+}
+
+// ignoresMore is true if nothing has changed since the hash was written but what
+// the user ignores.
+func (w *Workload) ignoresMore() bool {
+	u := w.Hashes.Unignored
+	return u != "" && w.accepted() != w.Hashes.Desired && (u == w.accepted() || u == w.Template.Hash)
 }
 
 const (

@@ -127,24 +127,19 @@ func (w wanted) hash(c contents) (*Hashes, error) {
 	if w.own.hollow(c) {
 		err = errors.Join(h.equivalent(w.own.hash(c, hollowLeftOut)), h.equivalent(w.own.hash(c, hollowKept)))
 	}
-	for _, other := range []scope{w.predecessors, w.unignored} {
-		if !w.own.like(other) {
-			err = errors.Join(err, h.adoptable(other.hash(c, hollowAsFound)))
-		}
+	var failed [2]error
+	if !w.own.like(w.predecessors) {
+		h.Predecessor, failed[0] = w.predecessors.hash(c, hollowAsFound)
 	}
-	return h, err
+	if !w.own.like(w.unignored) {
+		h.Unignored, failed[1] = w.unignored.hash(c, hollowAsFound)
+	}
+	return h, errors.Join(err, failed[0], failed[1])
 }
 
 func (h *Hashes) equivalent(hash string, err error) error {
 	if hash != h.Desired {
 		h.Equivalent = append(h.Equivalent, hash)
-	}
-	return err
-}
-
-func (h *Hashes) adoptable(hash string, err error) error {
-	if hash != h.Desired {
-		h.Adoptable = append(h.Adoptable, hash)
 	}
 	return err
 }

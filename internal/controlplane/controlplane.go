@@ -191,8 +191,8 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// StopAPIServer stops the API server and nothing else.
-func (cp *ControlPlane) StopAPIServer() { cp.api.stop() }
+// StopAPIServer makes the API server go away in the middle of what it does.
+func (cp *ControlPlane) StopAPIServer() { cp.api.kill() }
 
 func (cp *ControlPlane) ready() bool {
 	if cp.loadConfig() != nil {

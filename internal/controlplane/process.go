@@ -75,9 +75,14 @@ func (p *process) stop() {
 	select {
 	case <-p.done:
 	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill()
-		<-p.done
+		p.kill()
 	}
+}
+
+// kill ends the process without asking.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.done
 }
 
 // end ends a process that another process started, and waits until it has ended.

@@ -1,0 +1,158 @@
+package config_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// TestEveryPermissionIsUsedAndNoOtherIsNeeded runs the story with nothing but the
+// generated role, in namespaced mode, and compares what was granted with what
+// was asked for.
+func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	installDriver(t, w)
+	rules, err := manifests.Rules(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "manager-of-" + w.namespace
+	w.grant(user, rules)
+	w.options.CoalesceWindow = 0
+	faultWorld(w)
+	inj := fault.New()
+	run := manager.Options{Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: discard()}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	w.eventually(func() error { return want(0, len(w.deploymentNow("old").Finalizers)) })
+	w.configMap("later", "a", "1")
+	w.hashed("missing", "")
+	used := map[string]bool{}
+	granted := permissions(rules)
+	w.eventually(func() error {
+		for _, r := range inj.Requests() {
+			if r.Resource == "" {
+				continue
+			}
+			used[r.Verb+" "+r.Resource+"."+r.Group] = true
+			if r.Verb == "watch" { // by which lists are streamed, where the API server can
+				used["list "+r.Resource+"."+r.Group] = true
+			}
+		}
+		for permission := range granted {
+			if !used[permission] {
+				return fmt.Errorf("granted and not used: %s", permission)
+			}
+		}
+		return nil
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for permission := range used {
+		if !granted[permission] {
+			t.Errorf("used and not granted: %s", permission)
+		}
+	}
+}
+
+func permissions(rules []rbacv1.PolicyRule) map[string]bool {
+	all := map[string]bool{}
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
+	w.t.Helper()
+	for _, obj := range []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager", Namespace: w.namespace}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "manager", Namespace: w.namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		},
+	} {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// What the secrets store CSI driver mounts counts by its versions.
+func TestSecretsStoreVersionsRoll(t *testing.T) {
+	w := newWorld(t)
+	installDriver(t, w)
+	w.manage()
+	spec := `containers: [{name: c, image: x}]
+volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}}}]`
+	w.apply(deployment("web", spec))
+	first := w.hashed("web", "")
+	w.mounted("pod-1", "vault", "v1")
+	second := w.hashed("web", first)
+	w.mounted("pod-1", "other", "v9") // another class
+	w.sentinel()
+	if err := want(second, w.hash("web")); err != nil {
+		t.Error(err)
+	}
+	w.mounted("pod-1", "vault", "v2")
+	w.hashed("web", second)
+}
+
+// mounted says that a Pod has a version of a class mounted, as the driver does.
+func (w *world) mounted(pod, class, version string) {
+	w.t.Helper()
+	w.apply(fmt.Sprintf(`apiVersion: secrets-store.csi.x-k8s.io/v1
+kind: SecretProviderClassPodStatus
+metadata: {name: %s-%s}
+status: {podName: %s, secretProviderClassName: %s, mounted: true, objects: [{id: secret/db, version: %s}]}`, pod, class, pod, class, version))
+}
+
+// installDriver installs the driver's kind, as far as it matters here, for all
+// tests: a manager looks for it when it starts.
+func installDriver(t *testing.T, w *world) {
+	t.Helper()
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: secretproviderclasspodstatuses.secrets-store.csi.x-k8s.io}
+spec:
+  group: secrets-store.csi.x-k8s.io
+  scope: Namespaced
+  names: {kind: SecretProviderClassPodStatus, plural: secretproviderclasspodstatuses, singular: secretproviderclasspodstatus}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`), &crd.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd.DeepCopy()), client.FieldOwner("user")); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() error { // until a client that comes new finds it
+		_, err := newClient(t).RESTMapper().RESTMapping(schema.GroupKind{
+			Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClassPodStatus",
+		}, "v1")
+		return err
+	})
+}
