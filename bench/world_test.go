@@ -3,8 +3,6 @@ package bench_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -42,7 +40,7 @@ func TestMain(m *testing.M) {
 func options(namespace string) manager.Options {
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Config: config.Options{Now: time.Now}, MetricsAddress: "0", ProbeAddress: "0",
-		Log: logr.FromSlogHandler(slog.NewTextHandler(io.Discard, nil)),
+		Log: logr.Discard(),
 	}
 	if namespace != "" {
 		o.Config.Namespaces = []string{namespace}

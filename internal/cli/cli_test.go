@@ -26,10 +26,11 @@ func TestMain(m *testing.M) {
 
 func spillway() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(cli.Run(ctx, cli.Environment{
+	code := cli.Run(ctx, cli.Environment{
 		Args: os.Args, Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
-	}))
+	})
+	stop()
+	os.Exit(code)
 }
 
 // TestScripts runs what a person types. Each script has a namespace of its own.

@@ -53,7 +53,7 @@ func TestDefect3OnlyOurAnnotationsAreWritten(t *testing.T) {
 		if f.Manager != "spillway" {
 			continue
 		}
-		if owned := string(f.FieldsV1.Raw); strings.Contains(owned, "f:replicas") || strings.Contains(owned, "f:containers") {
+		if owned := f.FieldsV1.GetRawString(); strings.Contains(owned, "f:replicas") || strings.Contains(owned, "f:containers") {
 			t.Errorf("the manager owns %s", owned)
 		}
 	}

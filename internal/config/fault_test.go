@@ -3,8 +3,6 @@ package config_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -91,8 +89,6 @@ func describe(state map[string]string, obj client.Object, template *corev1.PodTe
 	state[obj.GetName()] = fmt.Sprintln(template.Annotations[waveHash], template.Spec.SchedulerName, obj.GetFinalizers(), annotations)
 }
 
-func discard() logr.Logger { return logr.FromSlogHandler(slog.NewTextHandler(io.Discard, nil)) }
-
 // run is one run of the story on a world of its own.
 type run struct {
 	*world
@@ -111,7 +107,7 @@ func newRun(t *testing.T) *run {
 func (r *run) managed(inj *fault.Injector) (stop func()) {
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Config: r.options, MetricsAddress: "0", ProbeAddress: "0",
-		Log: discard(),
+		Log: logr.Discard(),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

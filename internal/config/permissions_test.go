@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +34,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.options.CoalesceWindow = 0
 	faultWorld(w)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: discard()}
+	run := manager.Options{Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -139,9 +140,7 @@ func TestSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			annotations := map[string]string{"wave.pusher.com/update-on-config-change": "true"}
-			for key, value := range test.annotations {
-				annotations[key] = value
-			}
+			maps.Copy(annotations, test.annotations)
 			s := settings("shop", annotations)
 			if !test.check(s) {
 				t.Errorf("settings = %+v", s)

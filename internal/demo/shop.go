@@ -93,7 +93,11 @@ func (s *story) madeWrites(ctx context.Context) (int, error) {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), config.WritesMetric+`{result="made"} `); ok {
-			return strconv.Atoi(value)
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("metrics of the manager: %w", err)
+			}
+			return int(n), nil
 		}
 	}
 	return 0, errNoWrites

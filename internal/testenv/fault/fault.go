@@ -243,7 +243,7 @@ func (t transport) send(req *http.Request, r Request) (*http.Response, error) {
 	if err == nil && r.Verb == "watch" {
 		res.Body = heldBody{res.Body, t.injector}
 	}
-	return res, err
+	return res, err //nolint:wrapcheck // a transport says what the one below it says
 }
 
 // heldBody delivers what it reads only while watches are not held.
@@ -257,7 +257,7 @@ func (b heldBody) Read(p []byte) (int, error) {
 	if waited := b.injector.waitHeld(); waited != nil {
 		return 0, waited
 	}
-	return n, err
+	return n, err //nolint:wrapcheck // io.EOF has to stay what it is
 }
 
 func conflict(req *http.Request) *http.Response {
