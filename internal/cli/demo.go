@@ -139,7 +139,7 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
 		MetricsURL: "http://" + metrics + "/metrics",
 		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second},
-		Out:        r.env.Out, Live: isTerminal(r.env.Out), Now: r.env.Now,
+		Out:        r.env.Out, Width: terminalWidth(r.env.Out), Now: r.env.Now,
 	})
 }
 
@@ -169,7 +169,15 @@ func (r *demoRun) removeNamespace(ctx context.Context, cfg *rest.Config, name st
 	return nil
 }
 
-func isTerminal(w io.Writer) bool {
+// terminalWidth is the width of a terminal, zero if it is none.
+func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }

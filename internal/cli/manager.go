@@ -127,6 +127,11 @@ func newManager(env Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if o.LeaderElect && o.LeaseNamespace == "" {
+				if o.LeaseNamespace, err = f.cluster.namespaced(); err != nil {
+					return err
+				}
+			}
 			return manager.Run(cmd.Context(), cfg, o)
 		},
 	}

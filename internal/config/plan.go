@@ -68,7 +68,7 @@ func (p *Plan) order() {
 // tree is what the engine decides upon: the workloads that are not where they
 // should be, and those on their way, in their namespaces.
 func tree(o Observed, options Options) rollout.Observed {
-	root := rollout.Unit{Policy: rollout.Policy{
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{
 		MaxUnavailable: limit(options.MaxRolling),
 		Rate:           rate(o, options),
 		Deadline:       progressDeadline,

@@ -41,9 +41,10 @@ type Options struct {
 	Out   io.Writer
 	// Stays is true if the cluster is there to go on with afterwards.
 	Stays bool
-	// Live is true if Out is a terminal that can be written over.
-	Live bool
-	Now  func() time.Time
+	// Width is that of the terminal that Out is, which can be written over; zero
+	// if it is none.
+	Width int
+	Now   func() time.Time
 }
 
 // edits is what the user of the story changes, and what has to come of it.
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	s := &story{Options: o, client: c, view: newView(o.Out, o.Live)}
+	s := &story{Options: o, client: c, view: newView(o.Out, o.Width)}
 	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.conclude} {
 		if err := chapter(ctx); err != nil {
 			return err

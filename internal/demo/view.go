@@ -11,15 +11,15 @@ import (
 // view writes for people: a table that is written over on a terminal, and a
 // line for each change elsewhere.
 type view struct {
-	out  io.Writer
-	live bool
+	out   io.Writer
+	width int
 	// drawn is how many lines of the table stand on the terminal.
 	drawn int
 	last  map[string]string
 }
 
-func newView(out io.Writer, live bool) *view {
-	return &view{out: out, live: live, last: map[string]string{}}
+func newView(out io.Writer, width int) *view {
+	return &view{out: out, width: width, last: map[string]string{}}
 }
 
 func (v *view) line(text string) { _, _ = fmt.Fprintln(v.out, text) }
@@ -35,14 +35,14 @@ var marks = map[config.State]string{
 }
 
 func (v *view) show(explanations []config.Explanation) {
-	if v.live {
+	if v.width > 0 {
 		v.redraw(explanations)
 		return
 	}
 	for _, e := range explanations {
 		if key := e.Kind + "/" + e.Name; v.last[key] != e.Sentence {
 			v.last[key] = e.Sentence
-			v.line(row(e))
+			v.line(v.row(e))
 		}
 	}
 }
@@ -54,22 +54,27 @@ func (v *view) redraw(explanations []config.Explanation) {
 		fmt.Fprintf(&b, "\x1b[%dA", v.drawn)
 	}
 	for _, e := range explanations {
-		b.WriteString("\x1b[2K" + row(e) + "\n")
+		b.WriteString("\x1b[2K" + v.row(e) + "\n")
 	}
 	v.drawn = len(explanations)
 	_, _ = io.WriteString(v.out, b.String())
 }
 
-const widest = 110
+// widest is how much of a line is written where there is no terminal.
+const widest = 160
 
 // row is one workload in one line, so that the table keeps its height.
-func row(e config.Explanation) string {
+func (v *view) row(e config.Explanation) string {
 	text := marks[e.State] + " " + e.Sentence
 	if e.Progress != "" {
 		text += " (" + e.Progress + ")"
 	}
-	if r := []rune(text); len(r) > widest {
-		text = string(r[:widest-1]) + "…"
+	width := v.width
+	if width == 0 {
+		width = widest
+	}
+	if r := []rune(text); len(r) > width {
+		text = string(r[:width-1]) + "…"
 	}
 	return text
 }

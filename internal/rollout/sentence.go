@@ -266,8 +266,8 @@ func (n *node) rateCause(dry *node) *cause {
 	b := dry.bucket
 	c := &cause{reason: ReasonRate, position: b.queue}
 	c.until = b.next().Add(time.Duration(b.queue-1) * b.every)
-	c.message = n.name() + " waits: at most one unit" + dry.within() + " may move every " + span(b.every) +
-		", it is number " + strconv.Itoa(c.position) + " in the queue"
+	c.message = n.name() + " waits, number " + strconv.Itoa(c.position) + " in the queue: at most one unit" +
+		dry.within() + " may move every " + span(b.every)
 
 	return c
 }

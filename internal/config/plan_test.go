@@ -1,0 +1,168 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+var now = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+
+// outdated is a workload that has to roll, changed as a test needs it.
+func outdated(name string, change ...func(*Workload)) Workload {
+	w := Workload{
+		Name: Name{Kind: Deployment, Namespace: "shop", Name: name}, object: emptyWorkload(Deployment),
+		Settings: Settings{Tracked: true, Dialect: "spillway.dev/update-on-config-change"},
+		Template: Template{Hash: "old", HashName: "spillway.dev/config-hash", Annotated: true},
+		Health:   health.Report{Health: rollout.Healthy},
+		Hashes:   &Hashes{Desired: "new"},
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
+	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
+}
+
+func current(w *Workload) { w.Template.Hash = "new" }
+
+// told is the plan as sentences: what is written, and who waits why.
+func told(workloads []Workload, o Options) string {
+	plan := decide(Observed{Now: now, Workloads: workloads}, o)
+	var b strings.Builder
+	for _, w := range plan.Writes {
+		kind := "notes on "
+		if w.Rolls {
+			kind = "rolls "
+		}
+		b.WriteString(kind + w.Workload.Name.Name + "\n")
+	}
+	for _, h := range plan.Holds {
+		b.WriteString(string(h.Reason) + ": " + h.Message + "\n")
+	}
+	return b.String()
+}
+
+func TestDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		workloads []Workload
+		options   Options
+		want      string
+	}{
+		"what has changed rolls": {[]Workload{outdated("a")}, Options{}, "rolls a\n"},
+		"what is current does not": {
+			[]Workload{outdated("a", current), outdated("b", func(w *Workload) { w.Hashes.Equivalent = []string{"old"} })}, Options{}, "",
+		},
+		"the predecessor's hash is taken over": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Predecessor = "old" })}, Options{}, "notes on a\n",
+		},
+		"but not one that we wrote": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Predecessor = "old" }, rolledAt(now.Add(-time.Hour), rollout.Healthy))}, Options{}, "rolls a\n",
+		},
+		"a baseline says what the hash stands for": {
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = Baseline{"old", "new"} })}, Options{}, "",
+		},
+		"a baseline of another hash says nothing": {
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = Baseline{"other", "new"} })}, Options{}, "rolls a\n",
+		},
+		"a pause holds": {
+			[]Workload{outdated("a", func(w *Workload) { w.Settings.Paused = true })}, Options{}, "Paused: Deployment a is paused\n",
+		},
+		"what is missing holds, and is noted": {
+			[]Workload{outdated("a", func(w *Workload) {
+				w.Hashes, w.Missing = nil, []Missing{{Object: object(Secret, "db")}, {Object: object(ConfigMap, "app"), Key: "k"}}
+			})}, Options{},
+			"notes on a\nConfigMissing: Deployment a waits: Secret db does not exist, ConfigMap app has no key k\n",
+		},
+		"the budget counts what rolls": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing))}, Options{MaxRolling: 1},
+			"BudgetExhausted: Deployment a waits, number 1 in the queue: 1 of at most 1 is down or on its way (Deployment b is not ready yet)\n" +
+				"Progressing: Deployment b is on its way: it is not ready yet\n",
+		},
+		"the budget does not count what is down for other reasons": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1}, "rolls a\n",
+		},
+		"the more important goes first": {
+			[]Workload{outdated("a"), outdated("b", func(w *Workload) { w.Settings.Priority = 1 })}, Options{MaxRolling: 1},
+			"rolls b\nBudgetExhausted: Deployment a waits, number 1 in the queue: 1 of at most 1 is down or on its way\n",
+		},
+		"the rate is kept over restarts": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Second), rollout.Healthy))}, Options{UpdateRate: 0.1, UpdateBurst: 1},
+			"RateLimited: Deployment a waits, number 1 in the queue",
+		},
+		"a failed write waits for its next try": {
+			[]Workload{outdated("a", func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true} })}, Options{},
+			"RetryLater: Deployment a",
+		},
+		"what just changed is collected": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Change = nil, Change{First: now, Last: now} })}, Options{CoalesceWindow: time.Second},
+			"Coalescing: Deployment a waits: its config has just changed, and changes within 1s are one roll\n",
+		},
+		"a suspended workload takes no place in the budget": {
+			[]Workload{
+				outdated("a", func(w *Workload) { w.Legacy.Suspended = true }),
+				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
+			}, Options{MaxRolling: 1},
+			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
+		},
+		"nobody who opted out stays suspended": {
+			[]Workload{outdated("a", func(w *Workload) { w.Legacy.Suspended, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := told(test.workloads, test.options)
+			if !strings.HasPrefix(got, test.want) || (test.want == "" && got != "") {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+func TestChangesAreCollectedForAWhile(t *testing.T) {
+	second := time.Second
+	for name, test := range map[string]struct {
+		change Change
+		want   time.Time
+	}{
+		"one":                  {Change{First: now, Last: now}, now.Add(second)},
+		"another restarts it":  {Change{First: now, Last: now.Add(second / 2)}, now.Add(3 * second / 2)},
+		"but not without end":  {Change{First: now, Last: now.Add(time.Minute)}, now.Add(10 * second)},
+		"none was seen at all": {Change{}, time.Time{}.Add(second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.change.settlesAt(second); !got.Equal(test.want) {
+				t.Errorf("settles at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAConditionKeepsItsBeginning(t *testing.T) {
+	before := now.Add(-time.Hour)
+	w := outdated("a", func(w *Workload) {
+		w.Missing = []Missing{{Object: object(Secret, "db")}}
+		w.Records.Condition = &Condition{Reason: string(ReasonConfigMissing), Since: before}
+	})
+	if c := w.condition(now); !c.Since.Equal(before) {
+		t.Errorf("since %s, want %s", c.Since, before)
+	}
+	w.Records.Condition.Reason = string(ReasonInvalidAnnotation)
+	if c := w.condition(now); !c.Since.Equal(now) {
+		t.Errorf("since %s, want %s", c.Since, now)
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	many := make([]string, 100)
+	if got := shorten(many); len(got) != maxRecorded+1 || got[maxRecorded] != "…" {
+		t.Errorf("%d names are recorded", len(got))
+	}
+}

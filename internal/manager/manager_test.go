@@ -1,0 +1,194 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/controlplane"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
+
+func options(namespace string) manager.Options {
+	return manager.Options{
+		Rings: []string{manager.RingConfig}, Config: config.Options{Namespaces: []string{namespace}, Now: time.Now},
+		LeaderElect: true, LeaseName: manager.LeaseName, LeaseNamespace: namespace,
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: logr.Discard(),
+	}
+}
+
+// run runs a manager and returns how to stop it; stop returns its error.
+func run(t *testing.T, cp *controlplane.ControlPlane, o manager.Options) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, cp.Config(), o) }()
+	return func() error { cancel(); return <-done }
+}
+
+func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
+	t.Helper()
+	c, err := client.New(cp.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// holder waits until the Lease is held by another than before, and returns by whom.
+func holder(t *testing.T, c client.Client, namespace, before string) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	testenv.Eventually(t, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manager.LeaseName}, lease); err != nil {
+			return err
+		}
+		if h := lease.Spec.HolderIdentity; h == nil || *h == "" || *h == before {
+			return fmt.Errorf("held by %v", h)
+		}
+		return nil
+	})
+	return *lease.Spec.HolderIdentity
+}
+
+func TestOneReplicaLeadsAndHandsOver(t *testing.T) {
+	c, ns := newClient(t, testenv.Shared()), testenv.Namespace(t)
+	stopFirst := run(t, testenv.Shared(), options(ns))
+	first := holder(t, c, ns, "")
+	stopSecond := run(t, testenv.Shared(), options(ns))
+	if err := stopFirst(); err != nil {
+		t.Errorf("the first did not stop cleanly: %v", err)
+	}
+	holder(t, c, ns, first)
+	if err := stopSecond(); err != nil {
+		t.Errorf("the second did not stop cleanly: %v", err)
+	}
+	lease := &coordinationv1.Lease{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: manager.LeaseName}, lease); err != nil {
+		t.Fatal(err)
+	}
+	if h := lease.Spec.HolderIdentity; h != nil && *h != "" {
+		t.Errorf("the Lease was not released: %s holds it", *h)
+	}
+}
+
+func TestProbesAndMetrics(t *testing.T) {
+	o := options(testenv.Namespace(t))
+	o.ProbeAddress, o.MetricsAddress = address(t), address(t)
+	stop := run(t, testenv.Shared(), o)
+	for url, text := range map[string]string{
+		"http://" + o.ProbeAddress + "/healthz":   "ok",
+		"http://" + o.ProbeAddress + "/readyz":    "ok",
+		"http://" + o.MetricsAddress + "/metrics": "spillway_config_tracked_workloads 0",
+	} {
+		testenv.Eventually(t, func(context.Context) error { return serves(url, text) })
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	port, err := controlplane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(port)
+}
+
+func serves(url, text string) error {
+	res, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var b strings.Builder
+	if err := res.Write(&b); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK || !strings.Contains(b.String(), text) {
+		return fmt.Errorf("%s answers %s", url, b.String())
+	}
+	return nil
+}
+
+// The API server goes away in earnest, and comes back; what was changed in the
+// last moment is done.
+func TestTheAPIServerGoesAway(t *testing.T) {
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, o := newClient(t, cp), options("default")
+	o.LeaderElect = false
+	stop := run(t, cp, o)
+	hash := func() (string, error) {
+		d := &appsv1.Deployment{}
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, d)
+		return d.Spec.Template.Annotations["spillway.dev/config-hash"], err
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}}
+	if err := c.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), web()); err != nil {
+		t.Fatal(err)
+	}
+	var first string
+	testenv.Eventually(t, func(context.Context) error {
+		if first, err = hash(); first == "" {
+			return fmt.Errorf("no hash: %w", err)
+		}
+		return nil
+	})
+	cm.Data = map[string]string{"a": "2"}
+	if err := c.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	cp.StopAPIServer()
+	if err := cp.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		if now, err := hash(); err != nil || now == first {
+			return fmt.Errorf("hash %q: %w", now, err)
+		}
+		return nil
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func web() *appsv1.Deployment {
+	labels := map[string]string{"app": "web"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: map[string]string{"spillway.dev/update-on-config-change": "true"}},
+	}
+	d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	from := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "x", EnvFrom: []corev1.EnvFromSource{from}}}
+	return d
+}
