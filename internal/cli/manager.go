@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -56,8 +58,14 @@ func (f *ringFlags) options(now func() time.Time) (config.Options, error) {
 	if f.coalesceWindow < 0 {
 		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll at once", f.coalesceWindow)
 	}
+	for _, namespace := range f.namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return config.Options{}, fmt.Errorf("--namespaces: %q is no namespace; separate names by commas, without spaces", namespace)
+		}
+	}
+	slices.Sort(f.namespaces)
 	return config.Options{
-		Namespaces: f.namespaces, UpdateRate: rate, UpdateBurst: f.updateBurst,
+		Namespaces: slices.Compact(f.namespaces), UpdateRate: rate, UpdateBurst: f.updateBurst,
 		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, Now: now,
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -463,6 +464,52 @@ func TestEdgesOfConfig(t *testing.T) {
 		w.configMap("app", "a", "2")
 		w.hashed("web", first)
 	})
+}
+
+// A write that somebody's admission refuses is tried again, later and later, and
+// keeps nobody else waiting.
+func TestAWriteThatIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("app", "a", "1")
+	policy := "refuse-" + w.namespace
+	w.apply(strings.ReplaceAll(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: POLICY}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}]
+  matchConditions: [{name: stuck, expression: "object.metadata.name == 'stuck'"}]
+  validations: [{expression: "!has(object.spec.template.metadata.annotations)", message: nobody rolls this one}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: POLICY}
+spec: {policyName: POLICY, validationActions: [Deny]}`, "POLICY", policy))
+	w.patch(&admissionv1.ValidatingAdmissionPolicy{}, policy, fmt.Sprintf(
+		`{"spec":{"matchConstraints":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%q}}}}}`, w.namespace))
+	w.apply(deployment("stuck", envFrom(configMapRef("app"))), deployment("free", envFrom(configMapRef("app"))))
+	w.eventually(func() error { // the policy is in force
+		d := w.deploymentNow("stuck")
+		d.Spec.Template.Annotations = map[string]string{"probe": "1"}
+		if err := w.client.Update(t.Context(), d, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "nobody rolls this one") {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	})
+	w.manage()
+	w.hashed("free", "")
+	w.sentinel()
+	if tries := len(writesIn(w.requests.take())); tries > 20 {
+		t.Errorf("%d writes: it tries again and again", tries)
+	}
+	for _, obj := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
+		obj.SetName(policy)
+		if err := w.client.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.hashed("stuck", "")
 }
 
 // What may not be read is said, and tried again.

@@ -175,7 +175,7 @@ func (o *observer) learn(outcomes []outcome, plan Plan) time.Duration {
 		}
 	}
 	for _, r := range o.memory {
-		if r.retry != nil && r.retry.At.After(now) {
+		if r.retry.pending(now) {
 			wake = earlier(wake, r.retry.At)
 		}
 	}

@@ -244,7 +244,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
 	case len(w.Missing) > 0:
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missing(), Since: since}
-	case w.Hashes == nil && w.Retry == nil:
+	case w.Hashes == nil && !w.Retry.pending(now):
 		return w.coalescing(now, options)
 	default:
 		return nil
@@ -287,8 +287,11 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 
 // putOff is true while a failed write waits for its next try.
 func (w *Workload) putOff(now time.Time) bool {
-	return w.Retry != nil && w.Retry.Write && now.Before(w.Retry.At)
+	return w.Retry.pending(now) && w.Retry.Write
 }
+
+// pending is true while the next try is still to come.
+func (r *Retry) pending(now time.Time) bool { return r != nil && now.Before(r.At) }
 
 // condition is what has to be said on the workload itself: what somebody has to
 // mend. Nil if nothing has.

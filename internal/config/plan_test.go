@@ -102,6 +102,13 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a", func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true} })}, Options{},
 			"RetryLater: Deployment a",
 		},
+		"and is not made with a hash that is not known": {
+			[]Workload{outdated("a", func(w *Workload) {
+				w.Hashes, w.Change = nil, Change{First: now, Last: now}
+				w.Retry = &Retry{At: now.Add(-time.Second), Reason: "it was refused", Write: true}
+			})}, Options{CoalesceWindow: time.Second},
+			"Coalescing: Deployment a waits: its config has just changed",
+		},
 		"what just changed is collected": {
 			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Change = nil, Change{First: now, Last: now} })}, Options{CoalesceWindow: time.Second},
 			"Coalescing: Deployment a waits: its config has just changed, and changes within 1s are one roll\n",

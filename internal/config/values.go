@@ -41,7 +41,7 @@ func (p *pass) hash(ctx context.Context, seen []*recollection) {
 // due is true if a hash is needed now.
 func (p *pass) due(r *recollection) bool {
 	return r.settings.Tracked && !r.hashKnown() && len(r.denied) == 0 && len(r.missing()) == 0 &&
-		!p.now.Before(r.change.settlesAt(p.window(r))) && (r.retry == nil || !p.now.Before(r.retry.At))
+		!p.now.Before(r.change.settlesAt(p.window(r))) && !r.retry.pending(p.now)
 }
 
 // window is how long changes are collected for a workload. One that has no hash
