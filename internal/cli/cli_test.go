@@ -18,7 +18,7 @@ import (
 // run are this binary again, and start none.
 type onControlPlane struct{ m *testing.M }
 
-func (o onControlPlane) Run() int { return testenv.Run(o.m, testenv.Options{}) }
+func (o onControlPlane) Run() int { return testenv.Run(o.m, testenv.Options{Nodes: 3}) }
 
 func TestMain(m *testing.M) {
 	testscript.Main(onControlPlane{m}, map[string]func(){"spillway": spillway})
@@ -44,6 +44,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"apply": apply, "eventually": eventually},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"apply": apply, "eventually": eventually, "kubeconfig-as": kubeconfigAs},
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -26,6 +27,19 @@ func apply(ts *testscript.TestScript, neg bool, args []string) {
 		obj.SetNamespace(ts.Getenv("NS"))
 		ts.Check(c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("script"), client.ForceOwnership))
 	}
+}
+
+// kubeconfig-as USER FILE: write a kubeconfig that acts as somebody without rights.
+func kubeconfigAs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: kubeconfig-as USER FILE")
+	}
+	k, err := clientcmd.LoadFromFile(testenv.Shared().Kubeconfig())
+	ts.Check(err)
+	for _, user := range k.AuthInfos {
+		user.Impersonate = args[0]
+	}
+	ts.Check(clientcmd.WriteToFile(*k, ts.MkAbs(args[1])))
 }
 
 // eventually TEXT COMMAND ARG...: run the command until its output has the text.
