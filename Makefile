@@ -9,6 +9,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 # The control plane of tests and demo: built once, into a cache of its own.
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
+RINGS := config
 
 .PHONY: help
 help: ## Say what there is
@@ -37,7 +38,9 @@ verify: ## Check that what is generated is up to date, and that the modules are 
 
 .PHONY: generate
 generate: ## Generate what is generated: permissions
-	$(TOOL) controller-gen rbac:roleName=spillway paths=./internal/... output:rbac:dir=internal/manifests
+	for ring in $(RINGS); do \
+	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
+	done
 
 .PHONY: k8s
 k8s: ## Build the control plane for tests and demo; the last line is its folder

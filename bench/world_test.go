@@ -43,7 +43,7 @@ func options(namespace string) manager.Options {
 		Log: logr.Discard(),
 	}
 	if namespace != "" {
-		o.Config.Namespaces = []string{namespace}
+		o.Namespaces = []string{namespace}
 	}
 	return o
 }

@@ -9,11 +9,12 @@ complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-cp internal/manifests/role.yaml "$before/"
+generated=internal/manifests/generated
+cp -R "$generated" "$before/"
 make --no-print-directory generate
-if ! diff -u "$before/role.yaml" internal/manifests/role.yaml; then
-  cp "$before/role.yaml" internal/manifests/role.yaml
-  complain "internal/manifests/role.yaml is not up to date; run make generate"
+if ! diff -ru "$before/generated" "$generated"; then
+  rm -rf "$generated" && cp -R "$before/generated" "$generated"
+  complain "$generated is not up to date; run make generate"
 fi
 
 unformatted=$(gofmt -l cmd internal examples bench)

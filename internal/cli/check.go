@@ -35,9 +35,9 @@ type finding struct {
 
 func newCheck(Environment) *cobra.Command {
 	var (
-		c          cluster
-		namespaces []string
-		output     string
+		c                 cluster
+		rings, namespaces []string
+		output            string
 	)
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -46,7 +46,7 @@ func newCheck(Environment) *cobra.Command {
 			"the manager. The exit code is 1 if they will not.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := check(cmd.Context(), &c, namespaces)
+			findings, err := check(cmd.Context(), &c, rings, namespaces)
 			if err != nil {
 				return err
 			}
@@ -58,6 +58,7 @@ func newCheck(Environment) *cobra.Command {
 	}
 	c.addFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&namespaces, "namespaces", nil, "namespaces that the manager is to look at (default: all)")
+	ringsFlag(cmd.Flags(), &rings)
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -87,7 +88,7 @@ func writeFindings(w io.Writer, findings []finding) {
 	}
 }
 
-func check(ctx context.Context, c *cluster, namespaces []string) ([]finding, error) {
+func check(ctx context.Context, c *cluster, rings, namespaces []string) ([]finding, error) {
 	reader, err := c.reader()
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func check(ctx context.Context, c *cluster, namespaces []string) ([]finding, err
 	if err != nil {
 		return nil, err
 	}
-	permissions, err := checkPermissions(ctx, reader, namespaces)
+	permissions, err := checkPermissions(ctx, reader, rings, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +127,8 @@ func checkServer(d discovery.ServerVersionInterface) (finding, error) {
 }
 
 // checkPermissions asks for every verb of every rule, where it is to hold.
-func checkPermissions(ctx context.Context, c client.Client, namespaces []string) ([]finding, error) {
-	rules, err := manifests.Rules(false)
+func checkPermissions(ctx context.Context, c client.Client, rings, namespaces []string) ([]finding, error) {
+	rules, err := manifests.Rules(manifests.Options{Rings: rings})
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,7 @@ func newInstall(Environment) *cobra.Command {
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", repository+":"+version(), "image of the manager")
 	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to look at, with Roles in them and no ClusterRole (default: all)")
+	ringsFlag(flags, &o.Rings)
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }

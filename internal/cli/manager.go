@@ -93,7 +93,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	f.cluster.addFlags(flags)
 	f.rings.add(flags)
 	o := &f.options
-	flags.StringSliceVar(&o.Rings, "rings", []string{manager.RingConfig}, "rings to run, separated by commas")
+	ringsFlag(flags, &o.Rings)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas by a Lease")
 	flags.StringVar(&o.LeaseName, "leader-elect-id", manager.LeaseName, "name of the Lease")
 	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: that which this runs in)")
@@ -103,6 +103,10 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.addPredecessors(flags)
+}
+
+func ringsFlag(flags *pflag.FlagSet, rings *[]string) {
+	flags.StringSliceVar(rings, "rings", manager.Rings(), "rings to run, separated by commas")
 }
 
 // addPredecessors lets the predecessor's names of flags answer too. Those that
@@ -156,6 +160,7 @@ func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) 
 	if o.Config, err = f.rings.options(env.Now); err != nil {
 		return manager.Options{}, err
 	}
+	o.Namespaces = o.Config.Namespaces
 	if o.SyncPeriod < 0 {
 		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
 	}

@@ -8,10 +8,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
@@ -22,20 +23,20 @@ import (
 // usesIndex finds the tracked workloads that use an object.
 const usesIndex = "spillway.dev/config"
 
-// CacheObjects says how the cache holds what the ring looks at: ConfigMaps and
-// Secrets as digests, and of workloads out of sight only the names.
-func CacheObjects() map[client.Object]cache.ByObject {
-	objects := map[client.Object]cache.ByObject{
-		&corev1.ConfigMap{}: {Transform: Digest},
-		&corev1.Secret{}:    {Transform: Digest},
+// Interests are what the ring looks at: ConfigMaps and Secrets as digests, and
+// the workloads in sight.
+func Interests() []kube.Interest {
+	interests := []kube.Interest{
+		{Object: &corev1.ConfigMap{}, Reduce: Digest},
+		{Object: &corev1.Secret{}, Reduce: Digest},
 	}
 	for kind := range workloadKinds {
-		objects[emptyWorkload(kind)] = cache.ByObject{Transform: StripWorkload}
+		interests = append(interests, kube.Interest{Object: emptyWorkload(kind), Sees: inSight})
 	}
-	return objects
+	return interests
 }
 
-// Setup adds the ring to a manager whose cache was made with [CacheObjects].
+// Setup adds the ring to a manager whose cache was made with [Interests].
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	provided, err := driverInstalled(mgr.GetRESTMapper())
 	if err != nil {

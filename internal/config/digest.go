@@ -27,25 +27,22 @@ func digestOf(value []byte) string {
 }
 
 // Digest reduces a ConfigMap or Secret to what the ring keeps of it: who it is,
-// which of our annotations it has, and a digest of each value. It is the
-// transform of the cache, so that no payload stays in memory. It changes the
+// which of our annotations it has, and a digest of each value. The cache does so
+// to all that it holds, so that no payload stays in memory. It changes the
 // object that it is given.
-func Digest(obj any) (any, error) {
-	if o, ok := obj.(client.Object); ok {
-		digest(o)
-	}
-	return obj, nil
-}
-
-// digest reduces the object that it is given, and returns it.
-func digest(obj client.Object) client.Object {
+func Digest(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
 		digestConfigMap(o)
 	case *corev1.Secret:
 		digestSecret(o)
 	}
-	return obj
+}
+
+// digestedFacts reduces an object, and returns what is known of it then.
+func digestedFacts(obj client.Object) facts {
+	Digest(obj)
+	return factsOf(obj)
 }
 
 func digestConfigMap(o *corev1.ConfigMap) {

@@ -237,6 +237,6 @@ func (d digestingReader) Get(ctx context.Context, key client.ObjectKey, obj clie
 	if err := d.Reader.Get(ctx, key, obj, opts...); err != nil {
 		return err //nolint:wrapcheck // stands in for the reader
 	}
-	digest(obj)
+	Digest(obj)
 	return nil
 }

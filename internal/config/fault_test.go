@@ -106,7 +106,7 @@ func newRun(t *testing.T) *run {
 // managed starts a manager on a transport, and returns how to stop it.
 func (r *run) managed(inj *fault.Injector) (stop func()) {
 	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Config: r.options, MetricsAddress: "0", ProbeAddress: "0",
+		Rings: []string{manager.RingConfig}, Namespaces: r.options.Namespaces, Config: r.options, MetricsAddress: "0", ProbeAddress: "0",
 		Log: logr.Discard(),
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -25,7 +25,7 @@ import (
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	installDriver(t, w)
-	rules, err := manifests.Rules(true)
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}, WaveCleanup: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.options.CoalesceWindow = 0
 	faultWorld(w)
 	inj := fault.New()
-	run := manager.Options{Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
+	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()

@@ -209,7 +209,7 @@ func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
 		return
 	}
 	val.content = valuesOf(obj)
-	val.facts = factsOf(digest(obj))
+	val.facts = digestedFacts(obj)
 }
 
 func (val *value) readProvided(ctx context.Context, reader client.Reader, o Object) {

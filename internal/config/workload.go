@@ -108,30 +108,6 @@ func hasFinalizer(obj client.Object) bool {
 	return slices.Contains(obj.GetFinalizers(), vocabulary.ConfigFinalizer)
 }
 
-// StripWorkload is the transform of the cache for workloads: those out of sight
-// are reduced to their names.
-func StripWorkload(obj any) (any, error) {
-	o, ok := obj.(client.Object)
-	if !ok {
-		return obj, nil
-	}
-	o.SetManagedFields(nil)
-	if inSight(o) {
-		return obj, nil
-	}
-	o.SetLabels(nil)
-	o.SetAnnotations(nil)
-	switch w := obj.(type) {
-	case *appsv1.Deployment:
-		w.Spec, w.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
-	case *appsv1.StatefulSet:
-		w.Spec, w.Status = appsv1.StatefulSetSpec{}, appsv1.StatefulSetStatus{}
-	case *appsv1.DaemonSet:
-		w.Spec, w.Status = appsv1.DaemonSetSpec{}, appsv1.DaemonSetStatus{}
-	}
-	return obj, nil
-}
-
 // Name identifies a workload.
 type Name struct {
 	Kind, Namespace, Name string

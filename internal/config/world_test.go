@@ -71,7 +71,7 @@ func (w *world) manage(change ...func(*manager.Options)) {
 	w.t.Helper()
 	log := &safeBuffer{}
 	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	}
 	for _, c := range change {

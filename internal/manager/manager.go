@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,14 +34,6 @@ const (
 	stopTimeout = 20 * time.Second
 )
 
-// The rings that there are.
-const (
-	RingConfig = "config"
-	RingZones  = "zones"
-	RingPlans  = "plans"
-	RingFleet  = "fleet"
-)
-
 // LeaseName is the default name of the Lease by which replicas elect a leader.
 const LeaseName = "spillway-manager"
 
@@ -50,7 +41,9 @@ const LeaseName = "spillway-manager"
 type Options struct {
 	// Rings are those to run.
 	Rings []string
-	// Config are the options of the config ring. Its Namespaces are the manager's.
+	// Namespaces are those to look at, all if empty.
+	Namespaces []string
+	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
 	LeaderElect bool
@@ -70,42 +63,28 @@ type Options struct {
 
 // Run runs the manager until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
-	if err := o.validate(); err != nil {
+	rings, err := o.rings()
+	if err != nil {
 		return err
 	}
 	log.SetLogger(o.Log)
-	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime())
+	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(rings))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := addProbes(mgr); err != nil {
 		return err
 	}
-	if err := config.Setup(ctx, mgr, o.Config); err != nil {
-		return fmt.Errorf("set up the config ring: %w", err)
+	for _, r := range rings {
+		if err := r.setup(ctx, mgr); err != nil {
+			return fmt.Errorf("set up the %s ring: %w", r.name, err)
+		}
 	}
-	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Config.Namespaces))
+	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Namespaces))
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
 	o.Log.Info("stopped")
-	return nil
-}
-
-// validate checks what flags cannot.
-func (o Options) validate() error {
-	for _, ring := range o.Rings {
-		switch ring {
-		case RingConfig:
-		case RingZones, RingPlans, RingFleet:
-			return fmt.Errorf("--rings: %q is not part of this build; leave it out", ring)
-		default:
-			return fmt.Errorf("--rings: there is no ring %q; choose from %s", ring, RingConfig)
-		}
-	}
-	if !slices.Contains(o.Rings, RingConfig) {
-		return errors.New("--rings: name at least one ring, such as " + RingConfig)
-	}
 	return nil
 }
 
@@ -118,11 +97,11 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	return cfg
 }
 
-func (o Options) controllerRuntime() ctrl.Options {
+func (o Options) controllerRuntime(rings []ring) ctrl.Options {
 	yes, stop := true, stopTimeout
 	options := ctrl.Options{
 		Logger:                        o.Log,
-		Cache:                         cache.Options{ByObject: config.CacheObjects(), DefaultNamespaces: namespaces(o.Config.Namespaces)},
+		Cache:                         cache.Options{ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces)},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 		Controller:                    controllers.Controller{ReconciliationTimeout: passTimeout, SkipNameValidation: &yes},
 		Metrics:                       server.Options{BindAddress: o.MetricsAddress},

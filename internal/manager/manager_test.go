@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 
 func options(namespace string) manager.Options {
 	return manager.Options{
-		Rings: []string{manager.RingConfig}, Config: config.Options{Namespaces: []string{namespace}, Now: time.Now},
+		Rings: []string{manager.RingConfig}, Namespaces: []string{namespace}, Config: config.Options{Now: time.Now},
 		LeaderElect: true, LeaseName: manager.LeaseName, LeaseNamespace: namespace,
 		MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: logr.Discard(),
 	}

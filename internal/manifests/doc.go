@@ -2,5 +2,5 @@
 // service account, permissions, the manager's Deployment.
 //
 // The permissions are generated from the markers beside the code that uses
-// them, into role.yaml, by make generate.
+// them, into the folder generated, by make generate.
 package manifests

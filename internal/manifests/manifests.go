@@ -1,7 +1,7 @@
 package manifests
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 
@@ -17,8 +17,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-//go:embed role.yaml
-var role []byte
+//go:embed generated
+var generated embed.FS
 
 const (
 	name        = "spillway"
@@ -36,6 +36,8 @@ type Options struct {
 	// Watch are the namespaces to look at, all if empty. With some named, there
 	// are only Roles in them, and no ClusterRole.
 	Watch []string
+	// Rings are those to run.
+	Rings []string
 	// WaveCleanup grants what it takes to remove the owner references that old
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
@@ -50,7 +52,7 @@ func ManagerLabels() map[string]string {
 
 // Objects are all objects to apply, in order.
 func Objects(o Options) ([]client.Object, error) {
-	rules, err := Rules(o.WaveCleanup)
+	rules, err := Rules(o)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +68,20 @@ func Objects(o Options) ([]client.Object, error) {
 }
 
 // Rules are the permissions that the rings need.
-func Rules(waveCleanup bool) ([]rbacv1.PolicyRule, error) {
-	generated := rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(role, &generated); err != nil {
-		return nil, fmt.Errorf("generated role: %w", err)
+func Rules(o Options) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, ring := range o.Rings {
+		role := rbacv1.ClusterRole{}
+		raw, err := generated.ReadFile("generated/" + ring + "/role.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("no permissions are known of ring %q: %w", ring, err)
+		}
+		if err := yaml.UnmarshalStrict(raw, &role); err != nil {
+			return nil, fmt.Errorf("generated role of ring %q: %w", ring, err)
+		}
+		rules = append(rules, role.Rules...)
 	}
-	rules := generated.Rules
-	if waveCleanup {
+	if o.WaveCleanup {
 		rules = append(rules, rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"},
 		})
@@ -174,6 +183,7 @@ func deployment(o Options) *appsv1.Deployment {
 
 func container(o Options) corev1.Container {
 	args := []string{"manager", "--leader-elect-namespace=" + o.Namespace}
+	args = append(args, "--rings="+strings.Join(o.Rings, ","))
 	if len(o.Watch) > 0 {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
 	}

@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// The rings that there are.
+const (
+	RingConfig = "config"
+	RingZones  = "zones"
+	RingPlans  = "plans"
+	RingFleet  = "fleet"
+)
+
+// Rings are the names of all rings that this build has.
+func Rings() []string { return []string{RingConfig} }
+
+// ring is one of the rings, as far as the manager has to do with it.
+type ring struct {
+	name string
+	// interests are the kinds that the ring looks at, and how the cache holds them.
+	interests []kube.Interest
+	setup     func(context.Context, ctrl.Manager) error
+}
+
+// rings are those asked for, in the order of asking.
+func (o Options) rings() ([]ring, error) {
+	o.Config.Namespaces = o.Namespaces
+	all := map[string]ring{
+		RingConfig: {
+			interests: config.Interests(),
+			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
+		},
+	}
+	var rings []ring
+	for _, name := range o.Rings {
+		r, ok := all[name]
+		if !ok {
+			return nil, noSuchRing(name)
+		}
+		r.name = name
+		rings = append(rings, r)
+	}
+	if len(rings) == 0 {
+		return nil, errors.New("--rings: name at least one ring, such as " + RingConfig)
+	}
+	return rings, nil
+}
+
+func noSuchRing(name string) error {
+	switch name {
+	case RingZones, RingPlans, RingFleet:
+		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
+	default:
+		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
+	}
+}
+
+// cached is how the cache holds the kinds that the rings look at. An object is
+// kept whole as soon as one ring wants it.
+func cached(rings []ring) map[client.Object]cache.ByObject {
+	var kinds []reflect.Type
+	interests := map[reflect.Type][]kube.Interest{}
+	for _, r := range rings {
+		for _, i := range r.interests {
+			kind := reflect.TypeOf(i.Object)
+			if interests[kind] == nil {
+				kinds = append(kinds, kind)
+			}
+			interests[kind] = append(interests[kind], i)
+		}
+	}
+	objects := make(map[client.Object]cache.ByObject, len(kinds))
+	for _, kind := range kinds {
+		objects[interests[kind][0].Object] = cache.ByObject{Transform: kube.Transform(interests[kind])}
+	}
+	return objects
+}
