@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// steering is what pause, resume and retry have in common: a person tells a
+// rollout what to do, and it is recorded who did, when and why.
+type steering struct {
+	cluster cluster
+	now     func() time.Time
+	verb    string
+	reason  string
+	// steer changes the group, and returns what to say of it; an error leaves the
+	// group as it is.
+	steer func(g *v1alpha1.RolloutGroup, who record) (string, error)
+}
+
+// record is who wants something, when and why.
+type record struct {
+	by, reason string
+	at         metav1.Time
+}
+
+func newPause(env Environment) *cobra.Command {
+	return newSteering(env, "pause", "Keep a rollout as it is until it is resumed",
+		"Nothing more is moved. What is on its way already stays on its way.", pauseGroup)
+}
+
+func newResume(env Environment) *cobra.Command {
+	return newSteering(env, "resume", "Let a paused rollout go on", "", resumeGroup)
+}
+
+func newRetry(env Environment) *cobra.Command {
+	return newSteering(env, "retry", "Give a rollout that has failed another try",
+		"What has exceeded its progress deadline is given the time anew.", retryGroup)
+}
+
+func newSteering(env Environment, verb, short, long string, steer func(*v1alpha1.RolloutGroup, record) (string, error)) *cobra.Command {
+	s := &steering{now: env.Now, verb: verb, steer: steer}
+	cmd := &cobra.Command{
+		Use: verb + " rolloutgroup/NAME", Short: short, Long: strings.TrimSpace(short + ".\n" + long),
+		Example: "  spillway " + verb + ` rolloutgroup/ingester -n mimir --reason "waiting for the incident review"`,
+		Args:    exactly(1, "name one group as rolloutgroup/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			said, err := s.run(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
+			return err //nolint:wrapcheck // nothing can be added to a broken pipe
+		},
+	}
+	s.cluster.addFlags(cmd.Flags())
+	s.cluster.addNamespaceFlag(cmd.Flags())
+	cmd.Flags().StringVar(&s.reason, "reason", "", "why; it is shown wherever the rollout is")
+	return cmd
+}
+
+func (s *steering) run(ctx context.Context, arg string) (string, error) {
+	name, err := groupName(arg)
+	if err != nil {
+		return "", err
+	}
+	namespace, err := s.cluster.namespaced()
+	if err != nil {
+		return "", err
+	}
+	c, err := s.cluster.reader()
+	if err != nil {
+		return "", err
+	}
+	group, err := getGroup(ctx, c, types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return "", err
+	}
+	who := record{by: whoami(ctx, c), reason: s.reason, at: metav1.NewTime(s.now().Truncate(time.Second))}
+	before := group.DeepCopy()
+	said, err := s.steer(group, who)
+	if err != nil {
+		return "", err
+	}
+	err = c.Patch(ctx, group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	if apierrors.IsConflict(err) {
+		return "", fmt.Errorf("rolloutgroup %s was changed by somebody else at the same moment; look again", name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("change rolloutgroup %s: %w", name, err)
+	}
+	return said, s.leaveNote(ctx, c, group, who)
+}
+
+// leaveNote records in an Event who did it, because a pause that was removed can
+// no longer tell.
+func (s *steering) leaveNote(ctx context.Context, c client.Client, group *v1alpha1.RolloutGroup, who record) error {
+	note := s.reasonWord() + byWhom(who.by)
+	if who.reason != "" {
+		note += ": " + who.reason
+	}
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, GenerateName: group.Name + "."},
+		EventTime:  metav1.NewMicroTime(s.now()), Type: corev1.EventTypeNormal, Reason: s.reasonWord(), Action: "Steer", Note: note,
+		ReportingController: commandOwner, ReportingInstance: commandOwner,
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutGroup",
+			Namespace: group.Namespace, Name: group.Name, UID: group.UID,
+		},
+	}
+	err := c.Create(ctx, event)
+	if apierrors.IsForbidden(err) {
+		return nil // the group has been changed, and says most of it
+	}
+	if err != nil {
+		return fmt.Errorf("the group was changed, but the Event that says so was not written: %w", err)
+	}
+	return nil
+}
+
+// reasonWord is the verb as an Event's reason: "Paused".
+func (s *steering) reasonWord() string {
+	return map[string]string{"pause": "Paused", "resume": "Resumed", "retry": "Retried"}[s.verb]
+}
+
+// commandOwner is the name of a person's writes in managedFields; those of the
+// manager have another.
+const commandOwner = "spillway-cli"
+
+// whoami is the caller's name as the API server knows it, empty if it does not say.
+func whoami(ctx context.Context, c client.Client) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return ""
+	}
+	return review.Status.UserInfo.Username
+}
+
+// groupKinds are the names that kubectl takes for the kind.
+var groupKinds = []string{"rolloutgroup", "rolloutgroups", "rog", "rolloutgroup.spillway.dev", "rolloutgroups.spillway.dev"}
+
+func groupName(arg string) (string, error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	for _, known := range groupKinds {
+		if ok && name != "" && strings.EqualFold(kind, known) {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not a group of StatefulSets; name it as rolloutgroup/NAME", arg)
+}
+
+func getGroup(ctx context.Context, reader client.Reader, name types.NamespacedName) (*v1alpha1.RolloutGroup, error) {
+	group := &v1alpha1.RolloutGroup{}
+	err := reader.Get(ctx, name, group)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return nil, errors.New("this cluster does not know RolloutGroups; install them with spillway install --rings=zones")
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no rolloutgroup %s in namespace %s; it is made for StatefulSets with the label rollout-group: %s", name.Name, name.Namespace, name.Name)
+	case err != nil:
+		return nil, fmt.Errorf("get rolloutgroup %s: %w", name.Name, err)
+	default:
+		return group, nil
+	}
+}
+
+func pauseGroup(g *v1alpha1.RolloutGroup, who record) (string, error) {
+	if p := g.Spec.Pause; p != nil && p.Reason == who.reason {
+		return "", fmt.Errorf("rolloutgroup %s is paused already%s", g.Name, byWhom(p.By))
+	}
+	g.Spec.Pause = &v1alpha1.Pause{Reason: who.reason, By: who.by, Since: &who.at}
+	return fmt.Sprintf("rolloutgroup/%s paused", g.Name), nil
+}
+
+func resumeGroup(g *v1alpha1.RolloutGroup, _ record) (string, error) {
+	if g.Spec.Pause == nil {
+		return "", fmt.Errorf("rolloutgroup %s is not paused", g.Name)
+	}
+	g.Spec.Pause = nil
+	return fmt.Sprintf("rolloutgroup/%s resumed", g.Name), nil
+}
+
+func retryGroup(g *v1alpha1.RolloutGroup, who record) (string, error) {
+	g.Spec.Retry = &v1alpha1.Retry{At: who.at, Reason: who.reason, By: who.by}
+	return fmt.Sprintf("rolloutgroup/%s is tried again", g.Name), nil
+}
+
+func byWhom(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", by " + name
+}
