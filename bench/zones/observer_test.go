@@ -1,0 +1,150 @@
+package zones_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// observer sees every change of every Pod, by a watch of its own, and checks the
+// rules at each instant.
+type observer struct {
+	mu   sync.Mutex
+	pods map[string]*corev1.Pod
+	// whole is, for each edit, when a zone became Ready with it.
+	whole map[string]time.Time
+	// expected is how many Pods a zone has; rules are checked only once it is set.
+	expected int
+	// limit is how many Pods of a zone may be down.
+	limit int
+	// worst is the most that were down in a zone, broken what broke a rule.
+	worst  int
+	broken []string
+}
+
+func observe(t *testing.T, namespace string) *observer {
+	t.Helper()
+	c, err := testenv.Shared().Clientset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.CoreV1().Pods(namespace).Watch(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	o := &observer{pods: map[string]*corev1.Pod{}, whole: map[string]time.Time{}}
+	go func() {
+		for e := range w.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				o.see(e.Type, p)
+			}
+		}
+	}()
+	return o
+}
+
+// guard begins to check the rules for zones of n Pods, of which at most limit
+// may be down.
+func (o *observer) guard(n, limit int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expected, o.limit = n, limit
+}
+
+func (o *observer) see(event watch.EventType, p *corev1.Pod) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if event == watch.Deleted {
+		delete(o.pods, p.Name)
+	} else {
+		o.pods[p.Name] = p
+	}
+	if o.expected == 0 {
+		return
+	}
+	set := setOf(p.Name)
+	if value, n := p.Annotations["edit"], o.serving(set, p.Annotations["edit"]); n == o.expected {
+		if _, known := o.whole[set+" "+value]; !known {
+			o.whole[set+" "+value] = time.Now()
+		}
+	}
+	o.check(set)
+}
+
+// check notes what breaks a rule: two zones of a group that are down at once, or
+// too many Pods of one.
+func (o *observer) check(set string) {
+	group := set[:strings.LastIndexByte(set, '-')]
+	var down []string
+	for _, zone := range theZones {
+		if n := o.expected - o.serving(group+"-"+zone, ""); n > 0 {
+			down = append(down, zone)
+			if o.worst = max(o.worst, n); n > o.limit {
+				o.broken = append(o.broken, "too many down in "+group+"-"+zone)
+			}
+		}
+	}
+	if len(down) > 1 {
+		o.broken = append(o.broken, "zones "+strings.Join(down, " and ")+" of "+group+" are down at once")
+	}
+}
+
+// serving is how many Pods of a set are Ready, of an edit if one is given.
+func (o *observer) serving(set, value string) int {
+	n := 0
+	for name, p := range o.pods {
+		if setOf(name) == set && isReady(p) && (value == "" || p.Annotations["edit"] == value) {
+			n++
+		}
+	}
+	return n
+}
+
+// ready is how many Pods are Ready with an edit.
+func (o *observer) ready(value string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	for _, p := range o.pods {
+		if isReady(p) && p.Annotations["edit"] == value {
+			n++
+		}
+	}
+	return n
+}
+
+// wholeAt is when a zone was Ready with an edit.
+func (o *observer) wholeAt(set, value string) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.whole[set+" "+value]
+}
+
+// verdict fails the test if a rule was broken.
+func (o *observer) verdict(t *testing.T) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	slices.Sort(o.broken)
+	for _, b := range slices.Compact(o.broken) {
+		t.Error(b)
+	}
+}
+
+func setOf(pod string) string { return pod[:strings.LastIndexByte(pod, '-')] }
+
+func isReady(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

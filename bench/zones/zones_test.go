@@ -1,0 +1,155 @@
+package zones_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// TestOneGroup rolls three zones again and again, and measures the time from
+// "this zone is Ready" to the first write to the next, and the API calls a Pod.
+func TestOneGroup(t *testing.T) {
+	for _, strategy := range []appsv1.StatefulSetUpdateStrategyType{appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType} {
+		t.Run(string(strategy), func(t *testing.T) {
+			w := newWorld(t)
+			w.group("ingester", strategy, podsPerZone)
+			w.manage()
+			pods := len(theZones) * podsPerZone
+			w.settled("", pods, "ingester")
+			w.look.guard(podsPerZone, 1)
+			var idle []time.Duration
+			w.counted.Reset()
+			for i := range rollouts {
+				value := fmt.Sprint(i)
+				w.clock.reset()
+				w.edit("ingester", value)
+				w.settled(value, pods, "ingester")
+				idle = append(idle, w.idle(value)...)
+			}
+			calls := w.calls()
+			w.look.verdict(t)
+			w.quiet()
+			slices.Sort(idle)
+			fmt.Printf("| %s, %d zones of %d Pods, %d rollouts | |\n", strategy, len(theZones), podsPerZone, rollouts)
+			fmt.Printf("| from a zone that is Ready to the first write to the next | p50 %s, p99 %s |\n", at(idle, 50), at(idle, 99))
+			fmt.Printf("| API calls a Pod | %.2f |\n", float64(calls)/float64(rollouts*pods))
+			fmt.Printf("| API calls a zone | %.2f |\n", float64(calls)/float64(rollouts*len(theZones)))
+			if strategy == appsv1.OnDeleteStatefulSetStrategyType && calls > 2*rollouts*pods {
+				t.Errorf("%d API calls for %d Pods, want at most 2 each: %v", calls, rollouts*pods, w.counted.Requests())
+			}
+		})
+	}
+}
+
+// idle is how long the ring took between two zones.
+func (w *world) idle(value string) []time.Duration {
+	var idle []time.Duration
+	for i := range theZones[1:] {
+		ready := w.look.wholeAt("ingester-"+theZones[i], value)
+		first := w.clock.at("ingester-" + theZones[i+1])
+		if ready.IsZero() || first.IsZero() {
+			w.t.Errorf("zone %s was Ready at %s, and zone %s written at %s", theZones[i], ready, theZones[i+1], first)
+		}
+		idle = append(idle, first.Sub(ready))
+	}
+	return idle
+}
+
+// calls are what the manager asked for, but for watches, Events and leases.
+func (w *world) calls() int {
+	n := 0
+	for _, r := range w.counted.Requests() {
+		if r.Verb != "watch" && r.Resource != "events" && r.Resource != "leases" {
+			n++
+		}
+	}
+	return n
+}
+
+// quiet fails if a converged group costs anything: an annotation that means
+// nothing wakes the ring up, and it does nothing.
+func (w *world) quiet() {
+	w.t.Helper()
+	w.counted.Reset()
+	w.group("probe", appsv1.OnDeleteStatefulSetStrategyType, 1)
+	testenv.Eventually(w.t, func(ctx context.Context) error { return w.complete(ctx, "probe") })
+	for _, r := range w.counted.Requests() {
+		if r.Writes() && r.Name == "ingester" {
+			w.t.Errorf("a write to a group that is complete: %+v", r)
+		}
+	}
+}
+
+// TestManyGroups changes many groups at once. They roll side by side, so that
+// all of them together take little longer than the API server needs.
+func TestManyGroups(t *testing.T) {
+	const replicas = 3
+	w := newWorld(t)
+	names := make([]string, manyGroups)
+	for i := range names {
+		names[i] = fmt.Sprintf("group-%03d", i)
+		w.group(names[i], appsv1.OnDeleteStatefulSetStrategyType, replicas)
+	}
+	w.manage()
+	pods := manyGroups * len(theZones) * replicas
+	w.settled("", pods, names...)
+	w.look.guard(replicas, 1)
+	one := w.timed("alone", replicas*len(theZones), names[0])
+	all := w.timed("all", pods, names...)
+	w.look.verdict(t)
+	first, last := w.firstWrites(names)
+	fmt.Printf("| %d groups of %d Pods changed at once | %.1f s; one alone %.1f s |\n", manyGroups, replicas*len(theZones), all.Seconds(), one.Seconds())
+	fmt.Printf("| from the first group's first write to the last group's | %.2f of the whole |\n", last.Sub(first).Seconds()/all.Seconds())
+}
+
+// timed rolls groups and returns how long that took.
+func (w *world) timed(value string, pods int, names ...string) time.Duration {
+	w.t.Helper()
+	w.clock.reset()
+	start := time.Now()
+	for _, n := range names {
+		w.edit(n, value)
+	}
+	w.settled(value, pods, names...)
+	return time.Since(start)
+}
+
+// firstWrites are when the first and the last group was begun.
+func (w *world) firstWrites(names []string) (first, last time.Time) {
+	for _, n := range names {
+		at := w.clock.at(n + "-" + theZones[0])
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return first, last
+}
+
+// complete is nil if a group says that it is.
+func (w *world) complete(ctx context.Context, name string) error {
+	g := &unstructured.Unstructured{}
+	g.SetGroupVersionKind(schema.GroupVersionKind{Group: "spillway.dev", Version: "v1alpha1", Kind: "RolloutGroup"})
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, g); err != nil {
+		return err
+	}
+	if phase, _, _ := unstructured.NestedString(g.Object, "status", "phase"); phase != "Complete" {
+		return fmt.Errorf("%s is %s", name, phase)
+	}
+	return nil
+}
+
+func at(sorted []time.Duration, percent int) time.Duration {
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)].Round(100 * time.Microsecond)
+}
