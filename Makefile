@@ -9,7 +9,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 # The control plane of tests and demo: built once, into a cache of its own.
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
-RINGS := config
+RINGS := config zones
 
 .PHONY: help
 help: ## Say what there is

@@ -103,9 +103,10 @@ func (d *decision) moves() []v1alpha1.Move {
 }
 
 // isBehind is true if somebody has decided from a newer view than this one.
-func (o *Observed) isBehind() bool {
-	seen := o.Group.Status.Seen
-	return seen != nil && (isOlder(o.AsOf.Pods, seen.Pods) || isOlder(o.AsOf.StatefulSets, seen.StatefulSets))
+func (o *Observed) isBehind() bool { return isBehind(o.Group.Status.Seen, o.AsOf) }
+
+func isBehind(seen *v1alpha1.Seen, asOf v1alpha1.Seen) bool {
+	return seen != nil && (isOlder(asOf.Pods, seen.Pods) || isOlder(asOf.StatefulSets, seen.StatefulSets))
 }
 
 // isOlder compares resource versions, as far as they are known.
