@@ -24,6 +24,11 @@ type Plan struct {
 	// Permits it comes last, and only if it differs from what is there.
 	Status  v1alpha1.RolloutGroupStatus
 	Permits bool
+	// NeedsLive is true if what comes next must not be decided from a cache, which
+	// may not know of all that others did: a controller that replaced Pods by
+	// itself, a holder whose lock has expired, or a manager that was to act upon a
+	// move and may have. Observe again, live, and decide again at once.
+	NeedsLive bool
 	// Problems are mistakes that stall the group.
 	Problems []Problem
 }
@@ -73,7 +78,8 @@ func Decide(o Observed) Plan {
 	p.Writes = d.holds()
 	if len(p.Writes) == 0 {
 		after, permits := d.permit()
-		if permits {
+		p.NeedsLive = d.needsLive(after)
+		if permits && !p.NeedsLive {
 			p.Permits = true
 			p.Status = decide(after).status()
 			return p
@@ -109,16 +115,35 @@ func (d *decision) ask() {
 	d.plan = rollout.Decide(d.tree)
 }
 
-// bar finds the zones of which Pods that are down might move, but which must not
-// be opened, because others that are up may not.
+// bar finds the zones that are held and must not be opened. The engine may let
+// Pods move there that are down, which takes nothing away; but to open the zone
+// lets those move as well that are up, or will be by then.
 func (d *decision) bar() bool {
 	found := false
 	for i, z := range d.zones {
-		if z.held() && d.waits(i) {
+		if z.held() && d.plan.At(z.Name).Step != nil && (d.waits(i) || d.isSecond(i)) {
 			z.barred, found = true, true
 		}
 	}
 	return found
+}
+
+// isSecond is true if another zone than this one is disrupted or settles, so that
+// the engine lets nothing here move that is up.
+func (d *decision) isSecond(i int) bool {
+	return slices.ContainsFunc(d.zones, func(other *zone) bool {
+		return other != d.zones[i] && d.claims(other)
+	})
+}
+
+// claims is true of a zone of which some Pod is not available, or that only has to
+// soak or to be held again.
+func (d *decision) claims(z *zone) bool {
+	i := slices.Index(d.zones, z)
+	counts := d.count(i)
+	return counts.Available < counts.Total || slices.ContainsFunc(d.plan.Holds, func(h rollout.Hold) bool {
+		return len(h.Path) == 1 && h.Path[0] == z.Name
+	})
 }
 
 func (d *decision) zone(name string) *zone {
@@ -178,6 +203,27 @@ func (d *decision) permit() (*Observed, bool) {
 	return &after, true
 }
 
+// needsLive is true if a cache is not good enough to permit what follows, or to
+// give the lock back.
+func (d *decision) needsLive(after *Observed) bool {
+	switch {
+	case d.o.Live:
+		return false
+	case d.mayWithdraw():
+		return true
+	case after == nil && !d.plan.Release:
+		return false
+	}
+	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.row.Opened && (after == nil || disrupts(after, z.Name))
+	})
+}
+
+// disrupts is true if a move is permitted in another zone than this one.
+func disrupts(after *Observed, zone string) bool {
+	return slices.ContainsFunc(after.Group.Status.Moves, func(m v1alpha1.Move) bool { return m.Zone != zone })
+}
+
 // hasOpen is true if some zone is open that the lock would no longer be for.
 func (d *decision) hasOpen(l *rollout.Lock) bool {
 	return l != nil && l.Unit != "" && slices.ContainsFunc(d.zones, func(z *zone) bool {
@@ -227,11 +273,7 @@ func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Ad
 
 // awaits is true if a move stands and is wanted.
 func (z *zone) awaits(m *v1alpha1.Move) bool {
-	if m.Pod == "" {
-		return stands(m, z.UID, z.ResourceVersion) && !z.open() && z.wants(m)
-	}
-	pod := z.podNamed(m.Pod)
-	return pod != nil && !pod.Terminating && stands(m, pod.UID, pod.ResourceVersion) && z.wants(m)
+	return z.stands(m) && z.wants(m) && (m.Pod != "" || !z.open())
 }
 
 // holds are the zones to hold at once: open without permission, or not in the way
@@ -249,7 +291,11 @@ func (d *decision) holds() []Write {
 func (d *decision) hasToBeHeld(i int) bool {
 	z := d.zones[i]
 	switch {
-	case !z.open() || z.Deleting || d.isPutOff(z.Name):
+	case z.Deleting || d.isPutOff(z.Name):
+		return false
+	case z.Lent && !z.lent(): // somebody has set the type back, and what we noted remains
+		return true
+	case !z.open():
 		return false
 	case !d.isOurs(z) || !z.opensNatively() && !z.lent() || z.isTooWide():
 		return true
@@ -325,7 +371,7 @@ func (d *decision) wake() time.Time {
 		}
 	}
 	for _, m := range d.moves() {
-		if z := d.zone(m.Zone); z == nil || !z.has(m.Pod) || z.podNamed(m.Pod) != nil {
+		if z := d.zone(m.Zone); z == nil || z.stands(&m) || m.Pod != "" && !z.has(m.Pod) {
 			sooner(m.At.Add(ActWithin))
 			sooner(m.At.Add(WithdrawAfter))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func comparePlaces(a, b *Set) int {
 }
 
 func (o *Observed) zone(set *Set) *zone {
-	z := &zone{Set: set, o: o, policy: maxUnavailable(&o.Group.Spec, set), moves: map[string]*v1alpha1.Move{}}
+	z := &zone{Set: set, o: o, policy: maxUnavailable(&o.Group.Spec, set)}
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row
@@ -94,6 +95,9 @@ func (o *Observed) zone(set *Set) *zone {
 	}
 	for i := range o.Group.Status.Moves {
 		if m := &o.Group.Status.Moves[i]; m.Zone == set.Name && z.keeps(m) {
+			if z.moves == nil {
+				z.moves = map[string]*v1alpha1.Move{}
+			}
 			z.moves[m.Pod] = m
 		}
 	}
@@ -134,10 +138,16 @@ func pause(p *v1alpha1.Pause) *rollout.Pause {
 // lock is the lock as the engine knows it. One that has expired is free.
 func (o *Observed) lock() *rollout.Lock {
 	l := o.Group.Status.Lock
-	if l == nil || l.Expires != nil && !o.Now.Before(l.Expires.Time) {
+	if l == nil || o.takesOver() {
 		return &rollout.Lock{}
 	}
 	return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
+}
+
+// takesOver is true if somebody holds a lock that has expired.
+func (o *Observed) takesOver() bool {
+	l := o.Group.Status.Lock
+	return l != nil && l.Expires != nil && !o.Now.Before(l.Expires.Time)
 }
 
 // block is what concerns the group as a whole: input that cannot be understood,
@@ -188,6 +198,7 @@ func (z *zone) unit() rollout.Unit {
 	if z.Deleting {
 		unit.Block = &rollout.Block{Reason: ReasonDeleting, Message: "it is being deleted"}
 	}
+	unit.Children = make([]rollout.Unit, 0, z.Replicas)
 	for _, ordinal := range z.ordinals() {
 		unit.Children = append(unit.Children, z.leaf(ordinal))
 	}
@@ -247,7 +258,7 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	return unit
 }
 
-func (z *zone) podName(ordinal int) string { return fmt.Sprintf("%s-%d", z.Name, ordinal) }
+func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
 
 // onItsWay is true of a replica that has no Pod, or one that goes or may go at
 // any moment.

@@ -261,6 +261,10 @@ type Zone struct {
 	// StartedAt is when the zone was first moved towards its target.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// Opened is true once the controller of the StatefulSet was let replace Pods by
+	// itself, until it is known for certain which Pods it has left.
+	// +optional
+	Opened bool `json:"opened,omitempty"`
 	// State is a word: Complete, Moving, or the reason why it waits.
 	// +optional
 	State string `json:"state,omitempty"`
