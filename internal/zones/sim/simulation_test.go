@@ -20,7 +20,7 @@ var (
 )
 
 // storm is how many ticks it storms.
-const storm = 150
+const storm = 120
 
 // TestMain spends memory to save time: worlds leave a lot behind, and not for long.
 func TestMain(m *testing.M) {
@@ -169,13 +169,13 @@ func (s *simulation) beQuiet() {
 		return
 	}
 
-	for range 30 {
+	for range 15 {
 		s.tick()
 	}
 
 	before := s.world.writes
 
-	for range 60 {
+	for range 30 {
 		s.tick()
 	}
 

@@ -183,8 +183,7 @@ func (w *world) addZone() {
 	for _, name := range []string{"zone-a", "zone-b", "zone-c", "zone-d"} {
 		if w.set(name) == nil && !slices.ContainsFunc(w.pods, func(p pod) bool { return p.zone == name }) {
 			w.notef("a user adds %s", name)
-			w.addSet(name, shape)
-			w.oracle.exposed(w.set(name))
+			w.oracle.exposed(w.addSet(name, shape))
 
 			return
 		}

@@ -127,7 +127,10 @@ func newWorld(seed uint64, told bool) *world {
 
 	for i := range 2 + w.rnd.IntN(3) {
 		shape.first = w.pick(0, 0, 0, 5)
-		w.addSet("zone-"+string(rune('a'+i)), shape)
+		s := w.addSet("zone-"+string(rune('a'+i)), shape)
+		if s.strategy == zones.RollingUpdate && s.partition == 0 {
+			w.oracle.exposed(s)
+		}
 	}
 
 	return w
@@ -177,7 +180,7 @@ func (w *world) notef(format string, args ...any) {
 }
 
 // addSet adds a zone that is settled already.
-func (w *world) addSet(name string, shape set) {
+func (w *world) addSet(name string, shape set) *set {
 	s := shape
 	s.name, s.uid, s.version = name, w.uid(), w.nextSet()
 	s.replicas = 1 + w.rnd.IntN(3)
@@ -193,6 +196,8 @@ func (w *world) addSet(name string, shape set) {
 	}
 
 	w.sets = append(w.sets, s)
+
+	return &w.sets[len(w.sets)-1]
 }
 
 func (w *world) set(name string) *set {
@@ -248,7 +253,7 @@ func (w *world) minReady(s *set) time.Duration {
 
 // isUp is true if a Pod is available.
 func (w *world) isUp(s *set, p *pod) bool {
-	return p != nil && !p.terminating && p.ready && (p.revision != s.update || !w.now.Before(p.since.Add(w.minReady(s))))
+	return p != nil && !p.terminating && p.ready && !w.now.Before(p.since.Add(w.minReady(s)))
 }
 
 // isWell is true if every replica of every zone is up, and nobody may take one down.
