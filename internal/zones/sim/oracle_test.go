@@ -53,7 +53,7 @@ func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 	}
 
 	o.world.count("downs")
-	o.disrupted[p.name()] = s.name
+	o.disrupted[p.name] = s.name
 
 	if by == eviction {
 		return
@@ -94,7 +94,7 @@ func (o *oracle) isBack(s *set, p *pod) bool {
 
 func (o *oracle) wants(s *set, name string) bool {
 	for i := range s.replicas {
-		if (&pod{zone: s.name, ordinal: s.first + i}).name() == name {
+		if s.podName(s.first+i) == name {
 			return true
 		}
 	}
@@ -122,7 +122,7 @@ func (o *oracle) checkBudget(s *set, by string) {
 	w, down := o.world, 0
 
 	for i := range s.replicas {
-		name := (&pod{zone: s.name, ordinal: s.first + i}).name()
+		name := s.podName(s.first + i)
 		down += one(o.isDisrupted(name) || !w.flaps && !w.isUp(s, w.pod(s, s.first+i)))
 	}
 

@@ -166,7 +166,7 @@ func (w *world) deleteAny() {
 	}
 
 	p := &w.pods[w.rnd.IntN(len(w.pods))]
-	w.notef("a user deletes %s", p.name())
+	w.notef("a user deletes %s", p.name)
 	p.terminating, p.ready, p.version = true, false, w.nextPod()
 }
 
