@@ -64,7 +64,7 @@ func (z *zone) wants(m *v1alpha1.Move) bool {
 	case z.o.Group.Spec.Pause != nil || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
 		return false
 	case m.Pod == "":
-		return z.rolling() && m.Revision == z.UpdateRevision
+		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())
 	default:
 		return m.Revision == z.promises() && z.podNamed(m.Pod).Revision != m.Revision
 	}
@@ -162,7 +162,7 @@ func (o *Observed) moveOf(z *zone, pod *Pod) v1alpha1.Move {
 
 func (o *Observed) opening(z *zone) v1alpha1.Move {
 	return v1alpha1.Move{
-		Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion,
+		Zone: z.Name, Lend: z.lends || !z.opensNatively(), UID: z.UID, ResourceVersion: z.ResourceVersion,
 		Revision: z.UpdateRevision, At: metav1.NewMicroTime(o.Now),
 	}
 }

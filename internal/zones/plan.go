@@ -1,6 +1,7 @@
 package zones
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -99,15 +100,24 @@ type decision struct {
 	problems []Problem
 }
 
-// decide asks the engine. A zone that is held and cannot be opened now is told
-// apart by what the engine says of its other Pods, and then it is asked again.
+// decide asks the engine. A zone that is held and must not be opened now is told
+// apart by what the engine says of its other Pods and zones, and it is asked again.
 func decide(o *Observed) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}
 	d.ask()
-	if d.bar() {
+	if barred := d.bar(); barred != nil {
 		d.ask()
+		if d.isStuck() {
+			barred.barred, barred.lends = false, true
+			d.ask()
+		}
 	}
 	return d
+}
+
+// isStuck is true if nothing moves, and nothing is on its way that might change that.
+func (d *decision) isStuck() bool {
+	return len(d.plan.Steps) == 0 && d.plan.Phase != rollout.PhaseProgressing
 }
 
 func (d *decision) ask() {
@@ -115,17 +125,18 @@ func (d *decision) ask() {
 	d.plan = rollout.Decide(d.tree)
 }
 
-// bar finds the zones that are held and must not be opened. The engine may let
-// Pods move there that are down, which takes nothing away; but to open the zone
-// lets those move as well that are up, or will be by then.
-func (d *decision) bar() bool {
-	found := false
+// bar finds the zones that are held and must not be opened, and returns the first.
+// The engine may let Pods move there that are down, which takes nothing away; but
+// to open the zone lets those move as well that are up, or will be by then.
+func (d *decision) bar() *zone {
+	var first *zone
 	for i, z := range d.zones {
 		if z.held() && d.plan.At(z.Name).Step != nil && (d.waits(i) || d.isSecond(i)) {
-			z.barred, found = true, true
+			z.barred = true
+			first = cmp.Or(first, z)
 		}
 	}
-	return found
+	return first
 }
 
 // isSecond is true if another zone than this one is disrupted or settles, so that
@@ -165,7 +176,7 @@ func (d *decision) waits(i int) bool {
 }
 
 func queues(r rollout.Reason) bool {
-	return r == rollout.ReasonBudget || r == rollout.ReasonRate || r == rollout.ReasonRetry || r == ReasonStuck
+	return slices.Contains([]rollout.Reason{rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonRetry, ReasonStuck, ReasonRipening}, r)
 }
 
 // isDone is true if every replica of a zone is where it should be.
@@ -195,12 +206,20 @@ func (d *decision) permit() (*Observed, bool) {
 	if a := d.plan.Acquire; a != nil {
 		status.Lock = &v1alpha1.Lock{Holder: a.Holder, Purpose: v1alpha1.Purpose(a.Purpose), Zone: a.Unit, Since: metav1.NewMicroTime(a.Since)}
 	}
-	status.Moves = slices.Concat(renewed, moves)
+	status.Moves = replace(renewed, moves)
 	status.Seen = d.o.seen()
 	status.History = d.begin(moves)
 	status.Zones = d.start(moves)
 	after.Group.Status = status
 	return &after, true
+}
+
+// replace adds moves; one of what has moved before takes the place of that.
+func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
+	moves = slices.DeleteFunc(moves, func(old v1alpha1.Move) bool {
+		return slices.ContainsFunc(by, func(m v1alpha1.Move) bool { return m.Zone == old.Zone && m.Pod == old.Pod })
+	})
+	return append(moves, by...)
 }
 
 // needsLive is true if a cache is not good enough to permit what follows, or to
@@ -301,6 +320,8 @@ func (d *decision) hasToBeHeld(i int) bool {
 		return true
 	case z.stale():
 		return false
+	case z.lent() && (len(z.moves) > 0 || d.plan.At(z.Name).Step != nil):
+		return false
 	default:
 		return d.waits(i) || d.isDone(i) && z.CurrentRevision == z.UpdateRevision
 	}
@@ -334,10 +355,10 @@ func (z *zone) act(m *v1alpha1.Move) Write {
 	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion, Until: m.At.Add(ActWithin)}
 	switch {
 	case m.Pod != "":
-	case z.opensNatively():
-		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
-	default:
+	case m.Lend:
 		w.Act = Lend
+	default:
+		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
 	}
 	return w
 }

@@ -127,11 +127,12 @@ func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
 		rows[i] = z.row
 		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
 		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
+		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
 		if begins && rows[i].StartedAt == nil {
 			now := metav1.NewMicroTime(d.o.Now)
 			rows[i].StartedAt = &now
 		}
-		rows[i].Opened = z.isOpened() || z.rolling() && !z.lent() && begins && z.opensNatively()
+		rows[i].Opened = z.isOpened() || opens
 	}
 	return rows
 }

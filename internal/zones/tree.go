@@ -24,6 +24,8 @@ const (
 	ReasonDeleting rollout.Reason = "Deleting"
 	// ReasonStuck: a Pod is not ready, and the group keeps such Pods.
 	ReasonStuck rollout.Reason = "StuckPodKept"
+	// ReasonRipening: a Pod has not been ready for long enough.
+	ReasonRipening rollout.Reason = "MinReadySeconds"
 	// ReasonHeld: a Pod would come back at the revision that it has.
 	ReasonHeld rollout.Reason = "HeldByPartition"
 )
@@ -38,6 +40,9 @@ type zone struct {
 	moves map[string]*v1alpha1.Move
 	// barred is true once it is known that the zone cannot be opened now.
 	barred bool
+	// lends is true if it is to be lent, though it is not its turn, because Pods that
+	// are down in several zones would otherwise wait for each other.
+	lends bool
 }
 
 // byName are the sets by name.
@@ -187,7 +192,7 @@ func (z *zone) unit() rollout.Unit {
 		Group: true,
 		Policy: rollout.Policy{
 			MaxUnavailable: z.policy,
-			MinReady:       max(z.Set.MinReady, seconds(spec.MinReadySeconds)),
+			MinReady:       z.minReady(),
 			Soak:           soak(spec),
 		},
 		Gates: z.gates(),
@@ -245,6 +250,9 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	case z.onItsWay(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
 		unit.Block = z.barMissing(leaf)
+	case pod.Ready && z.ripens(pod):
+		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
+		leaf.Reason, unit.Block = "not ready for long enough yet", z.ripening(pod)
 	case pod.Ready:
 		leaf.Current, leaf.Health, leaf.HealthySince = pod.Revision, rollout.Healthy, pod.Since
 	default:
@@ -256,6 +264,26 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 		leaf.RetryAt, leaf.RetryReason = r.At, r.Reason
 	}
 	return unit
+}
+
+// minReady is how long a Pod has to be ready to be available.
+func (z *zone) minReady() time.Duration {
+	return max(z.Set.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
+}
+
+// ripens is true of a Pod at an old revision that is ready and not available yet.
+// Of one at its target the engine knows that by itself.
+func (z *zone) ripens(pod *Pod) bool {
+	return pod.Revision != z.UpdateRevision && z.o.Now.Before(pod.Since.Add(z.minReady()))
+}
+
+// ripening keeps such a Pod from being replaced as one that is broken.
+func (z *zone) ripening(pod *Pod) *rollout.Block {
+	until := pod.Since.Add(z.minReady())
+	return &rollout.Block{
+		Reason: ReasonRipening, Message: "it has to stay ready until " + rollout.Clock(until),
+		Since: pod.Since, Until: until,
+	}
 }
 
 func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
@@ -281,7 +309,7 @@ func (z *zone) held() bool { return z.rolling() && !z.open() && z.moves[""] == n
 // goesFirst is true of the Pod that goes first once the zone is opened, as it may
 // be at any moment.
 func (z *zone) goesFirst(pod *Pod) bool {
-	if z.open() || z.moves[""] == nil {
+	if m := z.moves[""]; m == nil || m.Lend || z.open() {
 		return false
 	}
 	for _, ordinal := range z.ordinals() {

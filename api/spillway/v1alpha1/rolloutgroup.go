@@ -223,6 +223,10 @@ type Move struct {
 	// Pod is what is replaced; empty where the StatefulSet itself is let go.
 	// +optional
 	Pod string `json:"pod,omitempty"`
+	// Lend is true where the StatefulSet is let go by setting its type to OnDelete
+	// for a while, so that its controller replaces nothing by itself.
+	// +optional
+	Lend bool `json:"lend,omitempty"`
 	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it
 	// was when that was decided: as long as it still is like that, it may go at
 	// any moment.

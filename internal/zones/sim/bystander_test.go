@@ -44,7 +44,7 @@ func (b *bystander) goOn() {
 
 	if b.pod == "" && w.storm && w.isWell() && holds(w) && len(w.pods) > 0 {
 		p := &w.pods[w.rnd.IntN(len(w.pods))]
-		b.pod = p.name()
+		b.pod = p.name
 		w.notef("the eviction takes down %s", b.pod)
 		w.count("evictions")
 		p.terminating, p.ready, p.version = true, false, w.nextPod()

@@ -21,11 +21,11 @@ func (w *world) controllers() {
 			continue
 		}
 
-		if w.chance(0.6) {
+		if w.chance(w.keen) {
 			w.seen[s.uid] = s.setSpec
 		}
 
-		if w.chance(0.6) {
+		if w.chance(w.keen) {
 			w.sync(s)
 		}
 	}
@@ -68,7 +68,7 @@ func (w *world) scale(s *set, spec *setSpec) bool {
 	for i := range spec.replicas {
 		p := w.pod(s, spec.first+i)
 
-		if p == nil && w.podNamed((&pod{zone: s.name, ordinal: spec.first + i}).name()) == nil {
+		if p == nil && w.podNamed(s.podName(spec.first+i)) == nil {
 			w.create(s, spec, i)
 
 			if spec.ordered {
@@ -100,13 +100,13 @@ func (w *world) isAvailable(spec *setSpec, p *pod) bool {
 
 // create makes a Pod at the revision that the partition asks for.
 func (w *world) create(s *set, spec *setSpec, i int) {
-	p := pod{zone: s.name, ordinal: spec.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: s.update, created: w.now, since: w.now}
+	p := pod{name: s.podName(spec.first + i), zone: s.name, ordinal: spec.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: s.update, created: w.now, since: w.now}
 	if spec.strategy == zones.RollingUpdate && i < spec.partition {
 		p.revision = s.current
 	}
 
 	w.pods = append(w.pods, p)
-	w.notef("%s is created at %s", p.name(), p.revision)
+	w.notef("%s is created at %s", p.name, p.revision)
 }
 
 // roll replaces Pods at and above the partition.
@@ -177,7 +177,7 @@ func one(yes bool) int {
 func (w *world) replace(s *set, spec *setSpec, p *pod) {
 	up := w.isUp(s, p) && w.isAvailable(spec, p)
 	p.terminating, p.ready, p.version = true, false, w.nextPod()
-	w.notef("the controller replaces %s", p.name())
+	w.notef("the controller replaces %s", p.name)
 	w.oracle.tookDown(s, p, up, "the controller")
 }
 
@@ -205,11 +205,11 @@ func (w *world) kubelets() {
 		switch {
 		case p.terminating:
 			if w.chance(0.4) {
-				w.remove(p.name())
+				w.remove(p.name)
 			}
 		case w.storm && w.flaps && w.chance(0.004):
-			w.notef("%s vanishes", p.name())
-			w.remove(p.name())
+			w.notef("%s vanishes", p.name)
+			w.remove(p.name)
 		case p.ready && w.storm && w.flaps && w.chance(0.006):
 			w.turn(p, false)
 		case !p.ready && !bad && w.chance(0.3):
@@ -222,7 +222,7 @@ func (w *world) kubelets() {
 
 func (w *world) turn(p *pod, ready bool) {
 	p.ready, p.since, p.version = ready, w.now, w.nextPod()
-	w.notef("%s at %s: ready is %v", p.name(), p.revision, ready)
+	w.notef("%s at %s: ready is %v", p.name, p.revision, ready)
 }
 
 // live lets time pass.

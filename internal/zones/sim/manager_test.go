@@ -40,18 +40,22 @@ type manager struct {
 	view     view
 	requests []request
 	refusals map[string]zones.Refusal
+	// own are the moves that it has permitted.
+	own []v1alpha1.Move
 	// looked is true while nothing has changed since it last decided; wake is when
 	// it looks again nevertheless.
 	looked bool
 	wake   time.Time
-	// lazy is how likely a kind is not looked at anew, crash how likely it crashes.
-	lazy, crash float64
-	// frozen is until when a kind's watch is lost.
+	// crash is how likely it crashes.
+	crash float64
+	// frozen is until when a kind's watch is lost, asleep until when its process
+	// does not run.
 	frozen [3]time.Time
+	asleep time.Time
 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, lazy: 0.4, crash: 0.03, refusals: map[string]zones.Refusal{}}
+	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: map[string]zones.Refusal{}}
 	m.refresh(0)
 
 	return m
@@ -62,7 +66,7 @@ func (m *manager) refresh(lazy float64) {
 	w := m.world
 
 	for kind := range m.frozen {
-		if w.storm && lazy > 0 && w.chance(0.01) {
+		if w.storm && lazy > 0 && w.chance(w.frozen) {
 			m.frozen[kind] = w.now.Add(w.seconds(10, 120))
 		}
 
@@ -83,10 +87,14 @@ func (m *manager) refresh(lazy float64) {
 	}
 }
 
-// act does one thing: it crashes, it goes on with what it was about to write, or
+// act does one thing: it falls asleep, it crashes, it goes on with what it was about to write, or
 // it looks and decides.
 func (m *manager) act() {
 	switch {
+	case m.world.now.Before(m.asleep):
+	case m.world.storm && m.world.chance(m.world.sleepy) && (len(m.requests) == 0 || !m.requests[0].sent):
+		m.asleep = m.world.now.Add(m.world.seconds(5, 120))
+		m.world.notef("%s sleeps until %s", m.name, m.asleep.Format(time.TimeOnly))
 	case m.world.storm && m.world.chance(m.crash):
 		m.world.notef("%s crashes", m.name)
 		m.world.count("crashes")
@@ -94,7 +102,7 @@ func (m *manager) act() {
 	case len(m.requests) > 0:
 		m.goOn()
 	default:
-		m.refresh(m.lazy * float64(one(m.world.storm)))
+		m.refresh(m.world.lazy * float64(one(m.world.storm)))
 		m.decide()
 	}
 }
@@ -106,17 +114,15 @@ func (m *manager) decide() {
 	}
 
 	o := m.observed()
-	p := m.plan(o)
+	p := m.plan(m, o)
 	m.looked, m.wake = true, p.Wake
 
-	if p.NeedsLive && !m.trusting {
+	if p.NeedsLive {
 		w.count("live looks")
-
-		m.view.sets, m.view.setsAt = slices.Clone(w.sets), w.setsAt
-		m.view.pods, m.view.podsAt = slices.Clone(w.pods), w.podsAt
+		m.lookLive()
 		o = m.observed()
 		o.Live = true
-		p = m.plan(o)
+		p = m.plan(m, o)
 		m.wake = p.Wake
 	}
 
@@ -124,9 +130,21 @@ func (m *manager) decide() {
 	m.requests = m.order(p)
 }
 
+// lookLive asks the API server itself for the kinds that a cache shows otherwise.
+func (m *manager) lookLive() {
+	if w := m.world; !m.trusting {
+		m.view.sets, m.view.setsAt = slices.Clone(w.sets), w.setsAt
+		m.view.pods, m.view.podsAt = slices.Clone(w.pods), w.podsAt
+	}
+}
+
 // order is the writes of a plan as requests.
 func (m *manager) order(p zones.Plan) []request {
 	var requests []request
+	if m.rash && p.Permits {
+		p = m.actAtOnce(p)
+	}
+
 	for _, write := range p.Writes {
 		requests = append(requests, request{write: write})
 	}
@@ -155,6 +173,7 @@ func (m *manager) observed() zones.Observed {
 		},
 	}
 
+	o.Sets = make([]zones.Set, 0, len(v.sets))
 	for i := range v.sets {
 		o.Sets = append(o.Sets, v.observed(&v.sets[i]))
 	}
@@ -170,11 +189,13 @@ func (v *view) observed(s *set) zones.Set {
 		CurrentRevision: s.current, UpdateRevision: s.update, Settings: zones.Settings{Paused: s.paused, Order: s.order},
 	}
 
+	o.Pods = make([]zones.Pod, 0, s.replicas)
+
 	for i := range v.pods {
 		p := &v.pods[i]
 		if p.owner == s.uid {
 			o.Pods = append(o.Pods, zones.Pod{
-				Name: p.name(), Ordinal: p.ordinal, UID: p.uid, ResourceVersion: number(p.version), Revision: p.revision,
+				Name: p.name, Ordinal: p.ordinal, UID: p.uid, ResourceVersion: number(p.version), Revision: p.revision,
 				Created: p.created, Terminating: p.terminating, Ready: p.ready && !p.terminating, Since: p.since,
 			})
 		}
@@ -236,6 +257,7 @@ func (m *manager) writeStatus(r request) {
 	m.view.group, m.looked = w.group, false
 
 	if r.permits {
+		m.own = append(m.own, r.status.Moves...)
 		w.notef("%s permits%v", m.name, moves{r.status})
 	} else {
 		w.notef("%s writes the status: %s %s, lock %v", m.name, r.status.Phase, r.status.WaitingFor, r.status.Lock != nil)
@@ -277,7 +299,7 @@ func (m *manager) deletePod(write zones.Write) {
 	up := w.isUp(s, p)
 	p.terminating, p.ready, p.version = true, false, w.nextPod()
 	w.writes++
-	w.notef("%s deletes %s, up: %v", m.name, p.name(), up)
+	w.notef("%s deletes %s, up: %v", m.name, p.name, up)
 	w.oracle.tookDown(s, p, up, m.name)
 }
 

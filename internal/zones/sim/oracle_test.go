@@ -53,7 +53,7 @@ func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 	}
 
 	o.world.count("downs")
-	o.disrupted[p.name()] = s.name
+	o.disrupted[p.name] = s.name
 
 	if by == eviction {
 		return
@@ -94,7 +94,7 @@ func (o *oracle) isBack(s *set, p *pod) bool {
 
 func (o *oracle) wants(s *set, name string) bool {
 	for i := range s.replicas {
-		if (&pod{zone: s.name, ordinal: s.first + i}).name() == name {
+		if s.podName(s.first+i) == name {
 			return true
 		}
 	}
@@ -122,7 +122,7 @@ func (o *oracle) checkBudget(s *set, by string) {
 	w, down := o.world, 0
 
 	for i := range s.replicas {
-		name := (&pod{zone: s.name, ordinal: s.first + i}).name()
+		name := s.podName(s.first + i)
 		down += one(o.isDisrupted(name) || !w.flaps && !w.isUp(s, w.pod(s, s.first+i)))
 	}
 
@@ -191,7 +191,7 @@ func (o *oracle) checkMove(v *zones.Observed, m *v1alpha1.Move, moves []v1alpha1
 		o.complainf("%s moves though it is being deleted", m.Zone)
 	}
 
-	if p := observedPod(s, m.Pod); m.Pod == "" || p.Ready && available(v, s, p) {
+	if p := observedPod(s, m.Pod); m.Pod == "" && !m.Lend || m.Pod != "" && available(v, s, p) {
 		o.checkHealthy(v, s, m, moves)
 	}
 }
@@ -210,22 +210,11 @@ func (o *oracle) checkHealthy(v *zones.Observed, s *zones.Set, m *v1alpha1.Move,
 		}
 	}
 
-	if m.Pod == "" && allDown(v, s) {
-		return
-	}
-
 	for i := range v.Sets {
 		if other := &v.Sets[i]; other.Name != s.Name {
 			o.checkOther(v, other, m)
 		}
 	}
-}
-
-// allDown: to open a zone of which all outdated Pods are down takes nothing away.
-func allDown(v *zones.Observed, s *zones.Set) bool {
-	return !slices.ContainsFunc(s.Pods, func(p zones.Pod) bool {
-		return p.Revision != s.UpdateRevision && available(v, s, &p)
-	})
 }
 
 func (o *oracle) checkOther(v *zones.Observed, s *zones.Set, m *v1alpha1.Move) {
@@ -274,7 +263,7 @@ func ordinal(s *zones.Set, n int) *zones.Pod {
 func available(v *zones.Observed, s *zones.Set, p *zones.Pod) bool {
 	minReady := max(s.MinReady, time.Duration(v.Group.Spec.MinReadySeconds)*time.Second)
 
-	return p.Ready && (p.Revision != s.UpdateRevision || !v.Now.Before(p.Since.Add(minReady)))
+	return p.Ready && !v.Now.Before(p.Since.Add(minReady))
 }
 
 // statusWritten: nobody takes the lock from somebody else.

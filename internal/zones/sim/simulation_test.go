@@ -20,7 +20,7 @@ var (
 )
 
 // storm is how many ticks it storms.
-const storm = 150
+const storm = 120
 
 // TestMain spends memory to save time: worlds leave a lot behind, and not for long.
 func TestMain(m *testing.M) {
@@ -84,13 +84,19 @@ type simulation struct {
 
 // play plays a world: a storm, the calm after it, and the quiet at the end.
 func play(seed uint64, r *rules, told bool) *simulation {
+	s := brave(seed, r, told)
+	s.settle()
+	s.beQuiet()
+
+	return s
+}
+
+// brave plays the storm alone.
+func brave(seed uint64, r *rules, told bool) *simulation {
 	w := newWorld(seed, told)
 	s := &simulation{world: w, bystander: &bystander{world: w}}
 	s.managers = []*manager{newManager(w, r, "manager-1"), newManager(w, r, "manager-2")}
-
 	s.weather()
-	s.settle()
-	s.beQuiet()
 
 	return s
 }
@@ -106,8 +112,14 @@ func (s *simulation) tick() {
 		s.world.users()
 	}
 
-	for _, i := range s.world.rnd.Perm(len(s.managers)) {
-		s.managers[i].act()
+	// In calm weather there is one leader.
+	active := s.managers
+	if !s.world.storm {
+		active = active[:1]
+	}
+
+	for _, i := range s.world.rnd.Perm(len(active)) {
+		active[i].act()
 	}
 
 	s.bystander.act()
@@ -132,6 +144,10 @@ func (s *simulation) settle() {
 
 	s.world.calm()
 
+	for _, m := range s.managers {
+		m.asleep = noon
+	}
+
 	for range 1500 {
 		s.tick()
 
@@ -149,7 +165,7 @@ func (s *simulation) settle() {
 // isComplete: the Pods are where they should be, the zones held, the lock free.
 func (s *simulation) isComplete() bool {
 	status := &s.world.group.status
-	if status.Phase != string(rollout.PhaseComplete) || status.Lock != nil || !s.world.isWell() {
+	if status.Phase != string(rollout.PhaseComplete) || status.Lock != nil || status.ObservedGeneration != s.world.group.generation || !s.world.isWell() {
 		return false
 	}
 
@@ -169,13 +185,13 @@ func (s *simulation) beQuiet() {
 		return
 	}
 
-	for range 30 {
+	for range 15 {
 		s.tick()
 	}
 
 	before := s.world.writes
 
-	for range 60 {
+	for range 30 {
 		s.tick()
 	}
 

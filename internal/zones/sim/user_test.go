@@ -166,7 +166,7 @@ func (w *world) deleteAny() {
 	}
 
 	p := &w.pods[w.rnd.IntN(len(w.pods))]
-	w.notef("a user deletes %s", p.name())
+	w.notef("a user deletes %s", p.name)
 	p.terminating, p.ready, p.version = true, false, w.nextPod()
 }
 
@@ -183,8 +183,7 @@ func (w *world) addZone() {
 	for _, name := range []string{"zone-a", "zone-b", "zone-c", "zone-d"} {
 		if w.set(name) == nil && !slices.ContainsFunc(w.pods, func(p pod) bool { return p.zone == name }) {
 			w.notef("a user adds %s", name)
-			w.addSet(name, shape)
-			w.oracle.exposed(w.set(name))
+			w.oracle.exposed(w.addSet(name, shape))
 
 			return
 		}

@@ -44,7 +44,7 @@ type setSpec struct {
 
 // pod is a Pod as the API server holds it.
 type pod struct {
-	zone        string
+	name, zone  string
 	ordinal     int
 	owner, uid  types.UID
 	version     uint64
@@ -55,7 +55,8 @@ type pod struct {
 	since       time.Time
 }
 
-func (p *pod) name() string { return fmt.Sprintf("%s-%d", p.zone, p.ordinal) }
+// podName is the name of the replica of an ordinal.
+func (s *set) podName(ordinal int) string { return s.name + "-" + strconv.Itoa(ordinal) }
 
 // group is the RolloutGroup as the API server holds it.
 type group struct {
@@ -82,6 +83,8 @@ type world struct {
 	// seen is what the controller of a set has seen of its spec.
 	seen map[types.UID]setSpec
 
+	habits
+
 	// flaps is true of a world in which Pods break by themselves, or users do
 	// what takes Pods away.
 	flaps bool
@@ -99,6 +102,15 @@ type world struct {
 	log    []string
 }
 
+// habits are how likely things go wrong in a world; each has its own.
+type habits struct {
+	// lazy is how likely a manager does not look at a kind anew, frozen that it
+	// loses a watch, sleepy that it does not run for a while.
+	lazy, frozen, sleepy float64
+	// keen is how likely the controller looks at a set, and sees its spec.
+	keen float64
+}
+
 // edit is a template for a zone.
 type edit struct{ zone, template string }
 
@@ -113,6 +125,9 @@ func newWorld(seed uint64, told bool) *world {
 	}
 	w.oracle = newOracle(w)
 	w.flaps = w.chance(0.5)
+	w.habits = habits{
+		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.15 + w.rnd.Float64()*0.7,
+	}
 	w.caps = zones.Server{MaxUnavailable: w.chance(0.6), AdvancesRevision: w.chance(0.7)}
 	w.group = group{version: w.next(), generation: 1, spec: w.policy()}
 
@@ -127,7 +142,10 @@ func newWorld(seed uint64, told bool) *world {
 
 	for i := range 2 + w.rnd.IntN(3) {
 		shape.first = w.pick(0, 0, 0, 5)
-		w.addSet("zone-"+string(rune('a'+i)), shape)
+		s := w.addSet("zone-"+string(rune('a'+i)), shape)
+		if s.strategy == zones.RollingUpdate && s.partition == 0 {
+			w.oracle.exposed(s)
+		}
 	}
 
 	return w
@@ -177,7 +195,7 @@ func (w *world) notef(format string, args ...any) {
 }
 
 // addSet adds a zone that is settled already.
-func (w *world) addSet(name string, shape set) {
+func (w *world) addSet(name string, shape set) *set {
 	s := shape
 	s.name, s.uid, s.version = name, w.uid(), w.nextSet()
 	s.replicas = 1 + w.rnd.IntN(3)
@@ -187,12 +205,14 @@ func (w *world) addSet(name string, shape set) {
 
 	for i := range s.replicas {
 		w.pods = append(w.pods, pod{
-			zone: name, ordinal: s.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: "r0",
+			name: s.podName(s.first + i), zone: name, ordinal: s.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: "r0",
 			created: w.now.Add(-time.Hour), ready: true, since: w.now.Add(-time.Hour),
 		})
 	}
 
 	w.sets = append(w.sets, s)
+
+	return &w.sets[len(w.sets)-1]
 }
 
 func (w *world) set(name string) *set {
@@ -218,7 +238,7 @@ func (w *world) pod(s *set, ordinal int) *pod {
 
 func (w *world) podNamed(name string) *pod {
 	for i := range w.pods {
-		if w.pods[i].name() == name {
+		if w.pods[i].name == name {
 			return &w.pods[i]
 		}
 	}
@@ -238,7 +258,7 @@ func (w *world) respecified(s *set) {
 // remove takes a Pod away at once.
 func (w *world) remove(name string) {
 	w.nextPod()
-	w.pods = slices.DeleteFunc(w.pods, func(p pod) bool { return p.name() == name })
+	w.pods = slices.DeleteFunc(w.pods, func(p pod) bool { return p.name == name })
 }
 
 // minReady is how long a Pod of a set has to be ready.
@@ -248,7 +268,7 @@ func (w *world) minReady(s *set) time.Duration {
 
 // isUp is true if a Pod is available.
 func (w *world) isUp(s *set, p *pod) bool {
-	return p != nil && !p.terminating && p.ready && (p.revision != s.update || !w.now.Before(p.since.Add(w.minReady(s))))
+	return p != nil && !p.terminating && p.ready && !w.now.Before(p.since.Add(w.minReady(s)))
 }
 
 // isWell is true if every replica of every zone is up, and nobody may take one down.
