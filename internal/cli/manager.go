@@ -160,7 +160,7 @@ func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) 
 	if o.Config, err = f.rings.options(env.Now); err != nil {
 		return manager.Options{}, err
 	}
-	o.Namespaces = o.Config.Namespaces
+	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
 	if o.SyncPeriod < 0 {
 		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,7 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 const (
@@ -45,6 +49,8 @@ type Options struct {
 	Namespaces []string
 	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
+	// Zones are the options of the zones ring. Its Namespaces are set to the manager's.
+	Zones zones.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
 	LeaderElect bool
 	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
@@ -68,7 +74,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	log.SetLogger(o.Log)
-	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(rings))
+	kinds, err := scheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(kinds, rings))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
@@ -97,9 +107,19 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	return cfg
 }
 
-func (o Options) controllerRuntime(rings []ring) ctrl.Options {
+// scheme has the kinds of Kubernetes and those of Spillway.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(kubernetes.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		return nil, fmt.Errorf("make kinds known: %w", err)
+	}
+	return s, nil
+}
+
+func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Options {
 	yes, stop := true, stopTimeout
 	options := ctrl.Options{
+		Scheme:                        kinds,
 		Logger:                        o.Log,
 		Cache:                         cache.Options{ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces)},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // The rings that there are.
@@ -24,7 +25,7 @@ const (
 )
 
 // Rings are the names of all rings that this build has.
-func Rings() []string { return []string{RingConfig} }
+func Rings() []string { return []string{RingConfig, RingZones} }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -36,11 +37,15 @@ type ring struct {
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces = o.Namespaces
+	o.Config.Namespaces, o.Zones.Namespaces = o.Namespaces, o.Namespaces
 	all := map[string]ring{
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
+		},
+		RingZones: {
+			interests: zones.Interests(),
+			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
 	}
 	var rings []ring
@@ -60,7 +65,7 @@ func (o Options) rings() ([]ring, error) {
 
 func noSuchRing(name string) error {
 	switch name {
-	case RingZones, RingPlans, RingFleet:
+	case RingPlans, RingFleet:
 		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
 	default:
 		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))

@@ -3,6 +3,7 @@ package manifests
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -56,7 +58,11 @@ func Objects(o Options) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []client.Object{namespace(o), serviceAccount(o)}
+	kinds, err := customKinds(o)
+	if err != nil {
+		return nil, err
+	}
+	objects := append(kinds, namespace(o), serviceAccount(o))
 	if len(o.Watch) == 0 {
 		objects = append(objects, clusterRole(rules), clusterRoleBinding(o))
 	}
@@ -87,6 +93,38 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 		})
 	}
 	return rules, nil
+}
+
+// customKinds are the CustomResourceDefinitions of the rings.
+func customKinds(o Options) ([]client.Object, error) {
+	var kinds []client.Object
+	for _, ring := range o.Rings {
+		files, err := fs.Glob(generated, "generated/"+ring+"/*_*.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
+		}
+		for _, file := range files {
+			crd, err := customKind(file)
+			if err != nil {
+				return nil, err
+			}
+			kinds = append(kinds, crd)
+		}
+	}
+	return kinds, nil
+}
+
+func customKind(file string) (client.Object, error) {
+	raw, err := generated.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		return nil, fmt.Errorf("generated kind %s: %w", file, err)
+	}
+	crd.SetLabels(meta("", "").Labels)
+	return crd, nil
 }
 
 const leaderRole = name + "-leader-election"

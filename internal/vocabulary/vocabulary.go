@@ -74,6 +74,10 @@ var (
 	LentStrategy = Key{Native: "spillway.dev/lent-update-strategy"}
 )
 
+// Automatic is written on objects that Spillway makes by itself, and removes by
+// itself for as long as nobody has changed them.
+var Automatic = Key{Native: "spillway.dev/automatic"}
+
 // GroupOf is the group of an object with such labels and annotations, empty if
 // it has none.
 func GroupOf(labels, annotations map[string]string) string {

@@ -63,7 +63,10 @@
 // A Pod that is broken at the revision that a held zone would bring it back to
 // gains nothing from being replaced. It waits for its zone's turn. A held zone
 // brings a Pod back to the last revision at which the zone was whole; so a Pod
-// that broke at a revision in between is replaced at once.
+// that broke at a revision in between is replaced at once. If Pods of several
+// zones wait in that way, none of them would ever have its turn: then the first
+// zone is set to OnDelete for as long as these are replaced, which takes nothing
+// away.
 //
 // # How managers keep out of each other's way
 //

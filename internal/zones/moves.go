@@ -38,7 +38,7 @@ func (z *zone) keeps(m *v1alpha1.Move) bool {
 	pod := z.podNamed(m.Pod)
 	switch {
 	case pod == nil:
-		return z.has(m.Pod) || z.o.isYoung(m)
+		return z.has(m.Pod) || z.o.mayBeActedUpon(m)
 	case stands(m, pod.UID, pod.ResourceVersion):
 		return z.lasts(m)
 	case pod.UID == m.UID:
@@ -49,11 +49,14 @@ func (z *zone) keeps(m *v1alpha1.Move) bool {
 }
 
 // lasts is true of a move that stands if somebody may still act upon it, or will.
-func (z *zone) lasts(m *v1alpha1.Move) bool { return z.wants(m) || z.o.isYoung(m) }
+func (z *zone) lasts(m *v1alpha1.Move) bool { return z.wants(m) || z.o.mayBeActedUpon(m) }
 
-func (o *Observed) isYoung(m *v1alpha1.Move) bool {
-	return o.Now.Before(m.At.Add(WithdrawAfter))
-}
+// mayBeActedUpon is true until it is known for certain that a move came to
+// nothing: it is too late for it, and the API server itself says that what it is
+// about has not changed. A cache may just not know yet.
+func (o *Observed) mayBeActedUpon(m *v1alpha1.Move) bool { return !o.Live || !o.isTooLate(m) }
+
+func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.Add(WithdrawAfter)) }
 
 // wants is true if a move that stands is still a good idea.
 func (z *zone) wants(m *v1alpha1.Move) bool {
@@ -61,7 +64,7 @@ func (z *zone) wants(m *v1alpha1.Move) bool {
 	case z.o.Group.Spec.Pause != nil || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
 		return false
 	case m.Pod == "":
-		return z.rolling() && m.Revision == z.UpdateRevision
+		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())
 	default:
 		return m.Revision == z.promises() && z.podNamed(m.Pod).Revision != m.Revision
 	}
@@ -95,17 +98,36 @@ func (d *decision) moves() []v1alpha1.Move {
 	for i := range d.o.Group.Status.Moves {
 		m := &d.o.Group.Status.Moves[i]
 		z := d.zone(m.Zone)
-		if z == nil && d.o.isYoung(m) || z != nil && z.moves[m.Pod] != nil {
+		if z == nil && d.o.mayBeActedUpon(m) || z != nil && z.moves[m.Pod] != nil {
 			kept = append(kept, *m)
 		}
 	}
 	return kept
 }
 
+// mayWithdraw is true if there are moves that a live look may show to have come
+// to nothing.
+func (d *decision) mayWithdraw() bool {
+	return slices.ContainsFunc(d.moves(), func(m v1alpha1.Move) bool {
+		z := d.zone(m.Zone)
+		return d.o.isTooLate(&m) && (z == nil || z.stands(&m) && !z.wants(&m) || m.Pod != "" && !z.has(m.Pod))
+	})
+}
+
+// stands is true of a move of the zone if what it is about has not changed.
+func (z *zone) stands(m *v1alpha1.Move) bool {
+	if m.Pod == "" {
+		return stands(m, z.UID, z.ResourceVersion)
+	}
+	pod := z.podNamed(m.Pod)
+	return pod != nil && !pod.Terminating && stands(m, pod.UID, pod.ResourceVersion)
+}
+
 // isBehind is true if somebody has decided from a newer view than this one.
-func (o *Observed) isBehind() bool {
-	seen := o.Group.Status.Seen
-	return seen != nil && (isOlder(o.AsOf.Pods, seen.Pods) || isOlder(o.AsOf.StatefulSets, seen.StatefulSets))
+func (o *Observed) isBehind() bool { return isBehind(o.Group.Status.Seen, o.AsOf) }
+
+func isBehind(seen *v1alpha1.Seen, asOf v1alpha1.Seen) bool {
+	return seen != nil && (isOlder(asOf.Pods, seen.Pods) || isOlder(asOf.StatefulSets, seen.StatefulSets))
 }
 
 // isOlder compares resource versions, as far as they are known.
@@ -140,7 +162,7 @@ func (o *Observed) moveOf(z *zone, pod *Pod) v1alpha1.Move {
 
 func (o *Observed) opening(z *zone) v1alpha1.Move {
 	return v1alpha1.Move{
-		Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion,
+		Zone: z.Name, Lend: z.lends || !z.opensNatively(), UID: z.UID, ResourceVersion: z.ResourceVersion,
 		Revision: z.UpdateRevision, At: metav1.NewMicroTime(o.Now),
 	}
 }

@@ -16,6 +16,9 @@ type Observed struct {
 	// AsOf is how new the views of Pods and StatefulSets are: not older than
 	// these. Empty if that is not known.
 	AsOf v1alpha1.Seen
+	// Live is true if the StatefulSets and Pods were read from the API server
+	// itself in this pass, and not from a cache; see [Plan.NeedsLive].
+	Live bool
 	// Sets are the StatefulSets of the group, in any order.
 	Sets []Set
 	// Refusals are writes that the API server did not accept, by the name of the
@@ -70,8 +73,8 @@ type Set struct {
 	FirstOrdinal int
 	// Strategy is spec.updateStrategy.type as it is now.
 	Strategy string
-	// Lent is true if Spillway has set the type to OnDelete for the set's turn
-	// ([vocabulary.LentStrategy] is there).
+	// Lent is true if [vocabulary.LentStrategy] is there: Spillway has set the type
+	// to OnDelete for the set's turn.
 	Lent bool
 	// Partition is 0 if none is set. MaxUnavailable is the number that
 	// rollingUpdate.maxUnavailable comes to, 1 if it is not set.

@@ -1,6 +1,7 @@
 package zones
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -24,6 +25,11 @@ type Plan struct {
 	// Permits it comes last, and only if it differs from what is there.
 	Status  v1alpha1.RolloutGroupStatus
 	Permits bool
+	// NeedsLive is true if what comes next must not be decided from a cache, which
+	// may not know of all that others did: a controller that replaced Pods by
+	// itself, a holder whose lock has expired, or a manager that was to act upon a
+	// move and may have. Observe again, live, and decide again at once.
+	NeedsLive bool
 	// Problems are mistakes that stall the group.
 	Problems []Problem
 }
@@ -73,7 +79,8 @@ func Decide(o Observed) Plan {
 	p.Writes = d.holds()
 	if len(p.Writes) == 0 {
 		after, permits := d.permit()
-		if permits {
+		p.NeedsLive = d.needsLive(after)
+		if permits && !p.NeedsLive {
 			p.Permits = true
 			p.Status = decide(after).status()
 			return p
@@ -93,15 +100,24 @@ type decision struct {
 	problems []Problem
 }
 
-// decide asks the engine. A zone that is held and cannot be opened now is told
-// apart by what the engine says of its other Pods, and then it is asked again.
+// decide asks the engine. A zone that is held and must not be opened now is told
+// apart by what the engine says of its other Pods and zones, and it is asked again.
 func decide(o *Observed) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}
 	d.ask()
-	if d.bar() {
+	if barred := d.bar(); barred != nil {
 		d.ask()
+		if d.isStuck() {
+			barred.barred, barred.lends = false, true
+			d.ask()
+		}
 	}
 	return d
+}
+
+// isStuck is true if nothing moves, and nothing is on its way that might change that.
+func (d *decision) isStuck() bool {
+	return len(d.plan.Steps) == 0 && d.plan.Phase != rollout.PhaseProgressing
 }
 
 func (d *decision) ask() {
@@ -109,16 +125,36 @@ func (d *decision) ask() {
 	d.plan = rollout.Decide(d.tree)
 }
 
-// bar finds the zones of which Pods that are down might move, but which must not
-// be opened, because others that are up may not.
-func (d *decision) bar() bool {
-	found := false
+// bar finds the zones that are held and must not be opened, and returns the first.
+// The engine may let Pods move there that are down, which takes nothing away; but
+// to open the zone lets those move as well that are up, or will be by then.
+func (d *decision) bar() *zone {
+	var first *zone
 	for i, z := range d.zones {
-		if z.held() && d.waits(i) {
-			z.barred, found = true, true
+		if z.held() && d.plan.At(z.Name).Step != nil && (d.waits(i) || d.isSecond(i)) {
+			z.barred = true
+			first = cmp.Or(first, z)
 		}
 	}
-	return found
+	return first
+}
+
+// isSecond is true if another zone than this one is disrupted or settles, so that
+// the engine lets nothing here move that is up.
+func (d *decision) isSecond(i int) bool {
+	return slices.ContainsFunc(d.zones, func(other *zone) bool {
+		return other != d.zones[i] && d.claims(other)
+	})
+}
+
+// claims is true of a zone of which some Pod is not available, or that only has to
+// soak or to be held again.
+func (d *decision) claims(z *zone) bool {
+	i := slices.Index(d.zones, z)
+	counts := d.count(i)
+	return counts.Available < counts.Total || slices.ContainsFunc(d.plan.Holds, func(h rollout.Hold) bool {
+		return len(h.Path) == 1 && h.Path[0] == z.Name
+	})
 }
 
 func (d *decision) zone(name string) *zone {
@@ -140,7 +176,7 @@ func (d *decision) waits(i int) bool {
 }
 
 func queues(r rollout.Reason) bool {
-	return r == rollout.ReasonBudget || r == rollout.ReasonRate || r == rollout.ReasonRetry || r == ReasonStuck
+	return slices.Contains([]rollout.Reason{rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonRetry, ReasonStuck, ReasonRipening}, r)
 }
 
 // isDone is true if every replica of a zone is where it should be.
@@ -170,12 +206,41 @@ func (d *decision) permit() (*Observed, bool) {
 	if a := d.plan.Acquire; a != nil {
 		status.Lock = &v1alpha1.Lock{Holder: a.Holder, Purpose: v1alpha1.Purpose(a.Purpose), Zone: a.Unit, Since: metav1.NewMicroTime(a.Since)}
 	}
-	status.Moves = slices.Concat(renewed, moves)
+	status.Moves = replace(renewed, moves)
 	status.Seen = d.o.seen()
 	status.History = d.begin(moves)
 	status.Zones = d.start(moves)
 	after.Group.Status = status
 	return &after, true
+}
+
+// replace adds moves; one of what has moved before takes the place of that.
+func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
+	moves = slices.DeleteFunc(moves, func(old v1alpha1.Move) bool {
+		return slices.ContainsFunc(by, func(m v1alpha1.Move) bool { return m.Zone == old.Zone && m.Pod == old.Pod })
+	})
+	return append(moves, by...)
+}
+
+// needsLive is true if a cache is not good enough to permit what follows, or to
+// give the lock back.
+func (d *decision) needsLive(after *Observed) bool {
+	switch {
+	case d.o.Live:
+		return false
+	case d.mayWithdraw():
+		return true
+	case after == nil && !d.plan.Release:
+		return false
+	}
+	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.row.Opened && (after == nil || disrupts(after, z.Name))
+	})
+}
+
+// disrupts is true if a move is permitted in another zone than this one.
+func disrupts(after *Observed, zone string) bool {
+	return slices.ContainsFunc(after.Group.Status.Moves, func(m v1alpha1.Move) bool { return m.Zone != zone })
 }
 
 // hasOpen is true if some zone is open that the lock would no longer be for.
@@ -227,11 +292,7 @@ func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Ad
 
 // awaits is true if a move stands and is wanted.
 func (z *zone) awaits(m *v1alpha1.Move) bool {
-	if m.Pod == "" {
-		return stands(m, z.UID, z.ResourceVersion) && !z.open() && z.wants(m)
-	}
-	pod := z.podNamed(m.Pod)
-	return pod != nil && !pod.Terminating && stands(m, pod.UID, pod.ResourceVersion) && z.wants(m)
+	return z.stands(m) && z.wants(m) && (m.Pod != "" || !z.open())
 }
 
 // holds are the zones to hold at once: open without permission, or not in the way
@@ -249,11 +310,17 @@ func (d *decision) holds() []Write {
 func (d *decision) hasToBeHeld(i int) bool {
 	z := d.zones[i]
 	switch {
-	case !z.open() || z.Deleting || d.isPutOff(z.Name):
+	case z.Deleting || d.isPutOff(z.Name):
+		return false
+	case z.Lent && !z.lent(): // somebody has set the type back, and what we noted remains
+		return true
+	case !z.open():
 		return false
 	case !d.isOurs(z) || !z.opensNatively() && !z.lent() || z.isTooWide():
 		return true
 	case z.stale():
+		return false
+	case z.lent() && (len(z.moves) > 0 || d.plan.At(z.Name).Step != nil):
 		return false
 	default:
 		return d.waits(i) || d.isDone(i) && z.CurrentRevision == z.UpdateRevision
@@ -288,10 +355,10 @@ func (z *zone) act(m *v1alpha1.Move) Write {
 	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion, Until: m.At.Add(ActWithin)}
 	switch {
 	case m.Pod != "":
-	case z.opensNatively():
-		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
-	default:
+	case m.Lend:
 		w.Act = Lend
+	default:
+		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
 	}
 	return w
 }
@@ -325,7 +392,7 @@ func (d *decision) wake() time.Time {
 		}
 	}
 	for _, m := range d.moves() {
-		if z := d.zone(m.Zone); z == nil || !z.has(m.Pod) || z.podNamed(m.Pod) != nil {
+		if z := d.zone(m.Zone); z == nil || z.stands(&m) || m.Pod != "" && !z.has(m.Pod) {
 			sooner(m.At.Add(ActWithin))
 			sooner(m.At.Add(WithdrawAfter))
 		}

@@ -38,9 +38,12 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 		s.Lock = nil
 	}
 	s.Zones = d.rows()
+	if d.hasLearned(&s) {
+		s.Seen = d.o.seen()
+	}
 	s.History = d.history()
 	s.Phase = string(d.phase())
-	s.Zone, s.Updated = d.place(), d.progress()
+	s.Zone, s.Updated = d.place(), progress(s.Zones)
 	s.WaitingFor, s.Since = d.waitingFor()
 	for _, c := range d.conditions() {
 		c.ObservedGeneration, c.LastTransitionTime = d.o.Group.Generation, metav1.NewTime(d.o.Now)
@@ -49,10 +52,19 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	return s
 }
 
+// hasLearned is true if something is not expected any more that was: that has to
+// be known to all who decide from now on.
+func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
+	old := &d.o.Group.Status
+	opened := func(z v1alpha1.Zone) bool { return z.Opened }
+	return len(s.Moves) < len(old.Moves) || s.Lock == nil && old.Lock != nil ||
+		slices.ContainsFunc(old.Zones, opened) && !slices.ContainsFunc(s.Zones, opened)
+}
+
 // mayRelease is true if the lock is ours for nothing.
 func (d *decision) mayRelease() bool {
 	return d.plan.Release && len(d.moves()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.open() || z.stale()
+		return z.open() || z.stale() || z.isOpened()
 	})
 }
 
@@ -75,8 +87,8 @@ func (d *decision) rows() []v1alpha1.Zone {
 func (d *decision) row(i int) v1alpha1.Zone {
 	z := d.zones[i]
 	row := z.row
-	counts := rollout.Count(d.tree, z.Name)
-	row.Name, row.Total = z.Name, small(z.Replicas)
+	counts := d.count(i)
+	row.Name, row.Total, row.Opened = z.Name, small(z.Replicas), z.isOpened()
 	row.Updated, row.Ready = small(counts.Ready), small(counts.Available)
 	if !z.stale() {
 		row.Target, row.StartedAt = z.UpdateRevision, z.started()
@@ -94,6 +106,12 @@ func (d *decision) row(i int) v1alpha1.Zone {
 	return row
 }
 
+// isOpened is true if the controller may have replaced Pods of which this view
+// does not know, or still may.
+func (z *zone) isOpened() bool {
+	return z.row.Opened && !(z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil)
+}
+
 // started is when the zone was first moved to its target, nil if it was not.
 func (z *zone) started() *metav1.MicroTime {
 	if z.row.Target != z.UpdateRevision {
@@ -109,10 +127,12 @@ func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
 		rows[i] = z.row
 		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
 		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
+		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
 		if begins && rows[i].StartedAt == nil {
 			now := metav1.NewMicroTime(d.o.Now)
 			rows[i].StartedAt = &now
 		}
+		rows[i].Opened = z.isOpened() || opens
 	}
 	return rows
 }
@@ -144,9 +164,18 @@ func (d *decision) place() string {
 	return share(n, n)
 }
 
-func (d *decision) progress() string {
-	counts := rollout.Count(d.tree)
-	return share(counts.Ready, counts.Total)
+// count counts the Pods of a zone.
+func (d *decision) count(i int) rollout.Counts {
+	return rollout.Count(rollout.Observed{Now: d.o.Now, Root: d.tree.Root.Children[i]})
+}
+
+// progress is how many Pods are where they should be, of how many.
+func progress(rows []v1alpha1.Zone) string {
+	updated, total := 0, 0
+	for i := range rows {
+		updated, total = updated+int(rows[i].Updated), total+int(rows[i].Total)
+	}
+	return share(updated, total)
 }
 
 func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.Itoa(whole) }

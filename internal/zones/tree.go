@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	ReasonDeleting rollout.Reason = "Deleting"
 	// ReasonStuck: a Pod is not ready, and the group keeps such Pods.
 	ReasonStuck rollout.Reason = "StuckPodKept"
+	// ReasonRipening: a Pod has not been ready for long enough.
+	ReasonRipening rollout.Reason = "MinReadySeconds"
 	// ReasonHeld: a Pod would come back at the revision that it has.
 	ReasonHeld rollout.Reason = "HeldByPartition"
 )
@@ -37,6 +40,9 @@ type zone struct {
 	moves map[string]*v1alpha1.Move
 	// barred is true once it is known that the zone cannot be opened now.
 	barred bool
+	// lends is true if it is to be lent, though it is not its turn, because Pods that
+	// are down in several zones would otherwise wait for each other.
+	lends bool
 }
 
 // byName are the sets by name.
@@ -86,7 +92,7 @@ func comparePlaces(a, b *Set) int {
 }
 
 func (o *Observed) zone(set *Set) *zone {
-	z := &zone{Set: set, o: o, policy: maxUnavailable(&o.Group.Spec, set), moves: map[string]*v1alpha1.Move{}}
+	z := &zone{Set: set, o: o, policy: maxUnavailable(&o.Group.Spec, set)}
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row
@@ -94,6 +100,9 @@ func (o *Observed) zone(set *Set) *zone {
 	}
 	for i := range o.Group.Status.Moves {
 		if m := &o.Group.Status.Moves[i]; m.Zone == set.Name && z.keeps(m) {
+			if z.moves == nil {
+				z.moves = map[string]*v1alpha1.Move{}
+			}
 			z.moves[m.Pod] = m
 		}
 	}
@@ -134,10 +143,16 @@ func pause(p *v1alpha1.Pause) *rollout.Pause {
 // lock is the lock as the engine knows it. One that has expired is free.
 func (o *Observed) lock() *rollout.Lock {
 	l := o.Group.Status.Lock
-	if l == nil || l.Expires != nil && !o.Now.Before(l.Expires.Time) {
+	if l == nil || o.takesOver() {
 		return &rollout.Lock{}
 	}
 	return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
+}
+
+// takesOver is true if somebody holds a lock that has expired.
+func (o *Observed) takesOver() bool {
+	l := o.Group.Status.Lock
+	return l != nil && l.Expires != nil && !o.Now.Before(l.Expires.Time)
 }
 
 // block is what concerns the group as a whole: input that cannot be understood,
@@ -177,7 +192,7 @@ func (z *zone) unit() rollout.Unit {
 		Group: true,
 		Policy: rollout.Policy{
 			MaxUnavailable: z.policy,
-			MinReady:       max(z.Set.MinReady, seconds(spec.MinReadySeconds)),
+			MinReady:       z.minReady(),
 			Soak:           soak(spec),
 		},
 		Gates: z.gates(),
@@ -188,6 +203,7 @@ func (z *zone) unit() rollout.Unit {
 	if z.Deleting {
 		unit.Block = &rollout.Block{Reason: ReasonDeleting, Message: "it is being deleted"}
 	}
+	unit.Children = make([]rollout.Unit, 0, z.Replicas)
 	for _, ordinal := range z.ordinals() {
 		unit.Children = append(unit.Children, z.leaf(ordinal))
 	}
@@ -234,6 +250,9 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	case z.onItsWay(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
 		unit.Block = z.barMissing(leaf)
+	case pod.Ready && z.ripens(pod):
+		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
+		leaf.Reason, unit.Block = "not ready for long enough yet", z.ripening(pod)
 	case pod.Ready:
 		leaf.Current, leaf.Health, leaf.HealthySince = pod.Revision, rollout.Healthy, pod.Since
 	default:
@@ -247,7 +266,27 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	return unit
 }
 
-func (z *zone) podName(ordinal int) string { return fmt.Sprintf("%s-%d", z.Name, ordinal) }
+// minReady is how long a Pod has to be ready to be available.
+func (z *zone) minReady() time.Duration {
+	return max(z.Set.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
+}
+
+// ripens is true of a Pod at an old revision that is ready and not available yet.
+// Of one at its target the engine knows that by itself.
+func (z *zone) ripens(pod *Pod) bool {
+	return pod.Revision != z.UpdateRevision && z.o.Now.Before(pod.Since.Add(z.minReady()))
+}
+
+// ripening keeps such a Pod from being replaced as one that is broken.
+func (z *zone) ripening(pod *Pod) *rollout.Block {
+	until := pod.Since.Add(z.minReady())
+	return &rollout.Block{
+		Reason: ReasonRipening, Message: "it has to stay ready until " + rollout.Clock(until),
+		Since: pod.Since, Until: until,
+	}
+}
+
+func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
 
 // onItsWay is true of a replica that has no Pod, or one that goes or may go at
 // any moment.
@@ -270,7 +309,7 @@ func (z *zone) held() bool { return z.rolling() && !z.open() && z.moves[""] == n
 // goesFirst is true of the Pod that goes first once the zone is opened, as it may
 // be at any moment.
 func (z *zone) goesFirst(pod *Pod) bool {
-	if z.open() || z.moves[""] == nil {
+	if m := z.moves[""]; m == nil || m.Lend || z.open() {
 		return false
 	}
 	for _, ordinal := range z.ordinals() {

@@ -223,6 +223,10 @@ type Move struct {
 	// Pod is what is replaced; empty where the StatefulSet itself is let go.
 	// +optional
 	Pod string `json:"pod,omitempty"`
+	// Lend is true where the StatefulSet is let go by setting its type to OnDelete
+	// for a while, so that its controller replaces nothing by itself.
+	// +optional
+	Lend bool `json:"lend,omitempty"`
 	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it
 	// was when that was decided: as long as it still is like that, it may go at
 	// any moment.
@@ -261,6 +265,10 @@ type Zone struct {
 	// StartedAt is when the zone was first moved towards its target.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// Opened is true once the controller of the StatefulSet was let replace Pods by
+	// itself, until it is known for certain which Pods it has left.
+	// +optional
+	Opened bool `json:"opened,omitempty"`
 	// State is a word: Complete, Moving, or the reason why it waits.
 	// +optional
 	State string `json:"state,omitempty"`

@@ -1,0 +1,54 @@
+package zones
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// WritesMetric counts writes by act and result; Events are not among them.
+const WritesMetric = "spillway_zones_writes_total"
+
+// groupLabel is the label of the predecessor's metrics.
+const groupLabel = "rollout_group"
+
+var (
+	groups = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "spillway_zones_group_phase",
+		Help: "1 for the phase that a group is in: Complete, Progressing, Waiting, Paused, Failed or Stalled.",
+	}, []string{"namespace", groupLabel, "phase"})
+	pods = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "spillway_zones_pods",
+		Help: "Pods of a zone by state: updated (up to date and available), ready (available at whatever revision), total (replicas asked for).",
+	}, []string{"namespace", groupLabel, "zone", "state"})
+	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "spillway_zones_waiting",
+		Help: "What is not where it should be and not moved now, by reason.",
+	}, []string{"namespace", groupLabel, "reason"})
+	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: WritesMetric,
+		Help: "Writes to StatefulSets, Pods and RolloutGroups: made, overtaken because somebody was faster, or failed.",
+	}, []string{"act", "result"})
+
+	// Those of the predecessor, so that its dashboards and alerts go on working.
+	reconciles = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollout_operator_group_reconciles_total",
+		Help: "Passes over a group.",
+	}, []string{groupLabel})
+	reconcilesFailed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollout_operator_group_reconciles_failed_total",
+		Help: "Passes over a group that failed, or found something that cannot be understood.",
+	}, []string{groupLabel})
+	reconcileDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "rollout_operator_group_reconcile_duration_seconds",
+		Help:    "Seconds that a pass over a group took.",
+		Buckets: prometheus.DefBuckets,
+	}, []string{groupLabel})
+	reconcileLast = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "rollout_operator_last_successful_group_reconcile_timestamp_seconds",
+		Help: "When the last pass over a group succeeded.",
+	}, []string{groupLabel})
+)
+
+func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+	metrics.Registry.MustRegister(groups, pods, waiting, writes, reconciles, reconcilesFailed, reconcileDuration, reconcileLast)
+}

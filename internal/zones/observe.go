@@ -1,0 +1,236 @@
+package zones
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// rereads bounds how often a view is read anew that changed while it was read.
+const rereads = 5
+
+// observer does all the reads of the ring.
+type observer struct {
+	options Options
+	// cached reads the views of the informers, live asks the API server.
+	cached, live viewer
+	server       *server
+}
+
+// viewer reads the RolloutGroups, and the StatefulSets of a group with their Pods.
+type viewer interface {
+	client.Reader
+	// view is not atomic: while it is read, it may change.
+	view(ctx context.Context, key types.NamespacedName) (view, error)
+}
+
+// view is one look at the StatefulSets of a group. Nobody changes what is in it.
+type view struct {
+	sets []appsv1.StatefulSet
+	pods map[types.UID][]corev1.Pod
+	// asOf is how new it is at least.
+	asOf v1alpha1.Seen
+}
+
+// sight is what a pass sees of a group.
+type sight struct {
+	Observed
+	key types.NamespacedName
+	// object is the group itself, nil if there is none.
+	object *v1alpha1.RolloutGroup
+	// sets are the objects behind Observed.Sets.
+	sets []appsv1.StatefulSet
+}
+
+// observe looks at a group: first at what was decided before, then at what the
+// next decision is about, so that the latter is not older.
+func (o *observer) observe(ctx context.Context, m *memory) (sight, error) {
+	now := o.options.Now()
+	group, err := o.group(ctx, m, now)
+	if err != nil {
+		return sight{}, err
+	}
+	v, asOf, err := o.look(ctx, m, group, now)
+	if err != nil {
+		return sight{}, err
+	}
+	found, err := o.server.look(ctx, v.sets)
+	if err != nil {
+		return sight{}, err
+	}
+	s := sight{key: m.key, object: group, sets: v.sets}
+	s.Observed = Observed{Now: now, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due()}
+	return s, nil
+}
+
+func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alpha1.RolloutGroup, error) {
+	group := &v1alpha1.RolloutGroup{}
+	err := o.cached.Get(ctx, m.key, group, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return m.newest(nil, now), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get RolloutGroup %s: %w", m.key.Name, err)
+	}
+	return m.newest(group, now), nil
+}
+
+func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
+	if group == nil {
+		return Group{Namespace: key.Namespace, Name: key.Name}
+	}
+	return Group{
+		Namespace: key.Namespace, Name: key.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
+		Generation: group.Generation, Spec: group.Spec, Status: group.Status,
+	}
+}
+
+// look reads the view of the cache. Where that stays behind what a decision
+// before this one knew, it asks the API server itself.
+func (o *observer) look(ctx context.Context, m *memory, group *v1alpha1.RolloutGroup, now time.Time) (view, v1alpha1.Seen, error) {
+	v, err := steady(ctx, o.cached, m.key)
+	if err != nil {
+		return view{}, v1alpha1.Seen{}, err
+	}
+	m.asOf = newerOf(m.asOf, v.asOf)
+	if group == nil || !isBehind(group.Status.Seen, m.asOf) {
+		m.behind = time.Time{}
+		return v, m.asOf, nil
+	}
+	if m.behind.IsZero() {
+		m.behind = now
+	}
+	if now.Sub(m.behind) < behindPatience {
+		return v, m.asOf, nil
+	}
+	fresh, err := o.live.view(ctx, m.key)
+	if err != nil {
+		return view{}, v1alpha1.Seen{}, err
+	}
+	if maps.Equal(fresh.versions(), v.versions()) { // it only could not be known how new it is
+		m.asOf = newerOf(m.asOf, fresh.asOf)
+	}
+	return fresh, fresh.asOf, nil
+}
+
+// steady reads a view until it is the same twice in a row, so that all of it is
+// as new as the newest in it.
+func steady(ctx context.Context, r viewer, key types.NamespacedName) (view, error) {
+	last, err := r.view(ctx, key)
+	if err != nil {
+		return view{}, err
+	}
+	for range rereads {
+		next, err := r.view(ctx, key)
+		if err != nil {
+			return view{}, err
+		}
+		if maps.Equal(next.versions(), last.versions()) {
+			return next, nil
+		}
+		next.asOf, last = last.asOf, next // the rest of it is at least as new as that
+	}
+	return last, nil
+}
+
+// versions identify all that is in the view.
+func (v *view) versions() map[types.UID]string {
+	versions := map[types.UID]string{}
+	for i := range v.sets {
+		set := &v.sets[i]
+		versions[set.UID] = set.ResourceVersion
+		for j := range v.pods[set.UID] {
+			versions[v.pods[set.UID][j].UID] = v.pods[set.UID][j].ResourceVersion
+		}
+	}
+	return versions
+}
+
+func (v *view) observed() []Set {
+	sets := make([]Set, len(v.sets))
+	for i := range v.sets {
+		sets[i] = setOf(&v.sets[i], v.pods[v.sets[i].UID])
+	}
+	return sets
+}
+
+// newest is the resource version of the newest object in the view.
+func (v *view) newest() v1alpha1.Seen {
+	seen := v1alpha1.Seen{}
+	for i := range v.sets {
+		set := &v.sets[i]
+		seen.StatefulSets = newer(seen.StatefulSets, set.ResourceVersion)
+		for j := range v.pods[set.UID] {
+			seen.Pods = newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
+		}
+	}
+	return seen
+}
+
+func newerOf(a, b v1alpha1.Seen) v1alpha1.Seen {
+	return v1alpha1.Seen{Pods: newer(a.Pods, b.Pods), StatefulSets: newer(a.StatefulSets, b.StatefulSets)}
+}
+
+// cachedViewer reads by the indices of the cache.
+type cachedViewer struct{ client.Reader }
+
+func (c cachedViewer) view(ctx context.Context, key types.NamespacedName) (view, error) {
+	sets := &appsv1.StatefulSetList{}
+	err := c.List(ctx, sets, client.InNamespace(key.Namespace), client.MatchingFields{groupIndex: key.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return view{}, fmt.Errorf("list the StatefulSets of group %s: %w", key.Name, err)
+	}
+	v := view{sets: sets.Items, pods: make(map[types.UID][]corev1.Pod, len(sets.Items))}
+	for i := range v.sets {
+		uid := v.sets[i].UID
+		pods := &corev1.PodList{}
+		err := c.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingFields{ownerIndex: string(uid)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return view{}, fmt.Errorf("list the Pods of StatefulSet %s: %w", v.sets[i].Name, err)
+		}
+		v.pods[uid] = pods.Items
+	}
+	v.asOf = v.newest()
+	return v, nil
+}
+
+// liveViewer reads from an API server, which has no such indices.
+type liveViewer struct{ client.Reader }
+
+func (l liveViewer) view(ctx context.Context, key types.NamespacedName) (view, error) {
+	sets, pods := &appsv1.StatefulSetList{}, &corev1.PodList{}
+	if err := l.List(ctx, sets, client.InNamespace(key.Namespace)); err != nil {
+		return view{}, fmt.Errorf("list StatefulSets: %w", err)
+	}
+	if err := l.List(ctx, pods, client.InNamespace(key.Namespace)); err != nil {
+		return view{}, fmt.Errorf("list Pods: %w", err)
+	}
+	v := viewOf(key.Name, sets.Items, pods.Items)
+	v.asOf = v1alpha1.Seen{Pods: pods.ResourceVersion, StatefulSets: sets.ResourceVersion}
+	return v, nil
+}
+
+// viewOf picks what belongs to a group.
+func viewOf(group string, sets []appsv1.StatefulSet, pods []corev1.Pod) view {
+	v := view{pods: map[types.UID][]corev1.Pod{}}
+	for i := range sets {
+		if groupOf(&sets[i]) == group {
+			v.sets = append(v.sets, sets[i])
+		}
+	}
+	for i := range pods {
+		if owner := ownerOf(&pods[i]); owner != nil {
+			v.pods[owner.UID] = append(v.pods[owner.UID], pods[i])
+		}
+	}
+	return v
+}

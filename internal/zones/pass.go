@@ -1,0 +1,131 @@
+package zones
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// pass is what is done about a group now: the plan, and what becomes of the
+// RolloutGroup itself.
+type pass struct {
+	Plan
+	// create and remove are about a group that nobody wrote.
+	create, remove bool
+	// persist is true if the status is to be written now. Where it differs and is
+	// not written, differs is true: it may become part of another write.
+	persist, differs bool
+	// nameless says why there cannot be a RolloutGroup, empty if there can.
+	nameless string
+	// wake is when time alone changes something.
+	wake time.Time
+}
+
+// planPass is pure. What it needs to remember is since when the status differs.
+func planPass(s *sight, m *memory, options Options) pass {
+	switch {
+	case s.object == nil && len(s.sets) == 0:
+		return pass{}
+	case s.object == nil:
+		problem := namelessGroup(s.key.Name)
+		return pass{create: problem == "", nameless: problem}
+	}
+	p := pass{Plan: Decide(s.Observed)}
+	p.wake = p.Wake
+	if s.isDeserted() && len(p.Status.Moves) == 0 && p.Status.Lock == nil {
+		return pass{remove: true}
+	}
+	if s.isBehind() {
+		p.wake = earlier(p.wake, later(m.behind.Add(behindPatience), s.Now.Add(behindPatience/10)))
+		return p
+	}
+	p.Writes = m.unmade(p.Writes)
+	p.settle(s, m, options)
+	return p
+}
+
+// settle decides whether the status is written in this pass.
+func (p *pass) settle(s *sight, m *memory, options Options) {
+	before := &s.Group.Status
+	p.differs = !equality.Semantic.DeepEqual(before, &p.Status)
+	switch {
+	case p.Permits, p.differs && isNews(before, &p.Status):
+		p.persist = true
+	case p.differs && m.differs.IsZero():
+		p.wake = earlier(p.wake, s.Now.Add(options.statusDelay()))
+	case p.differs:
+		due := m.differs.Add(options.statusDelay())
+		p.persist = !s.Now.Before(due)
+		p.wake = earlier(p.wake, due)
+	}
+}
+
+// isNews is true if a status has to be known at once: the lock is free, somebody
+// has to do something, or what somebody has done took effect. The rest is how
+// far it has come, which the next write tells.
+func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
+	if (before.Lock == nil) != (after.Lock == nil) || before.ObservedGeneration != after.ObservedGeneration {
+		return true
+	}
+	settled := after.Phase != string(rollout.PhaseProgressing) && after.Phase != string(rollout.PhaseWaiting)
+	return settled && (before.Phase != after.Phase || after.Phase == string(PhaseStalled) && before.WaitingFor != after.WaitingFor) ||
+		apimeta.IsStatusConditionTrue(before.Conditions, ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, ConditionStalled)
+}
+
+// isDeserted is true of a group that nobody wrote and nobody is in.
+func (s *sight) isDeserted() bool {
+	return len(s.sets) == 0 && s.object != nil && s.object.DeletionTimestamp == nil && isUntouched(s.object)
+}
+
+// isUntouched is true of a group that Spillway has made and nobody has changed
+// since: neither the policy, which would have raised the generation, nor labels,
+// annotations, finalizers or owners.
+func isUntouched(g *v1alpha1.RolloutGroup) bool {
+	_, _, automatic := vocabulary.Automatic.Lookup(g.Annotations)
+	return automatic && g.Generation == 1 && len(g.Annotations) == 1 &&
+		len(g.Labels) == 0 && len(g.Finalizers) == 0 && len(g.OwnerReferences) == 0
+}
+
+// namelessGroup says what is wrong with a group that cannot be the name of an
+// object, empty if it can.
+func namelessGroup(name string) string {
+	problems := validation.IsDNS1123Subdomain(name)
+	if len(problems) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
+}
+
+// deeds are what became of a pass.
+type deeds struct {
+	// group is the RolloutGroup as the API server has answered, nil if it was not
+	// written.
+	group    *v1alpha1.RolloutGroup
+	groupErr error
+	outcomes []outcome
+}
+
+// outcome is what became of a write.
+type outcome struct {
+	write Write
+	// err is nil if the write was made.
+	err error
+}
+
+// overtaken is true if somebody else was faster with some of it.
+func (d *deeds) overtaken() bool {
+	return isOvertaken(d.groupErr) || slices.ContainsFunc(d.outcomes, func(o outcome) bool { return isOvertaken(o.err) })
+}
+
+// goOn is true if what was written is to be acted upon at once, rather than when
+// a watch shows it.
+func (d *deeds) goOn(p *pass) bool { return d.group != nil && (p.Permits || p.create) }

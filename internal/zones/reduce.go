@@ -1,0 +1,191 @@
+package zones
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// inGroup is true of StatefulSets of a group.
+func inGroup(obj client.Object) bool { return groupOf(obj) != "" }
+
+func groupOf(obj client.Object) string {
+	return vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations())
+}
+
+// ofStatefulSet is true of Pods that a StatefulSet controls.
+func ofStatefulSet(obj client.Object) bool { return ownerOf(obj) != nil }
+
+// ownerOf is the StatefulSet that controls a Pod, nil if none does.
+func ownerOf(obj client.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if owner == nil || owner.Kind != "StatefulSet" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
+		return nil
+	}
+	return owner
+}
+
+// reducePod takes away of a Pod what no decision needs.
+func reducePod(obj client.Object) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	pod.Labels = only(pod.Labels, appsv1.StatefulSetRevisionLabel)
+	pod.Annotations, pod.Finalizers, pod.GenerateName = nil, nil, ""
+	pod.Spec = corev1.PodSpec{}
+	pod.Status = corev1.PodStatus{
+		Phase: pod.Status.Phase, Reason: pod.Status.Reason,
+		Conditions:            reduceConditions(pod.Status.Conditions),
+		InitContainerStatuses: waitingOnly(pod.Status.InitContainerStatuses),
+		ContainerStatuses:     waitingOnly(pod.Status.ContainerStatuses),
+	}
+}
+
+func only(labels map[string]string, key string) map[string]string {
+	value, ok := labels[key]
+	if !ok {
+		return nil
+	}
+	return map[string]string{key: value}
+}
+
+func reduceConditions(conditions []corev1.PodCondition) []corev1.PodCondition {
+	var kept []corev1.PodCondition
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
+			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return kept
+}
+
+func waitingOnly(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for i := range statuses {
+		if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
+			waiting := &corev1.ContainerStateWaiting{Reason: w.Reason}
+			kept = append(kept, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: waiting}})
+		}
+	}
+	return kept
+}
+
+// setOf is what matters of a StatefulSet and of its Pods.
+func setOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
+	set := Set{
+		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+		Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
+		Deleting: s.DeletionTimestamp != nil, Replicas: replicasOf(s),
+		Strategy:        string(s.Spec.UpdateStrategy.Type),
+		Lent:            vocabulary.LentStrategy.Get(s.Annotations) != "",
+		MaxUnavailable:  1,
+		MinReady:        time.Duration(s.Spec.MinReadySeconds) * time.Second,
+		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
+		Settings: SettingsOf(s.Name, s.Annotations),
+	}
+	if s.Spec.Ordinals != nil {
+		set.FirstOrdinal = int(s.Spec.Ordinals.Start)
+	}
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		set.Partition, set.MaxUnavailable = partitionOf(rolling), unavailableOf(rolling, set.Replicas)
+	}
+	for i := range pods {
+		if ordinal, ok := ordinalOf(s.Name, pods[i].Name); ok {
+			set.Pods = append(set.Pods, podOf(&pods[i], ordinal))
+		}
+	}
+	return set
+}
+
+func replicasOf(s *appsv1.StatefulSet) int {
+	if s.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*s.Spec.Replicas)
+}
+
+// partitionOf is the partition as the controller understands it: counted from
+// the first ordinal there is.
+func partitionOf(r *appsv1.RollingUpdateStatefulSetStrategy) int {
+	if r.Partition == nil {
+		return 0
+	}
+	return int(*r.Partition)
+}
+
+// unavailableOf is maxUnavailable as the controller understands it.
+func unavailableOf(r *appsv1.RollingUpdateStatefulSetStrategy, replicas int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(r.MaxUnavailable, intstr.FromInt32(1)), replicas, false)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
+
+func ordinalOf(set, pod string) (int, bool) {
+	suffix, ok := strings.CutPrefix(pod, set+"-")
+	if !ok {
+		return 0, false
+	}
+	ordinal, err := strconv.Atoi(suffix)
+	return ordinal, err == nil && ordinal >= 0
+}
+
+// podOf is what matters of a Pod.
+func podOf(p *corev1.Pod, ordinal int) Pod {
+	pod := Pod{
+		Name: p.Name, Ordinal: ordinal, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		Revision: p.Labels[appsv1.StatefulSetRevisionLabel], Created: p.CreationTimestamp.Time,
+		Terminating: p.DeletionTimestamp != nil,
+	}
+	if ready := conditionOf(p, corev1.PodReady); ready != nil {
+		pod.Ready = p.Status.Phase == corev1.PodRunning && ready.Status == corev1.ConditionTrue
+		pod.Since = ready.LastTransitionTime.Time
+	}
+	if !pod.Ready {
+		pod.Reason = unreadyReason(p)
+	}
+	return pod
+}
+
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// unreadyReason is the most telling word for why a Pod is not ready: what a
+// container waits for, why it was not scheduled, what its condition says, and
+// at last its phase.
+func unreadyReason(p *corev1.Pod) string {
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range statuses {
+			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
+				return w.Reason
+			}
+		}
+	}
+	if c := conditionOf(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "" {
+		return c.Reason
+	}
+	if c := conditionOf(p, corev1.PodReady); c != nil && c.Reason != "" {
+		return c.Reason
+	}
+	if p.Status.Reason != "" {
+		return p.Status.Reason
+	}
+	return string(p.Status.Phase)
+}

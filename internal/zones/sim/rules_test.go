@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+// rules are those that a manager keeps to. The zero value but for plan is all of
+// them; the others are broken on purpose.
+type rules struct {
+	plan func(*manager, zones.Observed) zones.Plan
+	// unconditional writes carry no preconditions.
+	unconditional bool
+	// overwrites the status whoever has written it meanwhile.
+	overwrites bool
+	// late acts upon moves however old they are.
+	late bool
+	// trusting takes a cache for good enough where the plan asks for a live look.
+	trusting bool
+	// ageless does not know how old its views are.
+	ageless bool
+	// rash acts without writing down before what it is going to do.
+	rash bool
+}
+
+func allRules() *rules {
+	return &rules{plan: func(_ *manager, o zones.Observed) zones.Plan { return zones.Decide(o) }}
+}
+
+// blind plans from a view in which something has been changed.
+func blind(change func(m *manager, o *zones.Observed)) *rules {
+	return &rules{plan: func(m *manager, o zones.Observed) zones.Plan {
+		change(m, &o)
+
+		return zones.Decide(o)
+	}}
+}
+
+// actAtOnce makes of what is to be permitted what is to be done.
+func (m *manager) actAtOnce(p zones.Plan) zones.Plan {
+	for _, move := range p.Status.Moves {
+		act := zones.Delete
+		if move.Pod == "" {
+			act = zones.Lend
+		}
+
+		p.Writes = append(p.Writes, zones.Write{Act: act, Zone: move.Zone, Pod: move.Pod, UID: move.UID, ResourceVersion: move.ResourceVersion})
+	}
+
+	p.Status, p.Permits = m.view.group.status, false
+
+	return p
+}
+
+// broken are all rules but one.
+func broken() map[string]*rules {
+	none := allRules().plan
+
+	return map[string]*rules{
+		"writes carry no preconditions":                {plan: none, unconditional: true},
+		"the status is written whoever has done so":    {plan: none, overwrites: true},
+		"moves are acted upon however old they are":    {plan: none, late: true},
+		"a cache is good enough":                       {plan: none, trusting: true},
+		"nobody knows how old a view is":               {plan: none, ageless: true},
+		"what is done is not written down before":      {plan: none, rash: true},
+		"somebody else's lock is none":                 blind(freeLock),
+		"one Pod more than may be down is":             blind(widerBudget),
+		"every Pod is taken for ready":                 blind(allReady),
+		"a status speaks of the spec":                  blind(allObserved),
+		"a pause is none":                              blind(noPause),
+		"nothing soaks":                                blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
+		"a Pod is available as soon as it is ready":    blind(noMinReady),
+		"only one's own moves count":                   blind(onlyOwnMoves),
+		"what a controller has replaced is not minded": blind(nothingOpened),
+	}
+}
+
+func freeLock(_ *manager, o *zones.Observed) {
+	if l := o.Group.Status.Lock; l != nil && l.Holder == eviction {
+		o.Group.Status.Lock = nil
+	}
+}
+
+func widerBudget(_ *manager, o *zones.Observed) {
+	if limit := o.Group.Spec.MaxUnavailable; limit != nil && limit.StrVal == "" {
+		o.Group.Spec.MaxUnavailable = new(intstr.FromInt(limit.IntValue() + 1))
+	}
+}
+
+func allReady(_ *manager, o *zones.Observed) {
+	for i := range o.Sets {
+		for j := range o.Sets[i].Pods {
+			o.Sets[i].Pods[j].Ready, o.Sets[i].Pods[j].Terminating = true, false
+		}
+	}
+}
+
+func allObserved(_ *manager, o *zones.Observed) {
+	for i := range o.Sets {
+		o.Sets[i].ObservedGeneration = o.Sets[i].Generation
+	}
+}
+
+func noPause(_ *manager, o *zones.Observed) {
+	o.Group.Spec.Pause = nil
+	for i := range o.Sets {
+		o.Sets[i].Settings.Paused = false
+	}
+}
+
+func noMinReady(_ *manager, o *zones.Observed) {
+	o.Group.Spec.MinReadySeconds = 0
+	for i := range o.Sets {
+		o.Sets[i].MinReady = 0
+	}
+}
+
+func onlyOwnMoves(m *manager, o *zones.Observed) {
+	o.Group.Status.Moves = slices.DeleteFunc(slices.Clone(o.Group.Status.Moves), func(move v1alpha1.Move) bool {
+		return !hasMove(m.own, move)
+	})
+}
+
+func nothingOpened(_ *manager, o *zones.Observed) {
+	rows := slices.Clone(o.Group.Status.Zones)
+	for i := range rows {
+		rows[i].Opened = false
+	}
+
+	o.Group.Status.Zones = rows
+}
+
+// TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either
+// the oracle is blind, or the worlds too tame, or the rule is none.
+func TestBrokenRulesAreSeen(t *testing.T) {
+	const worlds = 20000
+
+	for name, r := range broken() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for seed := uint64(1); seed <= worlds; seed++ {
+				if failure := brave(seed, r, false).verdict(); failure != "" {
+					t.Logf("seed %d: %s", seed, failure)
+
+					return
+				}
+			}
+
+			t.Errorf("none of %d worlds notices", worlds)
+		})
+	}
+}
