@@ -186,7 +186,7 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 	var findings []finding
 	for _, trace := range traces {
 		what := fmt.Sprintf("%s/%s in namespace %s ", strings.ToLower(trace.Kind), trace.Name.Name, trace.Namespace)
-		if trace.Suspended {
+		if trace.Scheduler {
 			findings = append(findings, finding{Advice: true, What: what + "was suspended by wave",
 				Mend: "the manager releases it once its config exists"})
 		}

@@ -97,11 +97,11 @@ func shallow(obj client.Object) client.Object {
 func inSight(obj client.Object) bool {
 	annotations := obj.GetAnnotations()
 	_, _, tracked := vocabulary.ConfigTracked.Lookup(annotations)
-	_, _, suspended := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, disabled := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, marked := vocabulary.Suspended.Lookup(annotations)
 	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
-	return tracked || suspended || conditioned ||
-		templateOf(obj).Spec.SchedulerName == vocabulary.SuspendedScheduler ||
-		hasFinalizer(obj)
+	return tracked || disabled || marked || conditioned ||
+		suspensionOf(obj).suspended() || hasFinalizer(obj)
 }
 
 func hasFinalizer(obj client.Object) bool {

@@ -46,6 +46,10 @@ var (
 
 // Annotations that Spillway writes on workloads.
 var (
+	// Suspended says that the workload's Pods are kept from being scheduled until
+	// their config exists, and how: [SuspendedByGate]. While Pods that were made
+	// before the release may still be waiting, it is [SuspendedPods].
+	Suspended = Key{Native: "spillway.dev/suspended"}
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
 	// ConfigBaseline records what a workload that was taken over from a
@@ -70,6 +74,11 @@ var (
 )
 
 const (
+	// SchedulingGate is the gate on the Pods of a suspended workload.
+	SchedulingGate = "spillway.dev/config-missing"
+	// SuspendedByGate and SuspendedPods are the values of [Suspended].
+	SuspendedByGate = "scheduling-gate"
+	SuspendedPods   = "waiting-pods"
 	// SuspendedScheduler is the scheduler that does not exist, by which the
 	// predecessor keeps Pods from starting before their config is there.
 	SuspendedScheduler = "wave.pusher.com/invalid"
