@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Namespaces []string
 	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
+	// Admission are the options of the server for the rings' webhooks.
+	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
 	LeaderElect bool
 	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
