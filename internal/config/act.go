@@ -69,7 +69,8 @@ func apply(ctx context.Context, w client.Writer, write Write) error {
 func free(ctx context.Context, w client.Writer, write Write) error {
 	for _, p := range write.Frees {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
-		err := w.Delete(ctx, pod, client.Preconditions{UID: &p.UID, ResourceVersion: &p.Version})
+		// To see the deletion in the cache, the client would begin to cache Pods.
+		err := w.Delete(ctx, pod, client.Preconditions{UID: &p.UID, ResourceVersion: &p.Version}, client.DisableReadYourWritesConsistency)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("free Pod %s: %w", p.Name, err)
 		}

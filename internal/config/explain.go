@@ -110,15 +110,20 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	return explanations, nil
 }
 
-// Trace is what the predecessor left on a workload.
+// Trace is what keeps a workload's Pods from being scheduled, and what the
+// predecessor left on it.
 type Trace struct {
 	Name
 	Legacy
-	Suspension
+	Suspension Suspension
 }
 
-// Traces lists the workloads on which the predecessor left something that the
-// manager undoes.
+// Suspended is true if new Pods of the workload cannot be scheduled, or old ones
+// that wait have not been freed.
+func (t Trace) Suspended() bool { return t.Suspension.suspended() || t.Suspension.Freeing }
+
+// Traces lists the workloads that are suspended, and those on which the
+// predecessor left something that the manager undoes.
 func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 	objects, err := (&observer{workloads: reader}).list(ctx)
 	if err != nil {
@@ -126,7 +131,7 @@ func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 	}
 	var traces []Trace
 	for _, obj := range objects {
-		if legacy, s := legacyOf(obj), suspensionOf(obj); legacy.Finalizer || s.suspended() {
+		if legacy, s := legacyOf(obj), suspensionOf(obj); legacy.Finalizer || s.suspended() || s.Freeing {
 			traces = append(traces, Trace{Name: nameOf(obj), Legacy: legacy, Suspension: s})
 		}
 	}

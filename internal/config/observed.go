@@ -38,7 +38,7 @@ type Workload struct {
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Records are what earlier passes wrote on the workload.
-	Records Records
+	Records    Records
 	Suspension Suspension
 	// Legacy are the traces of old versions of the predecessor.
 	Legacy Legacy

@@ -120,7 +120,7 @@ func heldByPartition(p *corev1.Pod, obj client.Object) bool {
 		return false
 	}
 	ordinal, err := strconv.Atoi(p.Name[strings.LastIndexByte(p.Name, '-')+1:])
-	return err == nil && int32(ordinal) < *set.Spec.UpdateStrategy.RollingUpdate.Partition
+	return err == nil && ordinal < int(*set.Spec.UpdateStrategy.RollingUpdate.Partition)
 }
 
 func selectorOf(obj client.Object) *metav1.LabelSelector {

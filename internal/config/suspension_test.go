@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -118,4 +119,107 @@ func (w *world) watchStarts(name string) func() int {
 		defer mu.Unlock()
 		return len(started)
 	}
+}
+
+// Who takes the manager away leaves nobody stranded, though config is missing.
+func TestReleaseLetsEverybodyRun(t *testing.T) {
+	w := newWorld(t)
+	w.apply(
+		onlyOurs(gated(deployment("web", envFrom(configMapRef("never"))))),
+		onlyOurs(gated(workload("StatefulSet", "set", envFrom(configMapRef("never"))))),
+		replaceOnce(workload("StatefulSet", "old", envFrom(configMapRef("never"))), "    spec:\n      ", "    spec:\n      schedulerName: "+waveScheduler+"\n      "),
+	)
+	names := []string{"web", "set", "old"}
+	for _, name := range names {
+		w.eventually(func() error { return want(1, len(w.pods(name))) })
+	}
+	var told []string
+	if err := config.Release(t.Context(), w.client, w.options, func(n config.Name) { told = append(told, n.Name) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != len(names) {
+		t.Errorf("told of %v, want each of %v once", told, names)
+	}
+	for _, name := range names {
+		w.runs(name, 1, "")
+	}
+}
+
+// A user's gate is the user's: only ours is taken away.
+func TestOtherGatesStay(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.apply(gated(deployment("web", envFrom(configMapRef("app")))))
+	w.configMap("app", "a", "1")
+	w.hashed("web", "")
+	gates := w.deploymentNow("web").Spec.Template.Spec.SchedulingGates
+	if len(gates) != 1 || gates[0].Name != "example.test/mine" {
+		t.Errorf("the gates are %v", gates)
+	}
+}
+
+// However the marker got lost, the workload is released; and the marker alone
+// means nothing.
+func TestWhatCountsIsTheGate(t *testing.T) {
+	w := newWorld(t)
+	w.apply(
+		onlyOurs(gated(deployment("web", envFrom(configMapRef("app"))))),
+		deployment("free", envFrom(configMapRef("app")), native+"suspended", "scheduling-gate"),
+	)
+	w.configMap("app", "a", "1")
+	w.manage()
+	for _, name := range []string{"web", "free"} {
+		w.runs(name, 1, wantHash(t, values{"app": {"a": "1"}}, nil))
+		w.eventually(func() error { return want("", w.deploymentNow(name).Annotations[native+"suspended"]) })
+	}
+}
+
+// Who stops the tracking of a suspended workload wants it to run.
+func TestOptingOutReleases(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.apply(onlyOurs(gated(workload("StatefulSet", "web", envFrom(configMapRef("never"))))))
+	w.eventually(func() error { return want(1, len(w.pods("web"))) })
+	w.patch(&appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"`+waveTracked+`":null}}}`)
+	w.runs("web", 1, "")
+}
+
+// What keeps a Pod waiting is said, on the workload and in explain, with when it began.
+func TestASuspendedWorkloadSaysWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.apply(onlyOurs(gated(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))))
+	w.saysEventually("web", "ConfigMap app does not exist, Secret db does not exist; its Pods are not scheduled before")
+	if e := w.explain("web"); e.Since == nil || e.Reason != config.ReasonConfigMissing {
+		t.Errorf("explain does not say since when: %+v", e)
+	}
+	w.eventually(func() error { return want(1, len(w.events("SchedulingDisabled"))) })
+	w.configMap("app", "a", "1")
+	w.secret("db", "p", "q")
+	w.eventually(func() error { return want(1, len(w.events("SchedulingEnabled"))) })
+}
+
+// Of a StatefulSet that its partition holds, a waiting Pod would come back as it
+// is: it is told of, and not deleted again and again.
+func TestAPartitionHoldsWaitingPods(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.apply(replaceOnce(onlyOurs(gated(workload("StatefulSet", "web", envFrom(configMapRef("app"))))),
+		"  selector:", "  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}\n  selector:"))
+	w.eventually(func() error { return want(1, len(w.pods("web"))) })
+	before := w.pods("web")[0].UID
+	w.configMap("app", "a", "1")
+	w.eventually(func() error {
+		e, err := config.Explain(t.Context(), w.client, w.options, config.Name{Kind: "StatefulSet", Namespace: w.namespace, Name: "web"})
+		if err != nil {
+			return err
+		}
+		return want("StatefulSet web waits: Pod web-0 waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", e.Sentence)
+	})
+	w.sentinel()
+	if got := w.pods("web")[0].UID; got != before {
+		t.Error("the Pod was deleted")
+	}
+	w.patch(&appsv1.StatefulSet{}, "web", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	w.runs("web", 1, wantHash(t, values{"app": {"a": "1"}}, nil))
 }

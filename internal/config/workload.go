@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ const (
 )
 
 var workloadKinds = map[string]bool{Deployment: true, StatefulSet: true, DaemonSet: true}
+
+// sortedKinds are the kinds of workload by name.
+func sortedKinds() []string { return slices.Sorted(maps.Keys(workloadKinds)) }
 
 // emptyWorkload is a new object of a kind, empty but for its type.
 func emptyWorkload(kind string) client.Object {

@@ -44,7 +44,7 @@ func Declarations(ring string) admission.Declared {
 
 // declarations are known without a manager, so that they can be installed.
 var declarations = map[string]admission.Declared{
-	RingConfig: {},
+	RingConfig: config.Declared(),
 }
 
 // rings are those asked for, in the order of asking.
@@ -54,6 +54,7 @@ func (o Options) rings() ([]ring, error) {
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
+			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
 		},
 	}
 	var rings []ring

@@ -76,9 +76,10 @@ var (
 const (
 	// SchedulingGate is the gate on the Pods of a suspended workload.
 	SchedulingGate = "spillway.dev/config-missing"
-	// SuspendedByGate and SuspendedPods are the values of [Suspended].
+	// SuspendedByGate as the value of [Suspended]: the template has the gate.
 	SuspendedByGate = "scheduling-gate"
-	SuspendedPods   = "waiting-pods"
+	// SuspendedPods as the value of [Suspended]: only Pods made before may have it.
+	SuspendedPods = "waiting-pods"
 	// SuspendedScheduler is the scheduler that does not exist, by which the
 	// predecessor keeps Pods from starting before their config is there.
 	SuspendedScheduler = "wave.pusher.com/invalid"
