@@ -97,6 +97,7 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = "spillway/" + o.Version
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for whoever wrote the manifest
 	return cfg
 }
 
