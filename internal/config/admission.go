@@ -47,18 +47,21 @@ func admit(a attempt, o Options) answer {
 	switch {
 	case !w.Settings.Tracked:
 		return a.releaseOnly()
+	case a.leaves():
+		return a.keepHash()
 	case len(w.Denied) > 0:
 		return answer{warnings: []string{"its config is not followed: " + w.condition(o.Now()).Message}}
 	case a.starts() && len(w.Missing) > 0:
 		return a.suspend(o.SuspendBy)
 	case len(w.Missing) > 0, w.Hashes == nil:
 		return answer{}
-	case a.starts(), !a.unchanged:
-		return a.complete(o.Now())
 	default:
-		return a.keepHash()
+		return a.complete(o.Now())
 	}
 }
+
+// leaves is true if Pods of the workload run, and the user leaves them alone.
+func (a attempt) leaves() bool { return !a.starts() && a.unchanged }
 
 // starts is true if no Pod of the workload runs yet.
 func (a attempt) starts() bool { return a.before == nil || a.before.Suspension.suspended() }

@@ -43,9 +43,14 @@ func (a *admitter) Handle(ctx context.Context, req admission.Request) admission.
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	seen := a.observe(ctx, now)
-	answer := admit(attempt{now: seen, before: a.former(before), unchanged: sameTemplate(before, now)}, a.options)
-	return response(answer)
+	attempt := attempt{now: learn(now), unchanged: sameTemplate(before, now)}
+	if before != nil {
+		attempt.before = learn(before)
+	}
+	if attempt.now.Settings.Tracked && !attempt.leaves() { // else nobody asks what the config is
+		attempt.now = a.observe(ctx, now)
+	}
+	return response(admit(attempt, a.options))
 }
 
 // decode reads the workload as it is to be, and as it was; nil if it is new.
@@ -81,6 +86,14 @@ func (o Options) watches(namespace string) bool {
 	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
+// learn reads what a workload itself says.
+func learn(obj client.Object) *Workload {
+	r := &recollection{}
+	r.learn(obj)
+	w := r.workload()
+	return &w
+}
+
 // observe looks at a workload that is not there yet as the ring would if it
 // were, and at its config as it is this moment.
 func (a *admitter) observe(ctx context.Context, obj client.Object) *Workload {
@@ -89,26 +102,13 @@ func (a *admitter) observe(ctx context.Context, obj client.Object) *Workload {
 	p := &pass{observer: &o, now: a.options.Now(), facts: map[Object]facts{}}
 	r := o.memory.of(obj)
 	r.learn(obj)
-	if r.settings.Tracked {
-		live.prefetch(ctx, r.refs)
-		if err := p.lookUp(ctx, r); err != nil {
-			r.failed(p.now, err, false)
-		} else {
-			p.judge(r)
-			p.hash(ctx, []*recollection{r})
-		}
+	live.prefetch(ctx, r.refs)
+	if err := p.lookUp(ctx, r); err != nil {
+		r.failed(p.now, err, false)
+	} else {
+		p.judge(r)
+		p.hash(ctx, []*recollection{r})
 	}
-	w := r.workload()
-	return &w
-}
-
-// former is what counts of the workload as it was.
-func (a *admitter) former(obj client.Object) *Workload {
-	if obj == nil {
-		return nil
-	}
-	r := &recollection{}
-	r.learn(obj)
 	w := r.workload()
 	return &w
 }

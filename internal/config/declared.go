@@ -24,7 +24,8 @@ func Declared() admission.Declared {
 }
 
 // declared is the webhook for a kind of workload. The API server calls it only
-// for workloads that are tracked, or suspended. If nobody answers they are made
+// for workloads that are tracked or suspended, and only when they are new, when
+// their Pod template changes, or while they are suspended. If nobody answers they are made
 // as they are, and the ring catches up.
 func declared(kind string) admission.Webhook {
 	again := admissionregistrationv1.IfNeededReinvocationPolicy
@@ -36,7 +37,10 @@ func declared(kind string) admission.Webhook {
 				APIGroups: []string{appsv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{resource(kind)},
 			},
 		}},
-		MatchConditions:    []admissionregistrationv1.MatchCondition{{Name: "tracked-or-suspended", Expression: concernsUs()}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "tracked-or-suspended", Expression: concernsUs()},
+			{Name: "starts-or-changes-pods", Expression: "request.operation == 'CREATE' || object.spec.template != oldObject.spec.template || " + suspendedInCEL()},
+		},
 		FailurePolicy:      admissionregistrationv1.Ignore,
 		ReinvocationPolicy: &again, // what others add to the template counts too
 		TimeoutSeconds:     webhookTimeout,
@@ -57,9 +61,14 @@ func concernsUs() string {
 			mentioned = append(mentioned, "'"+name+"' in object.metadata.annotations")
 		}
 	}
-	gated := "has(object.spec.template.spec.schedulingGates) && " +
-		"object.spec.template.spec.schedulingGates.exists(g, g.name == '" + vocabulary.SchedulingGate + "')"
-	return "(has(object.metadata.annotations) && (" + strings.Join(mentioned, " || ") + ")) || (" + gated + ")"
+	return "(has(object.metadata.annotations) && (" + strings.Join(mentioned, " || ") + ")) || " + suspendedInCEL()
+}
+
+// suspendedInCEL is [Suspension.suspended] in CEL.
+func suspendedInCEL() string {
+	const pod = "object.spec.template.spec"
+	return "(has(" + pod + ".schedulingGates) && " + pod + ".schedulingGates.exists(g, g.name == '" + vocabulary.SchedulingGate + "')) || " +
+		"(has(" + pod + ".schedulerName) && " + pod + ".schedulerName == '" + vocabulary.SuspendedScheduler + "')"
 }
 
 // Routes answer the ring's webhooks.
