@@ -83,6 +83,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return fmt.Errorf("set up the %s ring: %w", r.name, err)
 		}
 	}
+	if err := o.addAdmission(mgr, rings); err != nil {
+		return fmt.Errorf("set up the webhooks: %w", err)
+	}
 	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Namespaces))
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)

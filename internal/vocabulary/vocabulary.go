@@ -73,6 +73,17 @@ var (
 	SharedWith = Key{Native: "spillway.dev/shared-with"}
 )
 
+// Labels of webhook configurations.
+var (
+	// InjectCA set to "true" asks for the CA bundle of the admission server.
+	InjectCA = Key{"spillway.dev/inject-ca", []string{"grafana.com/inject-rollout-operator-ca"}}
+	// ServedFrom is the namespace of the manager whose bundle is asked for.
+	ServedFrom = Key{"spillway.dev/manager-namespace", []string{"grafana.com/namespace"}}
+)
+
+// Ring is the label of installed objects that belong to one ring, by its name.
+const Ring = "spillway.dev/ring"
+
 const (
 	// SchedulingGate is the gate on the Pods of a suspended workload.
 	SchedulingGate = "spillway.dev/config-missing"
