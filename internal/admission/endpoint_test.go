@@ -127,29 +127,34 @@ func TestTooManyHandlers(t *testing.T) {
 
 // Bodies take no more than a bounded number of bytes, however many come.
 func TestTooManyBytes(t *testing.T) {
-	returns, done := make(chan struct{}), make(chan int, 3)
+	const fit = maxBytes / maxBody
+	entered, returns, codes := make(chan struct{}), make(chan struct{}), make(chan int, fit)
 	e := endpointOf(declaration(ignore), func(context.Context, webhook.Request) webhook.Response {
+		entered <- struct{}{}
 		<-returns
 		return webhook.Allowed("")
 	})
-	large := hostile{query: "?timeout=100ms", body: reviewOf("") + strings.Repeat(" ", maxBody-len(reviewOf("")))}
-	send := func() int {
+	send := func(query string) int {
 		w := httptest.NewRecorder()
-		e.ServeHTTP(w, large.request())
+		body := reviewOf("") + strings.Repeat(" ", maxBody-len(reviewOf("")))
+		e.ServeHTTP(w, hostile{query: query, body: body}.request())
 		return w.Code
 	}
-	for range cap(done) {
-		go func() { done <- send() }()
+	for range fit {
+		go func() { codes <- send("") }()
 	}
-	for range cap(done) {
-		if code := <-done; code != http.StatusOK {
-			t.Errorf("answered with %d", code)
-		}
+	for range fit {
+		<-entered
 	}
-	if code := send(); code != http.StatusServiceUnavailable {
+	if code := send("?timeout=50ms"); code != http.StatusServiceUnavailable {
 		t.Errorf("one more is answered with %d, want 503", code)
 	}
 	close(returns)
+	for range fit {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("answered with %d", code)
+		}
+	}
 }
 
 // An answer that is due within the timeout leaves time for the way.
