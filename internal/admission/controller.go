@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ import (
 const (
 	retryFirst = 500 * time.Millisecond
 	retryMost  = 2 * time.Minute
+	// lookAgain is when to look after a write was overtaken, if what overtook it
+	// has not led to a look before.
+	lookAgain = time.Second
 )
 
 // The one request that there is: certificate and configurations are looked at
@@ -174,12 +178,13 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	// 3. Serve what may be served.
 	r.present(p)
 	// 4. Act: all the writes.
-	if err := r.act(ctx, o, p); err != nil {
-		return reconcile.Result{}, err
-	}
+	errs := r.act(ctx, o, p)
 	// 5. Tell.
-	tell(ctrl.LoggerFrom(ctx), p)
-	return reconcile.Result{RequeueAfter: p.after(o.now)}, p.mend(o)
+	wait, err := tell(ctrl.LoggerFrom(ctx), p, errs)
+	if err == nil && !o.generated {
+		err = p.problem // somebody else has to mend it; not every file system tells when
+	}
+	return reconcile.Result{RequeueAfter: cmp.Or(wait, p.after(o.now))}, err
 }
 
 // present hands a certificate to the server. One that is served already stays
@@ -192,19 +197,21 @@ func (r *reconciler) present(p plan) {
 	r.server.present(p.serve)
 }
 
-func (r *reconciler) act(ctx context.Context, o observed, p plan) error {
-	var errs []error
+// act makes the writes and returns the result of each: of the injections, and
+// of the certificate last.
+func (r *reconciler) act(ctx context.Context, o observed, p plan) []error {
+	errs := make([]error, 0, len(p.injections)+1)
 	for _, i := range p.injections {
-		errs = append(errs, result(injections, r.actor.inject(ctx, i)))
+		errs = append(errs, r.actor.inject(ctx, i))
 	}
-	if p.step != keep {
-		m, err := p.step.make(o)
-		if err == nil {
-			err = result(certificateWrites, r.actor.keepMaterial(ctx, o.secret, m))
-		}
-		errs = append(errs, err)
+	if p.step == keep {
+		return errs
 	}
-	return errors.Join(errs...)
+	m, err := p.step.make(o)
+	if err == nil {
+		err = r.actor.keepMaterial(ctx, o.secret, m)
+	}
+	return append(errs, err)
 }
 
 // after is how long to wait until the plan's moment.
@@ -213,13 +220,4 @@ func (p plan) after(now time.Time) time.Duration {
 		return 0
 	}
 	return p.wake.Sub(now)
-}
-
-// mend is an error if somebody else has to mend the certificate. It is tried
-// again all the same: not every file system tells of changes.
-func (p plan) mend(o observed) error {
-	if o.generated {
-		return nil
-	}
-	return p.problem
 }

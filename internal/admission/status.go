@@ -3,33 +3,42 @@ package admission
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// result counts a write and returns what is worth trying again. Being overtaken
-// is not: what overtook it is an event, which leads to the next pass.
-func result(writes *prometheus.CounterVec, err error) error {
-	switch {
-	case err == nil:
-		writes.WithLabelValues("made").Inc()
-	case overtaken(err):
-		writes.WithLabelValues("overtaken").Inc()
-		return nil
-	default:
-		writes.WithLabelValues("failed").Inc()
+// tell counts and logs the writes. It returns what is worth trying again; and,
+// if a write was overtaken, which is no error, how long to wait for what overtook it.
+func tell(log logr.Logger, p plan, errs []error) (wait time.Duration, failed error) {
+	for n, err := range errs {
+		writes := injections
+		if n == len(p.injections) {
+			writes = certificateWrites
+		}
+		writes.WithLabelValues(resultOf(err)).Inc()
+		switch {
+		case overtaken(err):
+			wait = lookAgain
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case n == len(p.injections):
+			log.Info("made "+string(p.step), "because", p.reason)
+		default:
+			log.Info("injected the CA", "kind", p.injections[n].configuration.kind, "name", p.injections[n].configuration.name)
+		}
 	}
-	return err
+	return wait, failed
 }
 
-// tell logs what was done.
-func tell(log logr.Logger, p plan) {
-	if p.step != keep {
-		log.Info("made "+string(p.step), "because", p.reason)
-	}
-	for _, i := range p.injections {
-		log.V(1).Info("injected the CA", "kind", i.configuration.kind, "name", i.configuration.name)
+func resultOf(err error) string {
+	switch {
+	case err == nil:
+		return "made"
+	case overtaken(err):
+		return "overtaken"
+	default:
+		return "failed"
 	}
 }
 

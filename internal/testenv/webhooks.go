@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -75,7 +76,7 @@ func probe() admission.Webhook {
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		}},
-		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.name == '" + probeName + "'"}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.?name.orValue('') == '" + probeName + "'"}},
 	}
 }
 
@@ -84,16 +85,21 @@ const probeName = "testenv-probe"
 // WaitServed waits until the API server calls the server, and trusts it.
 func (w *Webhooks) WaitServed(t testing.TB) {
 	t.Helper()
+	w.WaitCalled(t, "could not find the requested resource") // its word for 404
+}
+
+// WaitCalled waits until the API server calls, and fails with this text.
+func (w *Webhooks) WaitCalled(t testing.TB, text string) {
+	t.Helper()
 	Eventually(t, func(ctx context.Context) error {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: probeName}}
 		err := w.client.Create(ctx, obj, client.DryRunAll)
-		switch {
-		case err == nil:
+		if err == nil {
 			return errors.New("the API server does not call the webhooks yet")
-		case strings.Contains(err.Error(), "could not find the requested resource") || strings.Contains(err.Error(), "404"):
-			return nil
-		default:
-			return err
 		}
+		if !strings.Contains(err.Error(), text) {
+			return fmt.Errorf("the call does not fail with %q: %w", text, err)
+		}
+		return nil
 	})
 }
