@@ -60,8 +60,9 @@ func admit(a attempt, o Options) answer {
 	}
 }
 
-// leaves is true if Pods of the workload run, and the user leaves them alone.
-func (a attempt) leaves() bool { return !a.starts() && a.unchanged }
+// leaves is true if Pods of the workload run, and the user leaves them alone. To
+// bring the gate of an old revision back is not to leave them alone.
+func (a attempt) leaves() bool { return !a.starts() && a.unchanged && !a.now.Suspension.suspended() }
 
 // starts is true if no Pod of the workload runs yet.
 func (a attempt) starts() bool { return a.before == nil || a.before.Suspension.suspended() }

@@ -71,6 +71,7 @@ func TestAdmit(t *testing.T) {
 		"an update that rolls anyway takes the config along":      {attempt{now: arriving(), before: running}, "", hashes + recorded},
 		"one that does not, rolls nothing":                        {attempt{now: arriving(), before: arriving(), unchanged: true}, "", ""},
 		"a hash that a replace would drop is kept":                {attempt{now: arriving(bareTemplate), before: arriving(), unchanged: true}, "", "add /spec/template/metadata/annotations {}\nadd /spec/template/metadata/annotations/spillway.dev~1config-hash \"old\"\n"},
+		"an undo to a suspended revision is released":             {attempt{now: arriving(bareTemplate, gated), before: running, unchanged: true}, "", opened + bareHash + recorded},
 		"what runs is not suspended":                              {attempt{now: arriving(lacks), before: running}, "", ""},
 		"what cannot be read is left to the ring":                 {attempt{now: arriving(func(w *Workload) { w.Hashes = nil })}, "", ""},
 		"what may not be read is no reason to refuse":             {attempt{now: arriving(func(w *Workload) { w.Denied = []string{"Secret vault/db may not be read"} })}, "", "warns: its config is not followed: Secret vault/db may not be read\n"},

@@ -40,8 +40,8 @@ func (a *admitter) Handle(ctx context.Context, req admission.Request) admission.
 		return admission.Allowed("")
 	}
 	now, before, err := decode(req)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+	if err != nil { // which the failure policy lets pass: nothing is refused for our ignorance
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	attempt := attempt{now: learn(now), unchanged: sameTemplate(before, now)}
 	if before != nil {

@@ -103,3 +103,19 @@ func (w *Webhooks) WaitCalled(t testing.TB, text string) {
 		return nil
 	})
 }
+
+// WaitInjected waits until the manager has injected its CA, for tests in which
+// the server that presents the certificate is not to be trusted.
+func (w *Webhooks) WaitInjected(t testing.TB) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, c); err != nil {
+			return err
+		}
+		if len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
+			return errors.New("no CA has been injected yet")
+		}
+		return nil
+	})
+}
