@@ -111,7 +111,7 @@ func (w *Webhooks) WaitInjected(t testing.TB) {
 	Eventually(t, func(ctx context.Context) error {
 		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		if err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, c); err != nil {
-			return err
+			return fmt.Errorf("look at the webhooks: %w", err)
 		}
 		if len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
 			return errors.New("no CA has been injected yet")
