@@ -13,11 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/testenv"
 	"github.com/spillway-dev/spillway/internal/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -44,9 +46,34 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	installKinds(t, c)
 	w := &world{t: t, client: c, namespace: testenv.Namespace(t), counted: fault.New(), clock: &clock{first: map[string]time.Time{}}}
 	w.look = observe(t, w.namespace)
 	return w
+}
+
+// installKinds makes the kinds of the ring known, as spillway install does.
+func installKinds(t *testing.T, c client.Client) {
+	t.Helper()
+	objects, err := manifests.Objects(manifests.Options{Namespace: "default", Rings: []string{manager.RingZones}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range objects {
+		if obj.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" {
+			if err := c.Create(t.Context(), obj); client.IgnoreAlreadyExists(err) != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		fresh, err := client.New(testenv.Shared().Config(), client.Options{})
+		if err != nil {
+			return err
+		}
+		_, err = fresh.RESTMapper().RESTMapping(schema.GroupKind{Group: "spillway.dev", Kind: "RolloutGroup"})
+		return err
+	})
 }
 
 // manage runs a manager until the end of the test.

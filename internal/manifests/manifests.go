@@ -64,12 +64,12 @@ func Objects(o Options) ([]client.Object, error) {
 	}
 	objects := append(kinds, namespace(o), serviceAccount(o))
 	if len(o.Watch) == 0 {
-		objects = append(objects, clusterRole(rules), clusterRoleBinding(o))
+		objects = append(objects, clusterRole(o, rules), clusterRoleBinding(o))
 	}
 	for _, watched := range o.Watch {
-		objects = append(objects, namespacedRole(watched, name, rules), roleBinding(o, watched, name))
+		objects = append(objects, namespacedRole(o, watched, name, rules), roleBinding(o, watched, name))
 	}
-	objects = append(objects, namespacedRole(o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
+	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
 	return append(objects, deployment(o), service(o)), nil
 }
 
@@ -104,7 +104,7 @@ func customKinds(o Options) ([]client.Object, error) {
 			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
 		}
 		for _, file := range files {
-			crd, err := customKind(file)
+			crd, err := customKind(o, file)
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func customKinds(o Options) ([]client.Object, error) {
 	return kinds, nil
 }
 
-func customKind(file string) (client.Object, error) {
+func customKind(o Options, file string) (client.Object, error) {
 	raw, err := generated.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
@@ -123,7 +123,7 @@ func customKind(file string) (client.Object, error) {
 	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
 		return nil, fmt.Errorf("generated kind %s: %w", file, err)
 	}
-	crd.SetLabels(meta("", "").Labels)
+	crd.SetLabels(InstalledLabels(o.Namespace))
 	return crd, nil
 }
 
@@ -139,16 +139,23 @@ func leaderRules() []rbacv1.PolicyRule {
 	}
 }
 
-func meta(namespace, name string) metav1.ObjectMeta {
+// InstalledLabels find everything that was installed for the manager that runs
+// in a namespace.
+func InstalledLabels(namespace string) map[string]string {
 	labels := ManagerLabels()
 	labels["app.kubernetes.io/managed-by"] = "spillway-install"
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	labels["app.kubernetes.io/instance"] = namespace
+	return labels
+}
+
+func meta(o Options, namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: InstalledLabels(o.Namespace)}
 }
 
 func namespace(o Options) *corev1.Namespace {
 	ns := &corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: meta("", o.Namespace),
+		ObjectMeta: meta(o, "", o.Namespace),
 	}
 	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 	return ns
@@ -157,7 +164,7 @@ func namespace(o Options) *corev1.Namespace {
 func serviceAccount(o Options) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-		ObjectMeta: meta(o.Namespace, name),
+		ObjectMeta: meta(o, o.Namespace, name),
 	}
 }
 
@@ -165,24 +172,24 @@ func rbacType(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
 }
 
-func clusterRole(rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta("", name), Rules: rules}
+func clusterRole(o Options, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", name), Rules: rules}
 }
 
 func clusterRoleBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta("", name),
+		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta(o, "", name),
 		RoleRef: roleRef("ClusterRole", name), Subjects: subjects(o),
 	}
 }
 
-func namespacedRole(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
-	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(namespace, name), Rules: rules}
+func namespacedRole(o Options, namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(o, namespace, name), Rules: rules}
 }
 
 func roleBinding(o Options, namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(namespace, name),
+		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(o, namespace, name),
 		RoleRef: roleRef("Role", name), Subjects: subjects(o),
 	}
 }
@@ -199,7 +206,7 @@ func deployment(o Options) *appsv1.Deployment {
 	n, deadline, grace := int32(replicas), int32(300), int64(30)
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: meta(o.Namespace, name),
+		ObjectMeta: meta(o, o.Namespace, name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &n, ProgressDeadlineSeconds: &deadline,
 			Selector: &metav1.LabelSelector{MatchLabels: ManagerLabels()},
@@ -253,7 +260,7 @@ func probe(path string) *corev1.Probe {
 func service(o Options) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: meta(o.Namespace, name+"-metrics"),
+		ObjectMeta: meta(o, o.Namespace, name+"-metrics"),
 		Spec: corev1.ServiceSpec{
 			Selector: ManagerLabels(),
 			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
