@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -196,14 +197,15 @@ type testimony struct {
 	// order are the zones in the order in which their Pods were taken, each once
 	// in a row; gone are the Pods that we took, in order.
 	order, gone []string
-	// statuses is how often a status was written.
-	statuses int
+	// most is how many Pods of a zone were down at most once one of ours had gone;
+	// rests are how long the newest ready Pod had been so when one of ours went.
+	most  int
+	rests []time.Duration
 }
 
 func (t *testimony) tell(h *happening) {
 	switch obj := h.object.(type) {
 	case *v1alpha1.RolloutGroup:
-		t.statuses++
 		if obj.Status.Seen != nil {
 			t.known, _ = strconv.ParseUint(obj.Status.Seen.Pods, 10, 64)
 		}
@@ -220,10 +222,11 @@ func (t *testimony) tell(h *happening) {
 func (t *testimony) tellPod(h *happening, pod *corev1.Pod) {
 	before := t.pods[pod.UID]
 	goes := before != nil && before.DeletionTimestamp == nil && (h.kind == watch.Deleted || pod.DeletionTimestamp != nil)
-	if goes && !t.humans[pod.UID] && !t.isSurplus(before) {
+	ours := goes && !t.humans[pod.UID] && !t.isSurplus(before) && !isKubelet(h, pod)
+	if ours {
 		t.check(h, before)
 	}
-	if before != nil && isReady(before) && (!isReady(pod) || h.kind == watch.Deleted) && (t.humans[pod.UID] || !goes) {
+	if before != nil && isReady(before) && !ours && (!isReady(pod) || h.kind == watch.Deleted) {
 		t.downSince[pod.UID] = h.version
 	}
 	if h.kind == watch.Deleted {
@@ -231,6 +234,13 @@ func (t *testimony) tellPod(h *happening, pod *corev1.Pod) {
 		return
 	}
 	t.pods[pod.UID] = pod
+}
+
+// isKubelet is true if kwok has deleted a Pod: it does so by name alone, and with
+// no grace, and may hit the namesake that came after the one that it meant.
+func isKubelet(h *happening, pod *corev1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return h.kind == watch.Deleted && pod.DeletionTimestamp == nil || grace != nil && *grace == 0
 }
 
 func zoneName(pod *corev1.Pod) string {
@@ -254,6 +264,7 @@ func (t *testimony) isSurplus(pod *corev1.Pod) bool {
 // check checks the rules for a Pod that goes now.
 func (t *testimony) check(h *happening, pod *corev1.Pod) {
 	zone := zoneName(pod)
+	t.rests = append(t.rests, t.rest(h))
 	t.gone = append(t.gone, pod.Name)
 	if len(t.order) == 0 || t.order[len(t.order)-1] != zone {
 		t.order = append(t.order, zone)
@@ -262,6 +273,7 @@ func (t *testimony) check(h *happening, pod *corev1.Pod) {
 		return // this takes nothing away
 	}
 	allowed := max(1, t.allowed[zone])
+	t.most = max(t.most, t.down(zone)+1)
 	if down := t.down(zone); down+1 > allowed {
 		t.complain(h, "%s was taken while %d of %s were down, of at most %d", pod.Name, down, zone, allowed)
 	}
@@ -278,6 +290,23 @@ func (t *testimony) check(h *happening, pod *corev1.Pod) {
 			t.complain(h, "%s, which was ready, was taken while %s, which was not, could have been", pod.Name, other.Name)
 		}
 	}
+}
+
+// rest is how long the Pod that became ready last has been so.
+func (t *testimony) rest(h *happening) time.Duration {
+	var newest time.Time
+	for _, p := range t.pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && isReady(p) && c.LastTransitionTime.After(newest) {
+				newest = c.LastTransitionTime.Time
+			}
+		}
+	}
+	gone := h.object.GetDeletionTimestamp()
+	if grace := h.object.GetDeletionGracePeriodSeconds(); gone != nil && grace != nil {
+		return gone.Sub(newest) - time.Duration(*grace)*time.Second
+	}
+	return 0
 }
 
 // down is how many replicas of a zone no Pod serves, apart from those of which

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,7 +34,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 3}) }
+// TestMain lets more tests run at a time than there are processors: they wait for
+// controllers, most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	testenv.Main(m, testenv.Options{Nodes: 3})
+}
 
 const (
 	onDelete      = "OnDelete"
@@ -383,6 +392,23 @@ func (w *world) saysEventually(phase, text string) {
 			return fmt.Errorf("want phase %s and %q: %s", phase, text, w.says())
 		}
 		return nil
+	})
+}
+
+// event waits until there is an Event about the group with this reason.
+func (w *world) event(reason string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		list := &corev1.EventList{}
+		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Reason == reason && e.InvolvedObject.Kind == "RolloutGroup" {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event %s about the group", reason)
 	})
 }
 
