@@ -30,8 +30,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // passesAtOnce bounds how many passes follow one another without a look at the
-// queue: one that creates the group, one that permits, one that acts.
-const passesAtOnce = 3
+// queue: one that creates the group, one that finds that the cache is not good
+// enough, one that permits, one that acts.
+const passesAtOnce = 4
 
 // Interests are what the ring looks at: StatefulSets of groups, Pods as far as
 // decisions need them, and the groups.
@@ -144,16 +145,20 @@ type reconciler struct {
 // Reconcile observes, plans, acts and tells; and once more at once if what it
 // wrote permits to go on.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	began, m, stalled := r.observer.options.Now(), r.memories.of(req.NamespacedName), false
+	began, m, live, stalled := r.observer.options.Now(), r.memories.of(req.NamespacedName), false, false
+	m.live = nil
 	defer func() { r.reporter.clock(req.Name, began, stalled || err != nil) }()
 	for range passesAtOnce {
 		// 1. Observe: all the reads.
-		s, err := r.observer.observe(ctx, m)
+		s, err := r.observer.observe(ctx, m, live)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		// 2. Plan: pure.
 		p := planPass(&s, m, r.observer.options)
+		if live = live || p.NeedsLive; p.NeedsLive {
+			continue
+		}
 		// 3. Act: permit, or all the other writes.
 		d := r.actor.act(ctx, &s, &p)
 		// 4. Tell: Events, metrics, log.

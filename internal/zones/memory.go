@@ -45,6 +45,9 @@ type memory struct {
 	at    time.Time
 	// asOf is how new the newest view was.
 	asOf v1alpha1.Seen
+	// live is what the API server itself has answered in this reconcile, nil if it
+	// was not asked.
+	live *view
 	// behind is since when the views are older than what others have seen.
 	behind time.Time
 	// made are the writes that the cache may not show yet, and when they were made.
@@ -55,8 +58,8 @@ type memory struct {
 	overtaken int
 	// differs is since when the status that is written is not the present one.
 	differs time.Time
-	// held are the holds that were logged already.
-	held map[string]string
+	// waits is what the group was said to wait for in the log.
+	waits string
 	// told are mistakes that were told by an Event.
 	told string
 }
@@ -112,6 +115,7 @@ func (m *memory) due() map[string]Refusal {
 // nothing changes by itself.
 func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 	m.expire(now)
+	m.lag(now, p)
 	overtaken := d.overtaken()
 	for i := range d.outcomes {
 		m.note(now, &d.outcomes[i])
@@ -134,6 +138,16 @@ func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 	}
 	m.overtaken++
 	return earlier(wake, now.Add(backoff(overtakenFirst, m.overtaken-1, overtakenDoublings, overtakenMost)))
+}
+
+// lag remembers since when the views are too old.
+func (m *memory) lag(now time.Time, p *pass) {
+	switch {
+	case !p.behind:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = now
+	}
 }
 
 func (m *memory) note(now time.Time, out *outcome) {

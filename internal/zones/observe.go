@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,14 +53,15 @@ type sight struct {
 }
 
 // observe looks at a group: first at what was decided before, then at what the
-// next decision is about, so that the latter is not older.
-func (o *observer) observe(ctx context.Context, m *memory) (sight, error) {
+// next decision is about, so that the latter is not older. Where the cache is not
+// good enough, the API server itself is asked, once in a reconcile.
+func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, error) {
 	now := o.options.Now()
 	group, err := o.group(ctx, m, now)
 	if err != nil {
 		return sight{}, err
 	}
-	v, asOf, err := o.look(ctx, m, group, now)
+	v, asOf, err := o.look(ctx, m, live)
 	if err != nil {
 		return sight{}, err
 	}
@@ -68,7 +70,9 @@ func (o *observer) observe(ctx context.Context, m *memory) (sight, error) {
 		return sight{}, err
 	}
 	s := sight{key: m.key, object: group, sets: v.sets}
-	s.Observed = Observed{Now: now, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due()}
+	s.Observed = Observed{
+		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due(),
+	}
 	return s, nil
 }
 
@@ -94,31 +98,27 @@ func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
 	}
 }
 
-// look reads the view of the cache. Where that stays behind what a decision
-// before this one knew, it asks the API server itself.
-func (o *observer) look(ctx context.Context, m *memory, group *v1alpha1.RolloutGroup, now time.Time) (view, v1alpha1.Seen, error) {
+// look reads the view of the cache, or of the API server itself.
+func (o *observer) look(ctx context.Context, m *memory, live bool) (view, v1alpha1.Seen, error) {
+	if live && m.live != nil {
+		return *m.live, m.live.asOf, nil
+	}
 	v, err := steady(ctx, o.cached, m.key)
 	if err != nil {
 		return view{}, v1alpha1.Seen{}, err
 	}
 	m.asOf = newerOf(m.asOf, v.asOf)
-	if group == nil || !isBehind(group.Status.Seen, m.asOf) {
-		m.behind = time.Time{}
-		return v, m.asOf, nil
-	}
-	if m.behind.IsZero() {
-		m.behind = now
-	}
-	if now.Sub(m.behind) < behindPatience {
+	if !live {
 		return v, m.asOf, nil
 	}
 	fresh, err := o.live.view(ctx, m.key)
 	if err != nil {
 		return view{}, v1alpha1.Seen{}, err
 	}
-	if maps.Equal(fresh.versions(), v.versions()) { // it only could not be known how new it is
+	if maps.Equal(fresh.versions(), v.versions()) { // the cache is as new; that only could not be known
 		m.asOf = newerOf(m.asOf, fresh.asOf)
 	}
+	m.live = &fresh
 	return fresh, fresh.asOf, nil
 }
 
@@ -203,34 +203,47 @@ func (c cachedViewer) view(ctx context.Context, key types.NamespacedName) (view,
 	return v, nil
 }
 
-// liveViewer reads from an API server, which has no such indices.
+// liveViewer asks an API server, which has no such indices.
 type liveViewer struct{ client.Reader }
 
 func (l liveViewer) view(ctx context.Context, key types.NamespacedName) (view, error) {
-	sets, pods := &appsv1.StatefulSetList{}, &corev1.PodList{}
+	sets := &appsv1.StatefulSetList{}
 	if err := l.List(ctx, sets, client.InNamespace(key.Namespace)); err != nil {
 		return view{}, fmt.Errorf("list StatefulSets: %w", err)
 	}
-	if err := l.List(ctx, pods, client.InNamespace(key.Namespace)); err != nil {
-		return view{}, fmt.Errorf("list Pods: %w", err)
+	v := view{pods: map[types.UID][]corev1.Pod{}, asOf: v1alpha1.Seen{StatefulSets: sets.ResourceVersion}}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if groupOf(set) != key.Name {
+			continue
+		}
+		v.sets = append(v.sets, *set)
+		if err := l.addPods(ctx, &v, set); err != nil {
+			return view{}, err
+		}
 	}
-	v := viewOf(key.Name, sets.Items, pods.Items)
-	v.asOf = v1alpha1.Seen{Pods: pods.ResourceVersion, StatefulSets: sets.ResourceVersion}
 	return v, nil
 }
 
-// viewOf picks what belongs to a group.
-func viewOf(group string, sets []appsv1.StatefulSet, pods []corev1.Pod) view {
-	v := view{pods: map[types.UID][]corev1.Pod{}}
-	for i := range sets {
-		if groupOf(&sets[i]) == group {
-			v.sets = append(v.sets, sets[i])
+// addPods asks for the Pods that the selector of a set picks: those of others are
+// released by the controller, and count no more. The view is as new as the first
+// answer.
+func (l liveViewer) addPods(ctx context.Context, v *view, set *appsv1.StatefulSet) error {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
+	}
+	pods := &corev1.PodList{}
+	if err := l.List(ctx, pods, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
+	}
+	for i := range pods.Items {
+		if owner := ownerOf(&pods.Items[i]); owner != nil && owner.UID == set.UID {
+			v.pods[set.UID] = append(v.pods[set.UID], pods.Items[i])
 		}
 	}
-	for i := range pods {
-		if owner := ownerOf(&pods[i]); owner != nil {
-			v.pods[owner.UID] = append(v.pods[owner.UID], pods[i])
-		}
+	if v.asOf.Pods == "" {
+		v.asOf.Pods = pods.ResourceVersion
 	}
-	return v
+	return nil
 }

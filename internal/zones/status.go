@@ -37,10 +37,11 @@ func (r *reporter) report(ctx context.Context, s *sight, p *pass, d *deeds, m *m
 	}
 	if d.group != nil {
 		writes.WithLabelValues("Group", "made").Inc()
+		log.FromContext(ctx).V(1).Info("writes the status", "permits", p.Permits, "moves", len(p.Status.Moves), "phase", p.Status.Phase)
 		r.tell(s.object, d.group)
 	}
 	r.measure(s, p)
-	r.logHolds(ctx, p, m)
+	r.logWait(ctx, p, m)
 	r.warn(s, p, m)
 }
 
@@ -119,17 +120,16 @@ func (r *reporter) warn(s *sight, p *pass, m *memory) {
 	}
 }
 
-// logHolds logs each hold when it begins or its sentence changes.
-func (r *reporter) logHolds(ctx context.Context, p *pass, m *memory) {
-	held := make(map[string]string, len(p.Holds))
-	for _, h := range p.Holds {
-		key := h.Path.String()
-		held[key] = h.Message
-		if m.held[key] != h.Message {
-			log.FromContext(ctx).V(1).Info("waits", "unit", key, "reason", string(h.Reason), "why", h.Message)
-		}
+// logWait logs what a group waits for when that begins or its sentence changes.
+func (r *reporter) logWait(ctx context.Context, p *pass, m *memory) {
+	hold := p.At().Hold
+	switch {
+	case hold == nil:
+		m.waits = ""
+	case hold.Message != m.waits:
+		m.waits = hold.Message
+		log.FromContext(ctx).V(1).Info("waits", "unit", hold.Path.String(), "reason", string(hold.Reason), "why", hold.Message)
 	}
-	m.held = held
 }
 
 // measure brings the gauges of a group up to date.

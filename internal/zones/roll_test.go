@@ -1,0 +1,370 @@
+package zones_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// bothWays runs a test for groups that hold themselves, and for groups that are
+// held by their partition.
+func bothWays(t *testing.T, test func(*testing.T, *world, string)) {
+	for _, strategy := range []string{onDelete, rollingUpdate} {
+		t.Run(strategy, func(t *testing.T) { test(t, newWorld(t), strategy) })
+	}
+}
+
+// goes checks the order of the zones and how many Pods were taken.
+func (w *world) goes(pods int, order ...string) *testimony {
+	w.t.Helper()
+	testimony := w.witness.testify()
+	if !slices.Equal(testimony.order, order) {
+		w.t.Errorf("zones went in the order %v, want %v", testimony.order, order)
+	}
+	if len(testimony.gone) != pods {
+		w.t.Errorf("%d Pods were taken, want %d: %v", len(testimony.gone), pods, testimony.gone)
+	}
+	return testimony
+}
+
+func TestRollsOneZoneAtATime(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy)
+		w.roll("v2")
+		w.complete("v2")
+		w.goes(9, "zone-a", "zone-b", "zone-c")
+	})
+}
+
+// Two writes for each Pod that is deleted: one permits it, one does it. Three for
+// each zone that is held by its partition: permit, open, hold again. And one that
+// says that it is over, since only then the lock is free.
+func TestWritesAreCounted(t *testing.T) {
+	for strategy, writes := range map[string]int{onDelete: 2*9 + 1, rollingUpdate: 3*3 + 1} {
+		t.Run(strategy, func(t *testing.T) {
+			w := newWorld(t)
+			w.options.StatusDelay = 0 // as it is for users
+			w.manage()
+			w.settles(strategy)
+			w.requests.Reset()
+			w.roll("v2")
+			w.complete("v2")
+			if got := w.requests.Writes(); len(got) != writes {
+				t.Errorf("%d writes, want %d: %v", len(got), writes, short(got))
+			}
+			if strategy == onDelete && len(w.reads()) > 0 {
+				t.Errorf("reads: %v", short(w.reads()))
+			}
+			w.requests.Reset()
+			w.rests()
+		})
+	}
+}
+
+func short(requests []fault.Request) (s []string) {
+	for _, r := range requests {
+		s = append(s, r.Verb+" "+r.Resource+"/"+r.Name)
+	}
+	return s
+}
+
+// reads are requests that are neither writes nor watches.
+func (w *world) reads() (reads []fault.Request) {
+	for _, r := range w.requests.Requests() {
+		if r.Verb == "get" && r.Resource != "" || r.Verb == "list" {
+			reads = append(reads, r)
+		}
+	}
+	return reads
+}
+
+// rests makes sure that the manager writes nothing to the group though it looks
+// at it: another group that is made now has been seen to, and so have the Pods of
+// this one, whose labels are changed.
+func (w *world) rests() {
+	w.t.Helper()
+	for _, p := range w.pods("zone-a") {
+		w.patch(&p, p.Name, `{"metadata":{"labels":{"note":"touched"}}}`)
+	}
+	w.create(zone("other", onDelete, inGroup("other"), replicas(1)))
+	w.eventually(func() error {
+		g := &v1alpha1.RolloutGroup{}
+		if err := w.get(g, "other"); err != nil || g.Status.Phase != "Complete" {
+			return fmt.Errorf("the other group says %q: %w", g.Status.Phase, err)
+		}
+		return nil
+	})
+	for _, r := range w.requests.Writes() {
+		if r.Name != "other" && r.Name != "" {
+			w.t.Errorf("the manager wrote: %+v", r)
+		}
+	}
+}
+
+func TestOrderOfZones(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*world)
+		want    []string
+	}{
+		"by name": {func(w *world) { w.settles(onDelete, replicas(1)) }, []string{"zone-a", "zone-b", "zone-c"}},
+		"by annotation": {func(w *world) {
+			w.create(
+				zone("zone-a", onDelete, replicas(1)),
+				zone("zone-b", onDelete, replicas(1), annotated("spillway.dev/zone-order", "2")),
+				zone("zone-c", onDelete, replicas(1), annotated("spillway.dev/zone-order", "1")))
+		}, []string{"zone-c", "zone-b", "zone-a"}},
+		"by the object's list": {func(w *world) {
+			w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.ZoneOrder = []string{"zone-b", "zone-c"} }))
+			w.settles(onDelete, replicas(1))
+		}, []string{"zone-b", "zone-c", "zone-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			test.prepare(w)
+			w.complete("v1")
+			w.roll("v2")
+			w.complete("v2")
+			w.goes(3, test.want...)
+		})
+	}
+}
+
+// group is the group ingester as a user writes it.
+func group(change func(*v1alpha1.RolloutGroupSpec)) *v1alpha1.RolloutGroup {
+	g := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: ingester}}
+	change(&g.Spec)
+	return g
+}
+
+func TestMaxUnavailable(t *testing.T) {
+	for name, test := range map[string]struct {
+		strategy string
+		change   func(*appsv1.StatefulSet)
+		spec     *intstr.IntOrString
+		allowed  int
+	}{
+		"a number":                    {strategy: onDelete, change: annotated("rollout-max-unavailable", "2"), allowed: 2},
+		"a percentage, rounded down":  {strategy: onDelete, change: annotated("rollout-max-unavailable", " 74% "), allowed: 2},
+		"a percentage, at least 1":    {strategy: onDelete, change: annotated("rollout-max-unavailable", "10%"), allowed: 1},
+		"the object wins":             {strategy: onDelete, change: annotated("rollout-max-unavailable", "1"), spec: new(intstr.FromString("100%")), allowed: 3},
+		"by the controller, a number": {strategy: rollingUpdate, change: annotated("rollout-max-unavailable", "2"), allowed: 2},
+		"by the controller, the object wins": {
+			strategy: rollingUpdate, change: annotated("rollout-max-unavailable", "100%"), spec: new(intstr.FromInt32(2)), allowed: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.spec != nil {
+				w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.MaxUnavailable = test.spec }))
+			}
+			for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+				w.witness.allow(zone, test.allowed)
+			}
+			w.manage()
+			w.settles(test.strategy, test.change)
+			w.roll("v2")
+			w.complete("v2")
+			if most := w.goes(9, "zone-a", "zone-b", "zone-c").most; most != test.allowed {
+				t.Errorf("at most %d Pods were down at a time, want %d", most, test.allowed)
+			}
+		})
+	}
+}
+
+// A Pod that has only just become ready is not built upon yet.
+func TestMinReadySeconds(t *testing.T) {
+	for name, spec := range map[string]*v1alpha1.RolloutGroupSpec{"of the StatefulSet": nil, "of the group": {MinReadySeconds: 2}} {
+		bothWays(t, func(t *testing.T, w *world, strategy string) {
+			t.Log(name)
+			seconds := int32(2)
+			if spec != nil {
+				seconds = 0
+				w.create(group(func(s *v1alpha1.RolloutGroupSpec) { *s = *spec }))
+			}
+			w.manage()
+			two := func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = seconds }
+			w.create(zone("zone-a", strategy, two, replicas(2)), zone("zone-b", strategy, two, replicas(1)))
+			w.complete("v1", "zone-a", "zone-b")
+			w.roll("v2", "zone-a", "zone-b")
+			w.complete("v2", "zone-a", "zone-b")
+			for _, rest := range w.goes(3, "zone-a", "zone-b").rests[1:] {
+				if rest.Seconds() < 1 { // the API server's times are whole seconds
+					t.Errorf("the next Pod was taken %s after the last one had become ready", rest)
+				}
+			}
+		})
+	}
+}
+
+func TestSoakBetweenZones(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.Soak = &metav1.Duration{Duration: 2e9} }))
+		w.manage()
+		w.settles(strategy, replicas(1))
+		w.roll("v2")
+		w.saysEventually("Waiting", "zone-a")
+		w.complete("v2")
+		for _, rest := range w.goes(3, "zone-a", "zone-b", "zone-c").rests[1:] {
+			if rest.Seconds() < 1 {
+				t.Errorf("the next zone went %s after the last one had become ready", rest)
+			}
+		}
+	})
+}
+
+func TestProgressDeadlineAndRetry(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.ProgressDeadlineSeconds = new(int32(1)) }))
+		w.manage()
+		w.settles(strategy, replicas(2))
+		w.behave("v2", "never-ready", "zone-a", "zone-b")
+		w.saysEventually("Failed", "zone-a-")
+		w.is("Stalled", "True")
+		w.event("RolloutStuck")
+		if images := w.images("zone-b"); images != "v1 v1" {
+			w.t.Errorf("zone-b runs %s", images)
+		}
+		w.behave("v3", "", "zone-a", "zone-b") // mended
+		w.complete("v3", "zone-a", "zone-b")
+		w.event("RolloutResumed")
+		w.is("Stalled", "False")
+		w.witness.testify()
+	})
+}
+
+// is waits for a condition.
+func (w *world) is(condition, status string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		for _, c := range w.group().Status.Conditions {
+			if c.Type == condition && string(c.Status) == status && c.ObservedGeneration == w.group().Generation {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s=%s: %+v", condition, status, w.group().Status.Conditions)
+	})
+}
+
+func TestPausedZone(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(1))
+		w.annotate("zone-b", "grafana.com/rollout-paused", "true")
+		w.roll("v2")
+		w.runs("zone-a: v2", "zone-b: v1", "zone-c: v2")
+		w.saysEventually("Paused", "zone-b is paused")
+		w.annotate("zone-b", "grafana.com/rollout-paused", "")
+		w.complete("v2")
+		w.goes(3, "zone-a", "zone-c", "zone-b")
+	})
+}
+
+func TestPausedGroup(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(1))
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":{"reason":"on call asked","by":"jane"}}}`)
+		w.saysEventually("Complete", "")
+		w.roll("v2")
+		w.saysEventually("Paused", "on call asked")
+		w.event("RolloutPaused")
+		w.is("Ready", "False")
+		w.is("Stalled", "False")
+		w.goes(0)
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
+		w.complete("v2")
+		w.event("RolloutResumed")
+		w.goes(3, "zone-a", "zone-b", "zone-c")
+	})
+}
+
+func TestNewerRevisionMidRollout(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy)
+		w.behave("v2", "never-ready", "zone-a", "zone-b", "zone-c")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.behave("v3", "", "zone-a", "zone-b", "zone-c")
+		w.complete("v3")
+		// One that broke at v2 may come back at v1 in between, if its zone is held.
+		if n := len(w.witness.testify().gone); n < 10 || n > 11 {
+			w.t.Errorf("%d Pods were taken, want 10 or 11", n)
+		}
+		if history := w.group().Status.History; len(history) != 2 || history[0].Outcome != "Complete" || history[1].Outcome != "Superseded" {
+			w.t.Errorf("history %+v", history)
+		}
+	})
+}
+
+func contains(text, part string) error {
+	if !strings.Contains(text, part) {
+		return fmt.Errorf("%q has no %q", text, part)
+	}
+	return nil
+}
+
+func TestRevertMidRollout(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy)
+		w.behave("v2", "crash", "zone-a", "zone-b", "zone-c")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.saysEventually("Progressing", "CrashLoopBackOff")
+		w.behave("v1", "", "zone-a", "zone-b", "zone-c")
+		w.complete("v1")
+		w.goes(2, "zone-a")
+	})
+}
+
+func TestZoneWithoutReplicas(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.create(zone("zone-a", strategy, replicas(0)), zone("zone-b", strategy, replicas(1)))
+		w.complete("v1", "zone-a", "zone-b")
+		w.roll("v2", "zone-a", "zone-b")
+		w.complete("v2", "zone-a", "zone-b")
+		w.goes(1, "zone-b")
+	})
+}
+
+func TestSetsComeAndGoMidRollout(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(2))
+		w.behave("v2", "never-ready", "zone-a")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.roll("v2", "zone-b", "zone-c")
+		w.create(zone("zone-0", strategy, replicas(1)))
+		w.runs("zone-0: v1", "zone-b: v1 v1")
+		w.remove(&appsv1.StatefulSet{}, "zone-a")
+		w.complete("v2", "zone-b", "zone-c")
+		w.roll("v2", "zone-0")
+		w.complete("v2", "zone-0", "zone-b", "zone-c")
+		w.witness.testify()
+	})
+}
+
+// The controller of an OrderedReady set waits for ever for a Pod of a revision
+// that is broken, also once the template is mended.
+func TestOrderedReadySetIsNotStuck(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		ordered := func(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement }
+		w.manage()
+		w.settles(strategy, ordered)
+		w.behave("v2", "crash", "zone-a", "zone-b", "zone-c")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.behave("v3", "", "zone-a", "zone-b", "zone-c")
+		w.complete("v3")
+		w.goes(10, "zone-a", "zone-b", "zone-c")
+	})
+}
