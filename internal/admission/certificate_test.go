@@ -215,11 +215,11 @@ func TestMistakes(t *testing.T) {
 	} {
 		o := w.webhooks.Options
 		change(&o)
-		if err := admission.Check(o); err == nil || !bytes.Contains([]byte(err.Error()), []byte(flag)) {
+		if err := o.Validate(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(flag)) {
 			t.Errorf("want an error that names %s, got %v", flag, err)
 		}
 	}
-	if err := admission.Check(w.webhooks.Options); err != nil {
+	if err := w.webhooks.Options.Validate(); err != nil {
 		t.Error(err)
 	}
 }
