@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,7 +216,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		o := w.webhooks.Options
 		change(&o)
-		if err := o.Validate(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(flag)) {
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("want an error that names %s, got %v", flag, err)
 		}
 	}

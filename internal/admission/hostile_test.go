@@ -45,15 +45,14 @@ func careful(_ context.Context, r webhook.Request) webhook.Response {
 // or others in their place.
 func reviewOf(fields string) string {
 	request := map[string]json.RawMessage{"uid": json.RawMessage(`"1"`), "operation": json.RawMessage(`"CREATE"`)}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal([]byte("{"+fields+"}"), &given); err != nil {
+	if err := json.Unmarshal([]byte("{"+fields+"}"), &request); err != nil {
 		panic(err)
 	}
-	for k, v := range given {
-		request[k] = v
+	raw, err := json.Marshal(request)
+	if err != nil {
+		panic(err)
 	}
-	raw, _ := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
-	return string(raw)
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` + string(raw) + "}"
 }
 
 const (

@@ -159,21 +159,33 @@ func newManager(env Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.LeaderElect && o.LeaseNamespace == "" {
-				if o.LeaseNamespace, err = f.cluster.namespaced(); err != nil {
-					return err
-				}
-			}
-			if o.Admission.Enabled && o.Admission.Namespace == "" {
-				if o.Admission.Namespace, err = f.cluster.namespaced(); err != nil {
-					return err
-				}
+			if err := f.locate(&o); err != nil {
+				return err
 			}
 			return manager.Run(cmd.Context(), cfg, o)
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
+}
+
+// locate fills in the namespace that this runs in, where it is needed.
+func (f *managerFlags) locate(o *manager.Options) error {
+	var needed []*string
+	if o.LeaderElect && o.LeaseNamespace == "" {
+		needed = append(needed, &o.LeaseNamespace)
+	}
+	if o.Admission.Enabled && o.Admission.Namespace == "" {
+		needed = append(needed, &o.Admission.Namespace)
+	}
+	for _, namespace := range needed {
+		own, err := f.cluster.namespaced()
+		if err != nil {
+			return err
+		}
+		*namespace = own
+	}
+	return nil
 }
 
 func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) {
