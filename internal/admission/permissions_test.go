@@ -104,7 +104,7 @@ func permissions(rules []rbacv1.PolicyRule) map[string]bool {
 func (w *world) grant(user string, inNamespace, inCluster []rbacv1.PolicyRule) {
 	w.t.Helper()
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
-	lead := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}}
+	lead := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io", ""}, Resources: []string{"leases", "events"}, Verbs: []string{"create", "get", "update", "patch"}}
 	named, name := metav1.ObjectMeta{Name: "manager", Namespace: w.namespace}, metav1.ObjectMeta{Name: user}
 	for _, obj := range []client.Object{
 		&rbacv1.Role{ObjectMeta: named, Rules: append(slices.Clone(inNamespace), lead)},
