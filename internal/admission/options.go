@@ -114,7 +114,7 @@ func (o Options) Validate() error {
 	case !slices.Contains([]Source{Generated, CertManager, Files}, o.Source):
 		return fmt.Errorf("--webhook-cert-source: %q is not known; use %s, %s or %s", o.Source, Generated, CertManager, Files)
 	case o.Source != Generated && o.CertDir == "":
-		return fmt.Errorf("--webhook-cert-dir: name the folder with %s and %s, which %s fills", keyLeaf, keyLeafKey, o.Source)
+		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", keyLeaf, keyLeafKey, o.Source)
 	}
 	for _, host := range o.Hosts {
 		if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {

@@ -169,7 +169,8 @@ func newManager(env Environment) *cobra.Command {
 	return cmd
 }
 
-// locate fills in the namespace that this runs in, where it is needed.
+// locate fills in the namespace that this runs in, where it is needed, and
+// checks what could not be checked without.
 func (f *managerFlags) locate(o *manager.Options) error {
 	var needed []*string
 	if o.LeaderElect && o.LeaseNamespace == "" {
@@ -184,6 +185,9 @@ func (f *managerFlags) locate(o *manager.Options) error {
 			return err
 		}
 		*namespace = own
+	}
+	if o.Admission.Enabled {
+		return o.Admission.Validate()
 	}
 	return nil
 }
