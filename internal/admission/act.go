@@ -35,7 +35,7 @@ func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m materi
 	if secret == nil {
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.SecretName, Labels: map[string]string{
-				"app.kubernetes.io/name": "spillway", "app.kubernetes.io/managed-by": "spillway-manager",
+				"app.kubernetes.io/name": "spillway", ManagedByLabel: ManagedBy,
 			}},
 			Type: corev1.SecretTypeTLS, Data: m,
 		}

@@ -101,7 +101,7 @@ func (k keyring) check(now time.Time, hosts []string) error {
 			return fmt.Errorf("the certificate does not cover %q: %w", host, err)
 		}
 	}
-	if now.Before(k.leaf.Leaf.NotBefore) || now.After(k.leaf.Leaf.NotAfter) {
+	if now.Before(k.leaf.Leaf.NotBefore) || !now.Before(k.leaf.Leaf.NotAfter) {
 		return fmt.Errorf("the certificate is valid from %s to %s", day(k.leaf.Leaf.NotBefore), day(k.leaf.Leaf.NotAfter))
 	}
 	if len(k.bundle) == 0 {
@@ -147,6 +147,20 @@ func (k keyring) signedByNewest() bool {
 // due is when the successor of a certificate is made.
 func due(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3)
+}
+
+// last is the last moment at which a successor may still be waited for.
+func last(c *x509.Certificate) time.Time {
+	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 9)
+}
+
+// hostsOf are the names and addresses that a certificate covers.
+func hostsOf(c *x509.Certificate) []string {
+	hosts := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
 }
 
 // newAuthority puts a new CA in front of the bundle; those behind it that have

@@ -88,17 +88,21 @@ func (w Webhook) sideEffects() *admissionregistrationv1.SideEffectClass {
 	return &class
 }
 
-// within narrows a selector to the namespaces that count.
 func (r Registration) within(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if len(r.Namespaces) == 0 {
 		return selector
 	}
+	return Within(selector, r.Namespaces)
+}
+
+// Within narrows a selector of namespaces to those with these names.
+func Within(selector *metav1.LabelSelector, namespaces []string) *metav1.LabelSelector {
 	narrowed := &metav1.LabelSelector{}
 	if selector != nil {
 		narrowed = selector.DeepCopy()
 	}
 	narrowed.MatchExpressions = append(narrowed.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: r.Namespaces,
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces,
 	})
 	return narrowed
 }

@@ -42,10 +42,10 @@ var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "cert
 // of its own hold the one Secret and the webhook configurations: those of the
 // manager may be restricted to namespaces, and hold digests.
 func Setup(mgr ctrl.Manager, o Options, webhooks []Webhook, routes []Route) error {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
 	}
+	o = o.withDefaults()
 	log := mgr.GetLogger().WithName("admission")
 	server, err := newServer(o.Address, webhooks, routes, log)
 	if err != nil {
@@ -112,15 +112,6 @@ func atOnce(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconc
 
 func toRequest() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{request} })
-}
-
-// views are the names to look at, one view each, because a watch can be granted
-// for one name; the empty one stands for all.
-func (o Options) views() []string {
-	if len(o.Only) == 0 {
-		return []string{""}
-	}
-	return o.Names()
 }
 
 func configurationsNamed(name string) map[client.Object]cache.ByObject {

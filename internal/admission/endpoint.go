@@ -64,8 +64,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), e.budget(r.URL.Query().Get("timeout")))
 	defer cancel()
 	how, err := e.serve(ctx, w, r)
-	var no refusal
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[refusal](err); ok {
 		how = refused
 		http.Error(w, no.reason, no.code)
 	}

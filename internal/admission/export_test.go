@@ -42,6 +42,3 @@ func KeepMaterial(ctx context.Context, w client.Writer, secret *corev1.Secret, o
 
 // Overtaken is true of writes that came too late.
 func Overtaken(err error) bool { return overtaken(err) }
-
-// Check says what is wrong with options.
-func Check(o Options) error { return o.withDefaults().validate() }

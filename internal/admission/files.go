@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,25 +22,35 @@ func watchFiles(mgr ctrl.Manager, dir string) (source.Source, error) {
 	if err := w.Add(dir); err != nil {
 		return nil, fmt.Errorf("--webhook-cert-dir: watch %q: %w", dir, err)
 	}
-	log := mgr.GetLogger()
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		context.AfterFunc(ctx, func() { _ = w.Close() }) // which ends the loop
-		go func() {
-			for {
-				select {
-				case _, open := <-w.Events:
-					if !open {
-						return
-					}
-				case err, open := <-w.Errors:
-					if !open {
-						return
-					}
-					log.Error(err, "watch the certificate")
-				}
-				queue.Add(request)
-			}
-		}()
-		return nil
-	}), nil
+	f := &folder{w, mgr.GetLogger()}
+	return source.Func(f.start), nil
+}
+
+type folder struct {
+	*fsnotify.Watcher
+
+	log logr.Logger
+}
+
+func (f *folder) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	context.AfterFunc(ctx, func() { _ = f.Close() }) // which ends the loop
+	go func() {
+		for f.changed() {
+			queue.Add(request)
+		}
+	}()
+	return nil
+}
+
+// changed waits until something has, or may have; false is the end.
+func (f *folder) changed() bool {
+	select {
+	case _, open := <-f.Events:
+		return open
+	case err, open := <-f.Errors:
+		if open {
+			f.log.Error(err, "watch the certificate")
+		}
+		return open
+	}
 }

@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,15 +45,14 @@ func careful(_ context.Context, r webhook.Request) webhook.Response {
 // or others in their place.
 func reviewOf(fields string) string {
 	request := map[string]json.RawMessage{"uid": json.RawMessage(`"1"`), "operation": json.RawMessage(`"CREATE"`)}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal([]byte("{"+fields+"}"), &given); err != nil {
+	if err := json.Unmarshal([]byte("{"+fields+"}"), &request); err != nil {
 		panic(err)
 	}
-	for k, v := range given {
-		request[k] = v
+	raw, err := json.Marshal(request)
+	if err != nil {
+		panic(err)
 	}
-	raw, _ := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
-	return string(raw)
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` + string(raw) + "}"
 }
 
 const (
@@ -68,8 +67,8 @@ func nested(opening, middle, closing string, depth int) string {
 // A hostile is something that no API server sends, or that one sends rarely.
 type hostile struct {
 	method, contentType, query, body string
-	// reader sends a body of which the length is not known before.
-	reader io.Reader
+	// reader makes a body of which the length is not known before.
+	reader func() io.Reader
 	// code is what is answered: an HTTP error, or 200 with a review.
 	code int
 	// allowed is the verdict of the review.
@@ -90,7 +89,7 @@ var hostiles = map[string]hostile{
 	"timeout: for ever":        {query: "?timeout=99999h", body: reviewOf(deploymentKind + "," + deploymentJSON), code: 200, allowed: true},
 	"body: empty":              {body: "", code: 400},
 	"body: too large":          {body: strings.Repeat(" ", maxBody+1), code: 413},
-	"body: too large, chunked": {reader: io.LimitReader(zeros{}, maxBody+1), code: 413},
+	"body: too large, chunked": {reader: func() io.Reader { return io.LimitReader(zeros{}, maxBody+1) }, code: 413},
 	"body: ends too early":     {body: reviewOf("")[:30], code: 400},
 	"body: zeros":              {body: strings.Repeat("\x00", 1000), code: 400},
 	"body: HTML":               {body: "<html></html>", code: 400},
@@ -184,16 +183,9 @@ func TestHostileReviews(t *testing.T) {
 }
 
 func (h hostile) request() *http.Request {
-	method, body := h.method, h.reader
-	if method == "" {
-		method = http.MethodPost
-	}
-	if body == nil {
-		body = strings.NewReader(h.body)
-	}
-	r := httptest.NewRequest(method, "/test"+h.query, body)
+	r := httptest.NewRequest(cmp.Or(h.method, http.MethodPost), "/test"+h.query, strings.NewReader(h.body))
 	if h.reader != nil {
-		r.ContentLength = -1
+		r.Body, r.ContentLength = io.NopCloser(h.reader()), -1
 	}
 	switch h.contentType {
 	case "":
@@ -242,7 +234,7 @@ func FuzzEndpoint(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w := httptest.NewRecorder()
-		e.ServeHTTP(w, hostile{reader: bytes.NewReader(body)}.request())
+		e.ServeHTTP(w, hostile{body: string(body)}.request())
 		if panicked {
 			t.Fatal("the handler panicked")
 		}

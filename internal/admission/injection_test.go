@@ -1,16 +1,21 @@
 package admission_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/testenv"
 	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
@@ -162,5 +167,39 @@ func TestPreconditionOfInjections(t *testing.T) {
 	}
 	if err := admission.Inject(t.Context(), w.client, name, before.ResourceVersion, nil, ca); err != nil {
 		t.Errorf("without anybody in between: %v", err)
+	}
+}
+
+// To install again leaves the CA where it was injected: it is nobody's but the
+// manager's.
+func TestInstallingAgainKeepsTheBundle(t *testing.T) {
+	w := newWorld(t, ignore, labels)
+	r := admission.Registration{
+		Metadata: metav1.ObjectMeta{Name: w.namespace + "-installed", Labels: w.asks()}, Namespaces: []string{w.namespace}, Client: admission.ByService(w.namespace),
+	}
+	install := func() {
+		t.Helper()
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.Configurations(w.declared)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		obj := &unstructured.Unstructured{Object: content}
+		if err := w.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install()
+	t.Cleanup(func() {
+		if err := w.client.Delete(context.Background(), r.Configurations(w.declared)[0]); err != nil {
+			t.Log(err)
+		}
+	})
+	w.serve(testenv.Shared().Config(), everywhere)
+	w.injected(r.Metadata.Name)
+	before := w.configuration(r.Metadata.Name)
+	install()
+	if now := w.configuration(r.Metadata.Name); now.ResourceVersion != before.ResourceVersion {
+		t.Errorf("to install again changed something:\n%s", cmp.Diff(before, now))
 	}
 }

@@ -20,11 +20,20 @@ const (
 	Port = 9443
 )
 
+// ManagedByLabel is, with this value, on a Secret that the manager has made.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "spillway-manager"
+)
+
 // ServiceHost is the name by which API servers call the Service.
 func ServiceHost(namespace string) string { return ServiceName + "." + namespace + ".svc" }
 
-// ConfigurationName is the name of a ring's webhook configurations.
-func ConfigurationName(ring string) string { return "spillway-" + ring }
+// ConfigurationName is the name of a ring's webhook configurations. Managers in
+// two namespaces share none.
+func ConfigurationName(namespace, ring string) string {
+	return namespace + "." + ring + ".spillway.dev"
+}
 
 // Source is where the server's certificate comes from.
 type Source string
@@ -84,22 +93,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Names are all webhook configurations that are looked at, if not all are.
-func (o Options) Names() []string {
+// views are the names to look at, one view each, because a watch can be granted
+// for one name; the empty one stands for all.
+func (o Options) views() []string {
+	if len(o.Only) == 0 {
+		return []string{""}
+	}
 	names := slices.Concat(o.Own, o.Only)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// validate names flags, because it is by these that the options are set.
-func (o Options) validate() error {
+// Validate says what is wrong with the options. It names flags, because it is
+// by these that they are set.
+func (o Options) Validate() error {
+	o = o.withDefaults()
 	switch {
 	case o.Namespace == "":
 		return errors.New("--webhook-namespace: it is not known in which namespace the manager runs; name it")
 	case !slices.Contains([]Source{Generated, CertManager, Files}, o.Source):
 		return fmt.Errorf("--webhook-cert-source: %q is not known; use %s, %s or %s", o.Source, Generated, CertManager, Files)
 	case o.Source != Generated && o.CertDir == "":
-		return fmt.Errorf("--webhook-cert-dir: name the folder with %s and %s, which %s fills", keyLeaf, keyLeafKey, o.Source)
+		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", keyLeaf, keyLeafKey, o.Source)
 	}
 	for _, host := range o.Hosts {
 		if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {

@@ -101,13 +101,24 @@ func (o observed) nextStep(k keyring, problem error) (step, string) {
 	case !o.now.Before(due(k.bundle[0])):
 		return announce, "the CA expires on " + day(k.bundle[0].NotAfter)
 	case !k.signedByNewest():
-		if o.announced(k) {
-			return reissue, "the newest CA is trusted everywhere"
-		}
+		return o.handOver(k)
 	case !o.now.Before(due(k.leaf.Leaf)):
 		return reissue, "the certificate expires on " + day(k.leaf.Leaf.NotAfter)
 	}
 	return keep, ""
+}
+
+// handOver waits with the newest CA until it is trusted everywhere; but one
+// configuration that cannot be written does not take down the others.
+func (o observed) handOver(k keyring) (step, string) {
+	switch {
+	case o.announced(k):
+		return reissue, "the newest CA is trusted everywhere"
+	case !o.now.Before(last(k.leaf.Leaf)):
+		return reissue, "the certificate expires on " + day(k.leaf.Leaf.NotAfter) + ", though not everybody trusts the newest CA"
+	default:
+		return keep, ""
+	}
 }
 
 // announced is true if every configuration has the newest CA, and API servers
@@ -141,7 +152,7 @@ func (o observed) injections() []injection {
 func (o observed) wake(k keyring) time.Time {
 	moments := []time.Time{k.leaf.Leaf.NotAfter}
 	if o.generated && len(k.bundle) > 0 {
-		moments = append(moments, due(k.leaf.Leaf), due(k.bundle[0]), k.settled())
+		moments = append(moments, due(k.leaf.Leaf), last(k.leaf.Leaf), due(k.bundle[0]), k.settled())
 	}
 	var next time.Time
 	for _, m := range moments {
@@ -164,8 +175,20 @@ func (s step) make(o observed) (material, error) {
 	case announce:
 		return o.material.newAuthority(o.now)
 	case reissue:
-		return o.material.newLeaf(o.now, o.hosts)
+		return o.material.newLeaf(o.now, o.covered())
 	default:
 		return nil, errors.New("nothing is to be made")
 	}
+}
+
+// covered are our hosts, and those of a certificate that is good otherwise: they
+// may be those of another replica, of an older or newer version, with which we
+// would take turns for ever.
+func (o observed) covered() []string {
+	hosts := slices.Clone(o.hosts)
+	if k := parse(o.material); k.check(o.now, nil) == nil && o.now.Before(due(k.leaf.Leaf)) {
+		hosts = append(hosts, hostsOf(k.leaf.Leaf)...)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }

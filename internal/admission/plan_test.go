@@ -253,6 +253,52 @@ func TestSevenYears(t *testing.T) {
 	}
 }
 
+// A configuration that cannot be written does not keep the others from being
+// served: the newest CA takes over before the certificate expires.
+func TestAStubbornConfiguration(t *testing.T) {
+	m := renewed(t, fresh(t), authorityLife*7/10)
+	o := observed{now: dayOne.Add(authorityLife * 7 / 10), hosts: hosts, material: m, generated: true,
+		configurations: []configuration{{name: "stubborn", bundles: [][]byte{[]byte("x")}}}}
+	o.material = made(t, decide(o).step, o) // the new CA is announced
+	for range 10 {
+		p := decide(o)
+		if p.serve == nil {
+			t.Fatalf("%s: nothing is served: %v", o.now, p.problem)
+		}
+		if p.step == reissue {
+			o.material = made(t, p.step, o)
+			if !parse(o.material).signedByNewest() {
+				t.Error("the former CA signs still")
+			}
+			return
+		}
+		o.now = p.wake
+	}
+	t.Error("the newest CA never takes over")
+}
+
+// Replicas that are called by different names agree on a certificate, and do not
+// take turns.
+func TestReplicasOfDifferentHosts(t *testing.T) {
+	o := observed{now: dayOne, material: fresh(t), generated: true}
+	writes := 0
+	for turn := range 10 {
+		o.hosts = [][]string{{"old.svc"}, {"new.svc", "127.0.0.9"}}[turn%2]
+		if p := decide(o); p.step != keep {
+			o.material = made(t, p.step, o)
+			writes++
+		}
+	}
+	if writes != 2 {
+		t.Errorf("%d writes", writes)
+	}
+	o.now, o.hosts = dayOne.Add(leafLife*7/10), []string{"new.svc"}
+	o.material = made(t, decide(o).step, o)
+	if got := hostsOf(parse(o.material).leaf.Leaf); !slices.Equal(got, o.hosts) {
+		t.Errorf("renewed, it still covers %v", got)
+	}
+}
+
 // sight is a caBundle and when an API server sees it.
 type sight struct {
 	at     time.Time

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -79,7 +80,11 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
 	}
-	// 4. The rest, the permissions last.
+	// 4. The certificate, which the manager made for itself.
+	if err := u.removeCertificate(ctx); err != nil {
+		return err
+	}
+	// 5. The rest, the permissions last.
 	return u.remove(ctx, manifests.OtherKinds())
 }
 
@@ -120,6 +125,24 @@ func (u *uninstall) remove(ctx context.Context, kinds []schema.GroupVersionKind)
 		}
 	}
 	return nil
+}
+
+// removeCertificate deletes the Secret of a generated certificate, and none that
+// somebody else has filled.
+func (u *uninstall) removeCertificate(ctx context.Context) error {
+	secret := &unstructured.Unstructured{}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: admission.SecretName}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the certificate: %w", err)
+	case secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy:
+		return nil
+	default:
+		return u.removeOne(ctx, secret)
+	}
 }
 
 func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructured) error {

@@ -18,7 +18,7 @@ type memory map[types.UID]*recollection
 
 // recollection is what is remembered of one workload.
 type recollection struct {
-	// object, as it was at version; the fields up to health follow from it alone.
+	// object, as it was at version; the fields up to suspension, and health, follow from it alone.
 	object          client.Object
 	version         string
 	generation      int64

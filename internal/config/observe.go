@@ -127,6 +127,7 @@ func (p *pass) look(ctx context.Context, obj client.Object) (*recollection, erro
 	r := p.memory.of(obj)
 	if r.version != obj.GetResourceVersion() {
 		r.learn(obj)
+		r.health = health.Of(obj, gvkOf(obj))
 	}
 	if err := p.lookForOwned(ctx, r); err != nil {
 		return nil, err
@@ -159,7 +160,6 @@ func (r *recollection) learn(obj client.Object) {
 	if obj.GetDeletionTimestamp() != nil { // only what keeps it from going still matters
 		r.settings.Tracked, r.suspension = false, Suspension{}
 	}
-	r.health = health.Of(obj, gvkOf(obj))
 }
 
 func observedTemplate(t *corev1.PodTemplateSpec, dialect string) Template {

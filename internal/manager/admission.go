@@ -29,7 +29,7 @@ func (o Options) addAdmission(mgr ctrl.Manager, rings []ring) error {
 		}
 		webhooks = append(webhooks, Declarations(r.name).Webhooks...)
 		routes = append(routes, answered...)
-		own = append(own, admission.ConfigurationName(r.name))
+		own = append(own, admission.ConfigurationName(o.Admission.Namespace, r.name))
 	}
 	if len(routes) == 0 {
 		return nil

@@ -8,6 +8,8 @@ var (
 	admissionGroup = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	rbacGroup      = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
 	coreGroup      = schema.GroupVersion{Version: "v1"}
+	// certManagerGroup is there where cert-manager is.
+	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
 )
 
 // AdmissionKinds are those by which the API server asks the manager, or decides
@@ -26,7 +28,8 @@ func ManagerKinds() []schema.GroupVersionKind {
 // OtherKinds are what the manager needs, the permissions last. The namespace is
 // not among them: it may hold what is not ours.
 func OtherKinds() []schema.GroupVersionKind {
-	other := kinds(coreGroup, "Service", "ServiceAccount")
+	other := kinds(certManagerGroup, "Certificate", "Issuer")
+	other = append(other, kinds(coreGroup, "Service", "ServiceAccount")...)
 	return append(other, kinds(rbacGroup, "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -43,6 +44,12 @@ type Options struct {
 	// WaveCleanup grants what it takes to remove the owner references that old
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
+	// Admission says how the rings' webhooks are served.
+	Admission Admission
+	// Version is that of the program, for the labels of what rings declare.
+	Version string
+	// Declarations is what a ring declares; the default is [manager.Declarations].
+	Declarations func(ring string) admission.Declared
 	// Args are further arguments of the manager.
 	Args []string
 }
@@ -70,7 +77,8 @@ func Objects(o Options) ([]client.Object, error) {
 		objects = append(objects, namespacedRole(o, watched, name, rules), roleBinding(o, watched, name))
 	}
 	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
-	return append(objects, deployment(o), service(o)), nil
+	objects = append(objects, deployment(o), service(o))
+	return append(objects, o.admissionObjects()...), nil
 }
 
 // Rules are the permissions that the rings need.
@@ -204,7 +212,7 @@ func subjects(o Options) []rbacv1.Subject {
 
 func deployment(o Options) *appsv1.Deployment {
 	n, deadline, grace := int32(replicas), int32(300), int64(30)
-	return &appsv1.Deployment{
+	d := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: meta(o, o.Namespace, name),
 		Spec: appsv1.DeploymentSpec{
@@ -224,6 +232,10 @@ func deployment(o Options) *appsv1.Deployment {
 			},
 		},
 	}
+	o.serveWebhooks(&d.Spec.Template.Spec)
+	args := &d.Spec.Template.Spec.Containers[0].Args
+	*args = append(*args, o.Args...) // last, so that they win
+	return d
 }
 
 func container(o Options) corev1.Container {
@@ -233,7 +245,7 @@ func container(o Options) corev1.Container {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
 	}
 	return corev1.Container{
-		Name: "manager", Image: o.Image, Args: append(args, o.Args...),
+		Name: "manager", Image: o.Image, Args: args,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "probes", ContainerPort: probePort, Protocol: corev1.ProtocolTCP},

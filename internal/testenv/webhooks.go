@@ -119,3 +119,13 @@ func (w *Webhooks) WaitInjected(t testing.TB) {
 		return nil
 	})
 }
+
+// Bundle is the CA bundle that was injected.
+func (w *Webhooks) Bundle(t testing.TB) []byte {
+	t.Helper()
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.namespace}, c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Webhooks[0].ClientConfig.CABundle
+}
