@@ -128,7 +128,7 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 	options := ctrl.Options{
 		Scheme:                        kinds,
 		Logger:                        o.Log,
-		Cache:                         cache.Options{ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces)},
+		Cache:                         cacheOptions(o, rings),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 		Controller:                    controllers.Controller{ReconciliationTimeout: passTimeout, SkipNameValidation: &yes},
 		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
@@ -143,6 +143,14 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 		options.Cache.SyncPeriod = &o.SyncPeriod
 	}
 	return options
+}
+
+// cacheOptions: what nobody has an interest of its own in is kept but for the
+// fields that say who wrote what.
+func cacheOptions(o Options, rings []ring) cache.Options {
+	return cache.Options{
+		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: cache.TransformStripManagedFields(),
+	}
 }
 
 // namespaces is the cache's setting for some namespaces, nil for all.

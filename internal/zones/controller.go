@@ -34,13 +34,13 @@ import (
 // enough, one that permits, one that acts.
 const passesAtOnce = 4
 
-// Interests are what the ring looks at: StatefulSets of groups, Pods as far as
-// decisions need them, and the groups.
+// Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
+// decisions need them. RolloutGroups are not among them: a cache cannot be made
+// with an interest in a kind that may not be installed yet.
 func Interests() []kube.Interest {
 	return []kube.Interest{
 		{Object: &appsv1.StatefulSet{}, Sees: inGroup},
 		{Object: &corev1.Pod{}, Sees: ofStatefulSet, Reduce: reducePod},
-		{Object: &v1alpha1.RolloutGroup{}},
 	}
 }
 

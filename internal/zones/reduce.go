@@ -184,7 +184,7 @@ func unreadyReason(p *corev1.Pod) string {
 	if c := conditionOf(p, corev1.PodReady); c != nil && c.Reason != "" {
 		return c.Reason
 	}
-	if p.Status.Reason != "" {
+	if p.Status.Reason != "" || p.Status.Phase == corev1.PodRunning {
 		return p.Status.Reason
 	}
 	return string(p.Status.Phase)

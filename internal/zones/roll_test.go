@@ -95,14 +95,7 @@ func (w *world) rests() {
 	for _, p := range w.pods("zone-a") {
 		w.patch(&p, p.Name, `{"metadata":{"labels":{"note":"touched"}}}`)
 	}
-	w.create(zone("other", onDelete, inGroup("other"), replicas(1)))
-	w.eventually(func() error {
-		g := &v1alpha1.RolloutGroup{}
-		if err := w.get(g, "other"); err != nil || g.Status.Phase != "Complete" {
-			return fmt.Errorf("the other group says %q: %w", g.Status.Phase, err)
-		}
-		return nil
-	})
+	w.another("other")
 	for _, r := range w.requests.Writes() {
 		if r.Name != "other" && r.Name != "" {
 			w.t.Errorf("the manager wrote: %+v", r)

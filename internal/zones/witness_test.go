@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,14 +71,11 @@ func newWitness(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	for _, list := range witnessed() {
-		if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
-		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), lister{w, list})
+		version, err := w.list(ctx, list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		go w.watch(watcher)
+		go w.follow(ctx, list, version)
 	}
 	return w
 }
@@ -95,23 +96,78 @@ func (l lister) WatchWithContext(ctx context.Context, options metav1.ListOptions
 	return l.client.Watch(ctx, list, client.InNamespace(l.namespace), &client.ListOptions{Raw: &options})
 }
 
-func (w *witness) watch(watcher *watchtools.RetryWatcher) {
-	for e := range watcher.ResultChan() {
-		obj, ok := e.Object.(client.Object)
-		if !ok {
-			continue
+// list notes what there is, and returns how new that is. What is not there any
+// more has gone.
+func (w *witness) list(ctx context.Context, list client.ObjectList) (version string, err error) {
+	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return "", err
+	}
+	objects, err := apimeta.ExtractList(list)
+	if err != nil {
+		return "", err
+	}
+	there := map[types.UID]bool{}
+	for _, object := range objects {
+		if obj, ok := object.(client.Object); ok {
+			there[obj.GetUID()] = true
+			w.note(watch.Modified, obj, obj.GetResourceVersion())
 		}
-		version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	}
+	for _, h := range w.lasting(objects) {
+		if !there[h.object.GetUID()] {
+			w.note(watch.Deleted, h.object, list.GetResourceVersion())
+		}
+	}
+	return list.GetResourceVersion(), nil
+}
+
+// lasting are the objects of the kind of these that were there last.
+func (w *witness) lasting(like []runtime.Object) (lasting []happening) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.seen {
+		_, lasts := w.latest[h.object.GetUID()]
+		if lasts && len(like) > 0 && reflect.TypeOf(h.object) == reflect.TypeOf(like[0]) {
+			lasting = append(lasting, h)
+		}
+	}
+	return lasting
+}
+
+// follow watches one kind; where the API server has forgotten what was, after a
+// restart, it begins with what is.
+func (w *witness) follow(ctx context.Context, list client.ObjectList, version string) {
+	for ctx.Err() == nil {
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, lister{w, list})
 		if err != nil {
-			continue
+			return
 		}
-		w.mu.Lock()
-		w.seen[fmt.Sprintf("%d %s", version, obj.GetUID())] = happening{version, e.Type, obj}
-		w.latest[obj.GetUID()] = obj.GetResourceVersion()
-		if e.Type == watch.Deleted {
-			delete(w.latest, obj.GetUID())
+		for e := range watcher.ResultChan() {
+			if obj, ok := e.Object.(client.Object); ok {
+				w.note(e.Type, obj, obj.GetResourceVersion())
+			}
 		}
-		w.mu.Unlock()
+		_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			next, err := w.list(ctx, list)
+			if err == nil {
+				version = next
+			}
+			return err == nil, nil
+		})
+	}
+}
+
+func (w *witness) note(kind watch.EventType, obj client.Object, at string) {
+	version, err := strconv.ParseUint(at, 10, 64)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[fmt.Sprintf("%d %s", version, obj.GetUID())] = happening{version, kind, obj}
+	w.latest[obj.GetUID()] = at
+	if kind == watch.Deleted {
+		delete(w.latest, obj.GetUID())
 	}
 }
 

@@ -66,6 +66,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newWorldNow(t)
+}
+
+// newWorldNow is newWorld for a test that others wait for.
+func newWorldNow(t *testing.T) *world {
+	t.Helper()
 	return newWorldOn(t, testenv.Shared(), testenv.Namespace(t))
 }
 
@@ -395,6 +401,26 @@ func (w *world) saysEventually(phase, text string) {
 	})
 }
 
+// another makes a group of one zone, and waits until it is complete: by then the
+// manager has seen to everything before it.
+func (w *world) another(name string) {
+	w.t.Helper()
+	w.create(zone(name, onDelete, inGroup(name), replicas(1)))
+	w.runs(name + ": v1")
+	w.seenTo(name)
+}
+
+func (w *world) seenTo(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		g := &v1alpha1.RolloutGroup{}
+		if err := w.get(g, name); err != nil || g.Status.Phase != "Complete" {
+			return fmt.Errorf("group %s says %q: %w", name, g.Status.Phase, err)
+		}
+		return nil
+	})
+}
+
 // event waits until there is an Event about the group with this reason.
 func (w *world) event(reason string) {
 	w.t.Helper()
@@ -415,14 +441,16 @@ func (w *world) event(reason string) {
 // kill deletes a Pod as a human does.
 func (w *world) kill(pod string) {
 	w.t.Helper()
+	w.eventually(func() error { return w.tryKill(pod) })
+}
+
+func (w *world) tryKill(pod string) error {
 	p := &corev1.Pod{}
 	if err := w.get(p, pod); err != nil {
-		w.t.Fatal(err)
+		return err
 	}
 	w.witness.human(p.UID)
-	if err := w.client.Delete(w.t.Context(), p, client.Preconditions{UID: &p.UID}); client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
-	}
+	return w.client.Delete(w.t.Context(), p, client.Preconditions{UID: &p.UID})
 }
 
 func (w *world) remove(obj client.Object, name string) {
@@ -456,4 +484,8 @@ func (s *safeBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+func mergePatch(patch string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(patch))
 }

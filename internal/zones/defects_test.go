@@ -1,0 +1,263 @@
+package zones_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// The defects and the long-standing issues of the predecessor that touch rolling,
+// by their numbers.
+
+// Defect 1, issue 126: a zone none of whose Pods can be created counted as done,
+// and the others were rolled.
+func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.create(&corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "none"},
+			Spec: corev1.ResourceQuotaSpec{
+				Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")},
+			},
+		})
+		w.create(zone("zone-b", strategy, replicas(1)), zone("zone-c", strategy, replicas(1)))
+		w.runs("zone-b: v1", "zone-c: v1")
+		w.create(zone("filler", strategy, inGroup(""), replicas(1)))
+		w.runs("filler: v1")
+		w.create(zone("zone-a", strategy, replicas(3)))
+		w.manage()
+		w.saysEventually("Progressing", "is not there yet")
+		w.roll("v2")
+		w.create(zone("other", onDelete, inGroup("other"), replicas(0)))
+		w.seenTo("other") // by then this group has been seen to
+		w.saysEventually("Progressing", "is not there yet")
+		w.goes(0)
+		w.remove(&corev1.ResourceQuota{}, "none")
+		w.complete("v2")
+		if order := w.witness.testify().order; slices.Index(order, "zone-b") > slices.Index(order, "zone-c") {
+			t.Errorf("zones went in the order %v", order)
+		}
+	})
+}
+
+// Defect 2: the budget counted the status of the StatefulSet. A Pod that is up to
+// date, terminating and not seen by that status yet left room for a second one;
+// the readiness of Pods did not count at all.
+func TestDefect2PodsCountAndNotTheStatus(t *testing.T) {
+	w := newWorld(t)
+	w.create(zone("zone-a", onDelete, func(s *appsv1.StatefulSet) {
+		// It stays as long as the finalizer does, and its status is not Ready.
+		s.Spec.Template.Finalizers = []string{"example.test/stays"}
+	}))
+	w.manage()
+	w.complete("v1", "zone-a")
+	w.roll("v2", "zone-a")
+	w.eventually(func() error { return contains(w.images("zone-a"), "v1!") })
+	w.eventually(func() error { return contains(w.group().Status.WaitingFor, "is on its way") })
+	w.another("other")
+	if gone := w.witness.testify().gone; len(gone) != 1 {
+		t.Errorf("%v were taken while the first one had not gone", gone)
+	}
+	w.eventually(func() error { // whatever terminates goes
+		for _, p := range w.pods("zone-a") {
+			if p.DeletionTimestamp != nil {
+				w.patch(&p, p.Name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`)
+			}
+		}
+		return contains(w.images("zone-a"), "v2 v2 v2")
+	})
+	w.witness.testify()
+	for _, p := range w.pods("zone-a") {
+		w.patch(&p, p.Name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`)
+	}
+}
+
+// Defect 2, too: with a status that had not observed the template of zone-a,
+// zone-b was rolled first.
+func TestDefect2StatusesThatHaveNotObservedAreWaitedFor(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(1))
+		for i := range 5 { // in any order, and in one moment
+			w.roll(fmt.Sprintf("v%d", i+2), "zone-c", "zone-b", "zone-a")
+		}
+		w.complete("v6")
+		w.witness.testify()
+	})
+}
+
+// Defect 3: Pods were found by a label "name" that zones may share, and those of
+// another zone were deleted over and over. Issue 14: without that label, nothing
+// was rolled, and nobody was told. Issue 15 is the same wish.
+func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
+	for label, pairs := range map[string]map[string]string{"shared": {"name": "ingester"}, "missing": {}} {
+		bothWays(t, func(t *testing.T, w *world, strategy string) {
+			t.Log("the label name is", label)
+			w.manage()
+			for _, name := range []string{"zone-a", "zone-b"} {
+				w.create(zone(name, strategy, replicas(2), func(s *appsv1.StatefulSet) {
+					for key, value := range pairs {
+						s.Spec.Template.Labels[key] = value
+					}
+				}))
+			}
+			w.complete("v1", "zone-a", "zone-b")
+			w.roll("v2", "zone-a", "zone-b")
+			w.complete("v2", "zone-a", "zone-b")
+			w.goes(4, "zone-a", "zone-b")
+		})
+	}
+}
+
+// Defect 4 has its test among the preconditions: a Pod is deleted by UID and
+// resourceVersion, never its namesake.
+
+// Defect 5: a paused zone that was not ready did not stop the next one.
+func TestDefect5APausedZoneThatIsNotReadyStopsTheOthers(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(1))
+		w.annotate("zone-a", "grafana.com/rollout-paused", "true")
+		w.behave("v1", "crash", "zone-a")
+		if strategy == rollingUpdate { // held, it would come back as it was
+			w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":2}}`)
+			w.behave("v1", "crash", "zone-a")
+		}
+		w.breakPod("zone-a-0")
+		w.roll("v2", "zone-b", "zone-c")
+		w.saysEventually("Paused", "zone-a")
+		w.goes(0)
+		if images := w.images("zone-b") + w.images("zone-c"); images != "v1v1" {
+			w.t.Errorf("the others run %s", images)
+		}
+	})
+}
+
+// breakPod makes a Pod unready, as a kubelet does whose probe fails.
+func (w *world) breakPod(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		p := &corev1.Pod{}
+		if err := w.get(p, name); err != nil {
+			return err
+		}
+		for i := range p.Status.Conditions {
+			if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+				c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionFalse, "ContainersNotReady", metav1.Now()
+			}
+		}
+		return w.client.Status().Update(w.t.Context(), p)
+	})
+}
+
+// Defect 5, too: an outdated Pod that had crashed was never replaced with a budget
+// of 1, and with one of 2 a healthy one was deleted first.
+func TestDefect5BrokenPodsGoFirst(t *testing.T) {
+	for _, allowed := range []int{1, 2} {
+		bothWays(t, func(t *testing.T, w *world, strategy string) {
+			w.witness.allow("zone-a", allowed)
+			w.manage()
+			w.create(zone("zone-a", strategy, annotated("rollout-max-unavailable", fmt.Sprint(allowed))))
+			w.complete("v1", "zone-a")
+			w.breakPod("zone-a-1")
+			w.saysEventually("Waiting", "is not ready since")
+			w.roll("v2", "zone-a")
+			w.complete("v2", "zone-a")
+			if gone := w.goes(3, "zone-a").gone; gone[0] != "zone-a-1" {
+				t.Errorf("they went in the order %v with %d allowed", gone, allowed)
+			}
+		})
+	}
+}
+
+// Errors were swallowed. Each of these stalls its own group, says what is wrong
+// and how to mend it, and holds up no other.
+func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*world)
+		says    []string
+		mend    func(*world)
+	}{
+		"mixed strategies": {
+			func(w *world) { w.create(zone("zone-a", onDelete), zone("zone-b", rollingUpdate)) },
+			[]string{"StatefulSet zone-b", "spec.updateStrategy.type", `"RollingUpdate" differs from "OnDelete" of StatefulSet zone-a; use the same for all of a group`},
+			func(w *world) {
+				w.patch(&appsv1.StatefulSet{}, "zone-b", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+			},
+		},
+		"an invalid percentage": {
+			func(w *world) {
+				w.create(zone("zone-a", onDelete, annotated("rollout-max-unavailable", "150%")), zone("zone-b", onDelete))
+			},
+			[]string{"StatefulSet zone-a", "rollout-max-unavailable", `"150%"`, "a percentage from 1% to 100%"},
+			func(w *world) { w.annotate("zone-a", "rollout-max-unavailable", "50%") },
+		},
+		"two zones in one place": {
+			func(w *world) {
+				first := annotated("spillway.dev/zone-order", "1")
+				w.create(zone("zone-a", onDelete, first), zone("zone-b", onDelete, first))
+			},
+			[]string{"StatefulSet zone-b", "spillway.dev/zone-order", "give each its own"},
+			func(w *world) { w.annotate("zone-b", "spillway.dev/zone-order", "2") },
+		},
+		"a pause that says neither yes nor no": {
+			func(w *world) {
+				w.create(zone("zone-a", onDelete, annotated("grafana.com/rollout-paused", "yes")), zone("zone-b", onDelete))
+			},
+			[]string{"StatefulSet zone-a", "grafana.com/rollout-paused", `"yes" has to be "true" or "false"`},
+			func(w *world) { w.annotate("zone-a", "grafana.com/rollout-paused", "false") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			test.prepare(w)
+			w.saysEventually("Stalled", "")
+			for _, part := range test.says {
+				if says := w.group().Status.WaitingFor; !strings.Contains(says, part) {
+					t.Errorf("%q does not say %q", says, part)
+				}
+			}
+			w.is("Stalled", "True")
+			w.is("Ready", "False")
+			w.roll("v2", "zone-a", "zone-b")
+			w.create(zone("other", onDelete, inGroup("other"), replicas(1)))
+			w.runs("other: v1")
+			w.roll("v2", "other")
+			w.runs("other: v2", "zone-a: v1 v1 v1", "zone-b: v1 v1 v1")
+			test.mend(w)
+			w.complete("v2", "zone-a", "zone-b")
+			w.is("Stalled", "False")
+			w.witness.testify()
+		})
+	}
+}
+
+// The schema refuses what an annotation can only be told of afterwards.
+func TestMistakesThatTheSchemaRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, manifest := range map[string]string{
+		"a zone named twice":    `{"zoneOrder":["zone-a","zone-a"]}`,
+		"an invalid percentage": `{"maxUnavailable":"150%"}`,
+		"no Pod at all":         `{"maxUnavailable":0}`,
+		"a soak without a unit": `{"soak":"5"}`,
+	} {
+		g := group(func(*v1alpha1.RolloutGroupSpec) {})
+		g.Namespace = w.namespace
+		if err := w.client.Create(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		err := w.client.Patch(t.Context(), g, mergePatch(`{"spec":`+manifest+`}`))
+		if err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+		w.remove(&v1alpha1.RolloutGroup{}, ingester)
+	}
+}

@@ -1,0 +1,98 @@
+package zones_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// TestEveryPermissionIsUsedAndNoOtherIsNeeded runs the story with nothing but the
+// generated role, in namespaced mode, and compares what was granted with what was
+// asked for.
+func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingZones}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "manager-of-" + w.namespace
+	w.grant(user, rules)
+	inj := fault.New()
+	run := manager.Options{Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	w.tell(rollingUpdate, noFault)
+	w.another("other") // of type OnDelete
+	w.roll("v2", "other")
+	w.runs("other: v2")
+	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
+
+	granted := permissions(rules)
+	// Controllers before Kubernetes 1.37 do not do this by themselves; this one does.
+	used := map[string]bool{"patch statefulsets/status.apps": true}
+	w.eventually(func() error {
+		for _, r := range inj.Requests() {
+			resource := r.Resource
+			if r.Subresource != "" {
+				resource += "/" + r.Subresource
+			}
+			if r.Resource == "" {
+				continue
+			}
+			used[r.Verb+" "+resource+"."+r.Group] = true
+			if r.Verb == "watch" { // by which lists are streamed, where the API server can
+				used["list "+resource+"."+r.Group] = true
+			}
+		}
+		for permission := range granted {
+			if !used[permission] {
+				return fmt.Errorf("granted and not used: %s", permission)
+			}
+		}
+		return nil
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for permission := range used {
+		if !granted[permission] {
+			t.Errorf("used and not granted: %s", permission)
+		}
+	}
+}
+
+func permissions(rules []rbacv1.PolicyRule) map[string]bool {
+	all := map[string]bool{}
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
+	w.t.Helper()
+	w.create(
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		},
+	)
+}
