@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // asker is what explain and status have in common.
@@ -104,9 +105,9 @@ func (a *asker) adopt(arg string) error {
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop",
-		Args:    exactly(1, "name one workload as KIND/NAME, such as deployment/web"),
+		Short:   "Say how a workload or a group of StatefulSets stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir",
+		Args:    exactly(1, "name one workload or group as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -114,13 +115,17 @@ func newExplain(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		group, isGroup := groupNamed(args[0])
 		name, err := workloadName(namespace, args[0])
-		if err != nil {
+		if err != nil && !isGroup {
 			return err
 		}
 		reader, options, err := a.connect(cmd.Context(), namespace)
 		if err != nil {
 			return err
+		}
+		if isGroup {
+			return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
 		}
 		e, err := config.Explain(cmd.Context(), reader, options, name)
 		if err != nil {
@@ -151,7 +156,7 @@ func workloadName(namespace, arg string) (config.Name, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	known, found := kinds[strings.ToLower(kind)]
 	if !ok || !found || name == "" {
-		return config.Name{}, fmt.Errorf("%q is not a workload; name it as deployment/NAME, statefulset/NAME or daemonset/NAME", arg)
+		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME or rolloutgroup/NAME", arg)
 	}
 	return config.Name{Kind: known, Namespace: namespace, Name: name}, nil
 }
@@ -166,10 +171,10 @@ func writeExplanation(w io.Writer, e config.Explanation) {
 	_, _ = fmt.Fprintln(w)
 	row("state", "%s", stateText(e))
 	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format("2006-01-02 15:04:05 UTC"))
+		row("since", "%s", e.Since.UTC().Format(momentLayout))
 	}
 	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format("2006-01-02 15:04:05 UTC"))
+		row("until", "%s", e.Until.UTC().Format(momentLayout))
 	}
 	if e.Position > 0 {
 		row("queue", "number %d", e.Position)
@@ -229,7 +234,7 @@ func newStatus(env Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List the tracked workloads and how they stand",
+		Short: "List the tracked workloads and the groups of StatefulSets, and how they stand",
 		Args:  cobra.NoArgs,
 	}
 	a := newAsker(env, cmd)
@@ -253,9 +258,24 @@ func newStatus(env Environment) *cobra.Command {
 		if !all {
 			explanations = within(namespace, explanations)
 		}
-		return show(cmd.OutOrStdout(), a.output, explanations, func(w io.Writer) { writeStatus(w, explanations) })
+		where := namespace
+		if all {
+			where = ""
+		}
+		found, err := groups(cmd.Context(), reader, options, where)
+		if err != nil {
+			return err
+		}
+		s := standing{explanations, found}
+		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
 	}
 	return cmd
+}
+
+// standing is how everything stands.
+type standing struct {
+	Workloads     []config.Explanation `json:"workloads"`
+	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
 }
 
 // within leaves only the workloads of a namespace. All were looked at, because
@@ -270,9 +290,19 @@ func within(namespace string, explanations []config.Explanation) []config.Explan
 	return kept
 }
 
-func writeStatus(w io.Writer, explanations []config.Explanation) {
+func writeStatus(w io.Writer, s standing) {
+	writeWorkloads(w, s.Workloads)
+	if len(s.Workloads) > 0 && len(s.RolloutGroups) > 0 {
+		_, _ = fmt.Fprintln(w)
+	}
+	writeGroups(w, s.RolloutGroups)
+	if len(s.Workloads)+len(s.RolloutGroups) == 0 {
+		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets.")
+	}
+}
+
+func writeWorkloads(w io.Writer, explanations []config.Explanation) {
 	if len(explanations) == 0 {
-		_, _ = fmt.Fprintln(w, "No workload is tracked.")
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -289,9 +319,8 @@ func writeStatus(w io.Writer, explanations []config.Explanation) {
 
 // rollText says when the hash was last set, and why.
 func rollText(r config.Roll) string {
-	const layout = "2006-01-02 15:04:05 UTC"
 	if r.Admitted.After(r.At) {
-		return r.Admitted.UTC().Format(layout) + ", with a change of the workload itself"
+		return r.Admitted.UTC().Format(momentLayout) + ", with a change of the workload itself"
 	}
-	return r.At.UTC().Format(layout) + changedText(r.Changed)
+	return r.At.UTC().Format(momentLayout) + changedText(r.Changed)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +115,7 @@ func (s *steering) leaveNote(ctx context.Context, c client.Client, group *v1alph
 		note += ": " + who.reason
 	}
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, GenerateName: group.Name + "."},
+		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, GenerateName: group.Name + "-"},
 		EventTime:  metav1.NewMicroTime(s.now()), Type: corev1.EventTypeNormal, Reason: s.reasonWord(), Action: "Steer", Note: note,
 		ReportingController: commandOwner, ReportingInstance: commandOwner,
 		Regarding: corev1.ObjectReference{
@@ -154,13 +155,17 @@ func whoami(ctx context.Context, c client.Client) string {
 var groupKinds = []string{"rolloutgroup", "rolloutgroups", "rog", "rolloutgroup.spillway.dev", "rolloutgroups.spillway.dev"}
 
 func groupName(arg string) (string, error) {
-	kind, name, ok := strings.Cut(arg, "/")
-	for _, known := range groupKinds {
-		if ok && name != "" && strings.EqualFold(kind, known) {
-			return name, nil
-		}
+	if name, ok := groupNamed(arg); ok {
+		return name, nil
 	}
 	return "", fmt.Errorf("%q is not a group of StatefulSets; name it as rolloutgroup/NAME", arg)
+}
+
+// groupNamed returns the name if the argument is of the kind.
+func groupNamed(arg string) (string, bool) {
+	kind, name, ok := strings.Cut(arg, "/")
+	known := slices.ContainsFunc(groupKinds, func(k string) bool { return strings.EqualFold(kind, k) })
+	return name, ok && known && name != ""
 }
 
 func getGroup(ctx context.Context, reader client.Reader, name types.NamespacedName) (*v1alpha1.RolloutGroup, error) {

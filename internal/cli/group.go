@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+const (
+	momentLayout = "2006-01-02 15:04:05 UTC"
+	// shownRollouts is how many of the last rollouts explain shows; all are in the
+	// JSON.
+	shownRollouts = 3
+)
+
+// explainGroup explains a group of StatefulSets.
+func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Reader, options config.Options, namespace, name string) error {
+	e, err := zones.Explain(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace, name)
+	if err != nil {
+		return err
+	}
+	return show(w, a.output, e, func(w io.Writer) { writeGroup(w, e) })
+}
+
+// groups are those of a namespace, all if it is empty; none where the kind is
+// not installed, or may not be looked at: the workloads can be told all the same.
+func groups(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]zones.Explanation, error) {
+	found, err := zones.Status(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
+	if errors.Is(err, zones.ErrNotInstalled) || isForbidden(err) {
+		return []zones.Explanation{}, nil
+	}
+	return found, err
+}
+
+// isForbidden looks through what an error was wrapped in.
+func isForbidden(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
+}
+
+// writeGroup writes one sentence, then the facts behind it.
+func writeGroup(w io.Writer, e zones.Explanation) {
+	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	writeGroupState(row, e)
+	for _, problem := range e.Problems {
+		row("problem", "%s", problem)
+	}
+	for i := range e.Zones {
+		row("zone", "%s", zoneText(&e.Zones[i]))
+	}
+	for i := range min(len(e.History), shownRollouts) {
+		row("rollout", "%s", rolloutText(&e.History[i]))
+	}
+	for _, note := range e.Notes {
+		row("note", "%s", note)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
+
+func writeGroupState(row func(name, format string, args ...any), e zones.Explanation) {
+	phase := e.Phase
+	if e.Reason != "" && string(e.Reason) != e.Phase {
+		phase += fmt.Sprintf(" (%s)", e.Reason)
+	}
+	if phase != "" {
+		row("phase", "%s", phase)
+	}
+	if e.Missing {
+		row("object", "the manager has not made it yet; is one running with --rings=zones?")
+	}
+	if e.Updated != "" {
+		row("updated", "%s Pods", e.Updated)
+	}
+	if e.Since != nil {
+		row("since", "%s", e.Since.UTC().Format(momentLayout))
+	}
+	if e.Until != nil {
+		row("until", "%s", e.Until.UTC().Format(momentLayout))
+	}
+	if l := e.Lock; l != nil {
+		row("lock", "%s%s, since %s", l.Purpose, inZone(l.Zone), l.Since.UTC().Format(momentLayout))
+	}
+	if p := e.Pause; p != nil {
+		row("paused", "%s", wish(p.By, p.Reason))
+	}
+	if r := e.Retry; r != nil {
+		row("retried", "%s, %s", r.At.UTC().Format(momentLayout), wish(r.By, r.Reason))
+	}
+}
+
+func inZone(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return " in " + zone
+}
+
+// wish says who wanted something, and why.
+func wish(by, reason string) string {
+	text := "by somebody"
+	if by != "" {
+		text = "by " + by
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+func zoneText(z *v1alpha1.Zone) string {
+	text := fmt.Sprintf("%s\t%d/%d updated, %d ready\t%s", z.Name, z.Updated, z.Total, z.Ready, z.State)
+	if z.Message != "" {
+		text += ": " + z.Message
+	}
+	return text
+}
+
+func rolloutText(r *v1alpha1.Rollout) string {
+	text := fmt.Sprintf("number %d\tbegan %s\t%s", r.Number, r.StartedAt.UTC().Format(momentLayout), r.Outcome)
+	if r.Duration != "" {
+		text += " after " + r.Duration
+	}
+	return text
+}
+
+// writeGroups writes a line for each group.
+func writeGroups(w io.Writer, found []zones.Explanation) {
+	if len(found) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NAMESPACE\tGROUP\tPHASE\tZONE\tUPDATED\tWHY")
+	for i := range found {
+		e := &found[i]
+		_, _ = fmt.Fprintf(t, "%s\trolloutgroup/%s\t%s\t%s\t%s\t%s\n", e.Namespace, e.Name, e.Phase, e.Zone, e.Updated, e.Sentence)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
