@@ -18,7 +18,7 @@ type memory map[types.UID]*recollection
 
 // recollection is what is remembered of one workload.
 type recollection struct {
-	// object, as it was at version; the fields up to suspension, and health, follow from it alone.
+	// object, as it was at version; the fields up to zone, and health, follow from it alone.
 	object          client.Object
 	version         string
 	generation      int64
@@ -29,6 +29,7 @@ type recollection struct {
 	records         Records
 	legacy          Legacy
 	suspension      Suspension
+	zone            Zone
 	health          health.Report
 
 	// facts and denied were found out when the workload was at version factsOf.
@@ -203,7 +204,7 @@ func (r *recollection) workload() Workload {
 		Name: nameOf(r.object), UID: r.object.GetUID(), Generation: r.generation,
 		Settings: r.settings, Template: r.template, Health: r.health,
 		Denied: slices.Concat(r.denied, r.forbidden), Change: r.change, Retry: r.retry,
-		Records: r.records, Legacy: r.legacy, Suspension: r.suspension, object: r.object,
+		Records: r.records, Legacy: r.legacy, Suspension: r.suspension, Zone: r.zone, object: r.object,
 	}
 	if !r.settings.Tracked {
 		return w

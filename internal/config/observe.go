@@ -156,7 +156,7 @@ func (r *recollection) learn(obj client.Object) {
 	r.predecessorRefs = predecessorReferences(namespace, &template.Spec, r.settings.Extra)
 	r.template = observedTemplate(template, r.settings.Dialect)
 	r.records = recordsOf(obj)
-	r.legacy, r.suspension = legacyOf(obj), suspensionOf(obj)
+	r.legacy, r.suspension, r.zone = legacyOf(obj), suspensionOf(obj), zoneOf(obj)
 	if obj.GetDeletionTimestamp() != nil { // only what keeps it from going still matters
 		r.settings.Tracked, r.suspension = false, Suspension{}
 	}
@@ -321,6 +321,9 @@ func (p *pass) observed(seen []*recollection) Observed {
 	o := Observed{Now: p.now, Workloads: make([]Workload, 0, len(seen))}
 	for _, r := range seen {
 		w := r.workload()
+		if !p.options.Zones {
+			w.Zone = Zone{} // nobody else moves its Pods
+		}
 		if w.current() {
 			r.settle()
 			w.Change = Change{}

@@ -40,6 +40,8 @@ type Workload struct {
 	// Records are what earlier passes wrote on the workload.
 	Records    Records
 	Suspension Suspension
+	// Zone is how a StatefulSet that is a zone of a group is held, zero for others.
+	Zone Zone
 	// Legacy are the traces of old versions of the predecessor.
 	Legacy Legacy
 
@@ -144,6 +146,15 @@ func (c *Condition) equal(other *Condition) bool {
 	}
 	return c.Type == other.Type && c.Status == other.Status &&
 		c.Reason == other.Reason && c.Message == other.Message && c.Since.Equal(other.Since)
+}
+
+// Zone is the part that a StatefulSet has in a group, whose Pods the zones ring
+// moves.
+type Zone struct {
+	// Group is the group's name, empty if it is in none.
+	Group string
+	// Open is true if its controller would move Pods as soon as the template changes.
+	Open bool
 }
 
 // Suspension is how a workload's Pods are kept from being scheduled until their

@@ -27,6 +27,9 @@ type Options struct {
 	// SuspendBy is how admission keeps a new workload whose config is missing from
 	// running.
 	SuspendBy SuspendBy
+	// Zones is true if the zones ring runs, and moves the Pods of StatefulSets that
+	// form groups.
+	Zones bool
 	// Now is the clock.
 	Now func() time.Time
 }

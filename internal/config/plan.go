@@ -21,6 +21,8 @@ const (
 	ReasonUnread rollout.Reason = "Unread"
 	// ReasonReleasing: the workload was released, and Pods made before still wait.
 	ReasonReleasing rollout.Reason = "Releasing"
+	// ReasonNotHeld: Pods of a zone would move out of turn.
+	ReasonNotHeld rollout.Reason = "NotHeld"
 	// ReasonInvalidAnnotation: an annotation could not be understood.
 	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
 )
@@ -70,32 +72,39 @@ func (p *Plan) order() {
 // tree is what the engine decides upon: the workloads that are not where they
 // should be, and those on their way, in their namespaces.
 func tree(o Observed, options Options) rollout.Observed {
-	root := rollout.Unit{Group: true, Policy: rollout.Policy{
+	alone := rollout.Unit{Name: alone, Group: true, Policy: rollout.Policy{
 		MaxUnavailable: limit(options.MaxRolling),
 		Rate:           rate(o, options),
-		Deadline:       progressDeadline,
 		OnFailure:      rollout.Continue,
 	}}
-	var namespace *rollout.Unit
+	zones := rollout.Unit{Name: inGroups, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		unit, ok := w.unit(o.Now, options)
-		if !ok {
-			continue
+		switch {
+		case !ok:
+		case w.Zone.Group != "":
+			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
+		default:
+			addTo(&alone, w.Namespace, limit(options.MaxRollingPerNamespace), unit)
 		}
-		if namespace == nil || namespace.Name != w.Namespace {
-			root.Children = append(root.Children, rollout.Unit{
-				Name: w.Namespace,
-				Policy: rollout.Policy{
-					MaxUnavailable: limit(options.MaxRollingPerNamespace),
-					OnFailure:      rollout.Continue,
-				},
-			})
-			namespace = &root.Children[len(root.Children)-1]
-		}
-		namespace.Children = append(namespace.Children, unit)
 	}
-	return rollout.Observed{Now: o.Now, Root: root}
+	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
+		Group: true, Children: []rollout.Unit{alone, zones},
+		Policy: rollout.Policy{Deadline: progressDeadline, OnFailure: rollout.Continue},
+	}}
+}
+
+// addTo adds a workload to its namespace. They come sorted by it.
+func addTo(parent *rollout.Unit, namespace string, budget rollout.Limit, unit rollout.Unit) {
+	last := len(parent.Children) - 1
+	if last < 0 || parent.Children[last].Name != namespace {
+		parent.Children = append(parent.Children, rollout.Unit{
+			Name: namespace, Policy: rollout.Policy{MaxUnavailable: budget, OnFailure: rollout.Continue},
+		})
+		last++
+	}
+	parent.Children[last].Children = append(parent.Children[last].Children, unit)
 }
 
 func limit(n int) rollout.Limit {
@@ -120,9 +129,20 @@ func rate(o Observed, options Options) rollout.Rate {
 	return r
 }
 
+// The two parts of the tree: workloads that move by themselves once they have
+// their hash, and zones. The first has no name, because sentences need none.
+const (
+	alone    = ""
+	inGroups = "zones"
+)
+
 // path is the workload's place in the tree.
 func (w *Workload) path() rollout.Path {
-	return rollout.Path{w.Namespace, w.Kind + " " + w.Name.Name}
+	part := alone
+	if w.Zone.Group != "" {
+		part = inGroups
+	}
+	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
 }
 
 // unit is the workload as the engine sees it; false if there is nothing to see,
@@ -254,6 +274,8 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	switch {
 	case w.templateSettled():
 		return w.freeing(since)
+	case w.Zone.Group != "" && w.Zone.Open && !w.Suspension.suspended():
+		return &rollout.Block{Reason: ReasonNotHeld, Message: "group " + w.Zone.Group + " does not hold it at its revision"}
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:

@@ -32,6 +32,10 @@ func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
 	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
 }
 
+func zone(open bool) func(*Workload) {
+	return func(w *Workload) { w.Zone = Zone{Group: "ingester", Open: open} }
+}
+
 func current(w *Workload) { w.Template.Hash = "new" }
 
 // told is the plan as sentences: what is written, and who waits why.
@@ -119,6 +123,16 @@ func TestDecide(t *testing.T) {
 				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
+		},
+		"a zone gets its hash whatever the budget, which it takes nothing of": {
+			[]Workload{
+				outdated("a", zone(false)), outdated("b", zone(false)), outdated("c"),
+				outdated("d", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), zone(false)),
+			}, Options{MaxRolling: 1},
+			"rolls c\nrolls a\nrolls b\n",
+		},
+		"but not while its Pods would move out of turn": {
+			[]Workload{outdated("a", zone(true))}, Options{}, "NotHeld: Deployment a waits: group ingester does not hold it at its revision\n",
 		},
 		"nobody who opted out stays suspended": {
 			[]Workload{outdated("a", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",

@@ -66,7 +66,7 @@ func (r *reporter) refused(ctx context.Context, out outcome) {
 func (r *reporter) logHolds(ctx context.Context, plan Plan) {
 	held := make(map[string]string, len(plan.Holds))
 	for _, h := range plan.Holds {
-		key := strings.Join(h.Path, "/")
+		key := strings.Join(h.Path[1:], "/")
 		held[key] = h.Message
 		if r.held[key] != h.Message {
 			log.FromContext(ctx).V(1).Info("waits", "workload", key, "reason", string(h.Reason), "why", h.Message)

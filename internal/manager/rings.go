@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,6 +52,7 @@ var declarations = map[string]admission.Declared{
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
 	o.Config.Namespaces, o.Zones.Namespaces = o.Namespaces, o.Namespaces
+	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
 			interests: config.Interests(),

@@ -19,16 +19,17 @@ func (p Path) String() string {
 
 // name is how sentences call a unit.
 func (n *node) name() string {
-	if n.parent == nil {
+	if n.parent == nil || n.unit.Name == "" {
 		return "the rollout"
 	}
 
 	return n.unit.Name
 }
 
-// within says in which unit something is counted: nothing for the root.
+// within says in which unit something is counted: nothing for the root, and for
+// a part of it that has no name.
 func (n *node) within() string {
-	if n.parent == nil {
+	if n.parent == nil || n.unit.Name == "" {
 		return ""
 	}
 

@@ -18,7 +18,8 @@ type Observed struct {
 // it is marked as a Group, and only leaves move.
 type Unit struct {
 	// Name is unique among the siblings, as a user knows it: "zone-a",
-	// "mimir-ingester-zone-a-1", "Deployment web". Sentences quote it as it is.
+	// "mimir-ingester-zone-a-1", "Deployment web". Sentences quote it as it is; a
+	// group without a name is for the ring only, and not mentioned.
 	Name string
 	// Children are in the order in which they should go, best first. Nil for a leaf.
 	Children []Unit
