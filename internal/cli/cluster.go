@@ -5,13 +5,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // cluster are the flags that say which cluster is meant.
@@ -50,9 +48,9 @@ func (c *cluster) reader() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known)); err != nil {
-		return nil, fmt.Errorf("set up the client: %w", err)
+	known, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
 	}
 	reader, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {

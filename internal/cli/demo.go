@@ -7,19 +7,27 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/demo"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
 const (
@@ -75,6 +83,9 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 		return fmt.Errorf("start the control plane: %w", err)
 	}
 	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
+	if err := r.installKinds(ctx, cp.Config()); err != nil {
+		return errors.Join(err, cp.Stop())
+	}
 	err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
 	if err != nil || once {
 		return errors.Join(err, cp.Stop())
@@ -95,15 +106,15 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 		return err
 	}
 	name := "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36)
-	var manager *exec.Cmd
+	var process *exec.Cmd
 	err = r.tell(ctx, cfg, r.cluster.kubeconfig, name, false, func(path string, args []string) error {
-		manager = exec.CommandContext(ctx, path, append(args, "--namespaces="+name)...)
-		manager.Stderr = io.Discard
-		return manager.Start()
+		process = exec.CommandContext(ctx, path, append(args, "--namespaces="+name)...)
+		process.Stderr = io.Discard
+		return process.Start()
 	})
-	if manager != nil {
-		err = errors.Join(err, manager.Process.Signal(os.Interrupt))
-		_ = manager.Wait() // it was told to end
+	if process != nil {
+		err = errors.Join(err, process.Process.Signal(os.Interrupt))
+		_ = process.Wait() // it was told to end
 	}
 	return errors.Join(err, r.removeNamespace(ctx, cfg, name))
 }
@@ -121,9 +132,17 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 	if err != nil {
 		return fmt.Errorf("find the manager: %w", err)
 	}
+	rings := []string{manager.RingConfig}
+	withZones, err := knowsGroups(cfg)
+	if err != nil {
+		return err
+	}
+	if withZones {
+		rings = append(rings, manager.RingZones)
+	}
 	metrics := "127.0.0.1:" + strconv.Itoa(port)
 	args := []string{
-		"manager", "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
+		"manager", "--rings=" + strings.Join(rings, ","), "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--log-level=debug",
 	}
 	if kubeconfig != "" {
@@ -138,9 +157,45 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 	return demo.Run(ctx, demo.Options{
 		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
 		MetricsURL: "http://" + metrics + "/metrics",
-		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second},
+		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second, Zones: withZones},
+		Zones:      withZones,
 		Out:        r.env.Out, Width: terminalWidth(r.env.Out), Now: r.env.Now,
 	})
+}
+
+// installKinds makes the kinds of the rings known, as install does.
+func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
+	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: manager.Rings()})
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
+	if err := applyObjects(ctx, io.Discard, c, kinds); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { //nolint:wrapcheck // says of itself what it is
+		return knowsGroups(cfg)
+	})
+}
+
+// knowsGroups is true if a cluster has the kind RolloutGroup.
+func knowsGroups(cfg *rest.Config) (bool, error) {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return false, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	_, err = c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind())
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the kind RolloutGroup: %w", err)
+	}
+	return true, nil
 }
 
 func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // patience is how long the story may take; a cluster that needs longer has
@@ -38,6 +39,9 @@ type Options struct {
 	MetricsURL string
 	// Rings are the options that the manager runs with.
 	Rings config.Options
+	// Zones is true if the cluster knows RolloutGroups, so that there is a chapter
+	// about them.
+	Zones bool
 	Out   io.Writer
 	// Stays is true if the cluster is there to go on with afterwards.
 	Stays bool
@@ -62,12 +66,16 @@ var expected = []string{"DaemonSet collector", "Deployment checkout", "Deploymen
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := client.New(o.Config, client.Options{})
+	known, err := kube.NewScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(o.Config, client.Options{Scheme: known})
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	s := &story{Options: o, client: c, view: newView(o.Out, o.Width)}
-	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.conclude} {
+	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.moveZones, s.conclude} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -81,10 +89,16 @@ type story struct {
 	client client.Client
 	view   *view
 	// before are the hashes before the edit, written the writes until then.
-	before  map[string]string
+	before map[string]string
+	// after are the hashes after the edit, and writes the writes that it took.
+	after   map[string]string
 	written int
+	writes  int
 	edited  time.Time
 	settled time.Time
+	// moved are the zones in the order in which they began to move.
+	moved     []string
+	zonesTook time.Duration
 }
 
 // open brings up the shop.
@@ -116,7 +130,22 @@ func (s *story) edit(ctx context.Context) error {
 	err := s.settle(ctx, func(e []config.Explanation) bool {
 		return allSettled(e) && !slices.ContainsFunc(expected, func(name string) bool { return hashes(e)[name] == s.before[name] })
 	})
+	if err != nil {
+		return err
+	}
 	s.settled = s.Now()
+	return s.count(ctx)
+}
+
+// count notes what the edit has come to.
+func (s *story) count(ctx context.Context) error {
+	explanations, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	s.after = hashes(explanations)
+	made, err := s.madeWrites(ctx)
+	s.writes = made - s.written
 	return err
 }
 
@@ -129,7 +158,7 @@ func (s *story) settle(ctx context.Context, done func([]config.Explanation) bool
 		if err != nil {
 			return err
 		}
-		s.view.show(explanations)
+		s.view.show(workloads(explanations))
 		if done(explanations) {
 			return nil
 		}
@@ -152,34 +181,28 @@ func (s *story) look(ctx context.Context) ([]config.Explanation, error) {
 }
 
 // conclude sums up, and checks that what had to happen did and nothing else.
-func (s *story) conclude(ctx context.Context) error {
-	explanations, err := s.look(ctx)
-	if err != nil {
-		return err
-	}
-	after, rolled := hashes(explanations), []string{}
-	for name, hash := range after {
+func (s *story) conclude(context.Context) error {
+	rolled := []string{}
+	for name, hash := range s.after {
 		if s.before[name] != hash {
 			rolled = append(rolled, name)
 		}
 	}
 	slices.Sort(rolled)
-	writes, err := s.madeWrites(ctx)
-	if err != nil {
-		return err
-	}
-	writes -= s.written
 	s.view.heading("Done")
 	s.view.line(fmt.Sprintf("rolled            %d: %s", len(rolled), strings.Join(rolled, ", ")))
 	s.view.line("left alone        2: Deployment proxy (another key), Deployment legacy (not tracked)")
 	s.view.line("wait, and say why 2: Deployment report (paused), Deployment mailer (Secret smtp does not exist)")
-	s.view.line(fmt.Sprintf("API writes        %d for %d workloads that rolled", writes, len(rolled)))
+	s.view.line(fmt.Sprintf("API writes        %d for %d workloads that rolled", s.writes, len(rolled)))
 	s.view.line(fmt.Sprintf("seconds           %.1f from the edit until all had settled", s.settled.Sub(s.edited).Seconds()))
+	if s.Zones {
+		s.view.line(fmt.Sprintf("zones             %s, one after the other: %d Pods in %.1f s", strings.Join(s.moved, ", "), zonePods, s.zonesTook.Seconds()))
+	}
 	if !slices.Equal(rolled, expected) {
 		return fmt.Errorf("%s should have rolled, and nothing else", strings.Join(expected, ", "))
 	}
-	if writes > len(expected) { // a manager that was there already may have made some
-		return fmt.Errorf("%d workloads rolled, but there were %d writes", len(expected), writes)
+	if s.writes > len(expected) { // a manager that was there already may have made some
+		return fmt.Errorf("%d workloads rolled, but there were %d writes", len(expected), s.writes)
 	}
 	if s.Stays {
 		s.goOn()
@@ -194,6 +217,7 @@ func (s *story) goOn() {
 		"export KUBECONFIG=" + s.Kubeconfig,
 		"spillway status -n " + s.Namespace,
 		"spillway explain deployment/mailer -n " + s.Namespace,
+		"spillway explain rolloutgroup/store -n " + s.Namespace,
 		"kubectl create secret generic smtp --from-literal=user=shop -n " + s.Namespace,
 		"kubectl annotate deployment report spillway.dev/pause- -n " + s.Namespace,
 	} {

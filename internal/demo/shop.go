@@ -28,7 +28,11 @@ const owner = "demo-user"
 
 // applyShop applies the manifests of examples/shop, the config first.
 func (s *story) applyShop(ctx context.Context) error {
-	for _, name := range []string{"config", "deployments", "statefulset", "daemonset"} {
+	names := []string{"config", "deployments", "statefulset", "daemonset"}
+	if s.Zones {
+		names = append(names, "zones")
+	}
+	for _, name := range names {
 		raw, err := fs.ReadFile(examples.Shop, "shop/"+name+".yaml")
 		if err != nil {
 			return fmt.Errorf("manifests of the shop: %w", err)

@@ -34,47 +34,60 @@ var marks = map[config.State]string{
 	config.StateUpToDate: "✓", config.StateRolling: "↻", config.StateNext: "→", config.StateWaiting: "…", config.StateNotTracked: " ",
 }
 
-func (v *view) show(explanations []config.Explanation) {
+// row is one thing in one line.
+type row struct{ name, text string }
+
+// show writes a table, or of it the rows that have changed.
+func (v *view) show(rows []row) {
 	if v.width > 0 {
-		v.redraw(explanations)
+		v.redraw(rows)
 		return
 	}
-	for _, e := range explanations {
-		if key := e.Kind + "/" + e.Name; v.last[key] != e.Sentence {
-			v.last[key] = e.Sentence
-			v.line(v.row(e))
+	for _, r := range rows {
+		if v.last[r.name] != r.text {
+			v.last[r.name] = r.text
+			v.line(v.fit(r.text))
 		}
 	}
 }
 
 // redraw moves up over the table that stands there, and writes it anew.
-func (v *view) redraw(explanations []config.Explanation) {
+func (v *view) redraw(rows []row) {
 	var b strings.Builder
 	if v.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", v.drawn)
 	}
-	for _, e := range explanations {
-		b.WriteString("\x1b[2K" + v.row(e) + "\n")
+	for _, r := range rows {
+		b.WriteString("\x1b[2K" + v.fit(r.text) + "\n")
 	}
-	v.drawn = len(explanations)
+	v.drawn = len(rows)
 	_, _ = io.WriteString(v.out, b.String())
 }
 
 // widest is how much of a line is written where there is no terminal.
 const widest = 160
 
-// row is one workload in one line, so that the table keeps its height.
-func (v *view) row(e config.Explanation) string {
-	text := marks[e.State] + " " + e.Sentence
-	if e.Progress != "" {
-		text += " (" + e.Progress + ")"
+// workloads are rows for workloads.
+func workloads(explanations []config.Explanation) []row {
+	rows := make([]row, 0, len(explanations))
+	for _, e := range explanations {
+		text := marks[e.State] + " " + e.Sentence
+		if e.Progress != "" {
+			text += " (" + e.Progress + ")"
+		}
+		rows = append(rows, row{e.Kind + "/" + e.Name, text})
 	}
+	return rows
+}
+
+// fit makes a text one line, so that the table keeps its height.
+func (v *view) fit(text string) string {
 	width := v.width
 	if width == 0 {
 		width = widest
 	}
 	if r := []rune(text); len(r) > width {
-		text = string(r[:width-1]) + "…"
+		return string(r[:width-1]) + "…"
 	}
 	return text
 }
