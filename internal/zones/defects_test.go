@@ -2,6 +2,7 @@ package zones_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -103,9 +104,7 @@ func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
 			w.manage()
 			for _, name := range []string{"zone-a", "zone-b"} {
 				w.create(zone(name, strategy, replicas(2), func(s *appsv1.StatefulSet) {
-					for key, value := range pairs {
-						s.Spec.Template.Labels[key] = value
-					}
+					maps.Copy(s.Spec.Template.Labels, pairs)
 				}))
 			}
 			w.complete("v1", "zone-a", "zone-b")
