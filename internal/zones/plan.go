@@ -1,7 +1,6 @@
 package zones
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -105,17 +104,19 @@ type decision struct {
 func decide(o *Observed) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}
 	d.ask()
-	if barred := d.bar(); barred != nil {
+	barred := d.bar()
+	if len(barred) > 0 {
 		d.ask()
-		if d.isStuck() {
-			barred.barred, barred.lends = false, true
-			d.ask()
-		}
+	}
+	if len(barred) > 1 && d.isStuck() {
+		barred[0].barred, barred[0].lends = false, true
+		d.ask()
 	}
 	return d
 }
 
-// isStuck is true if nothing moves, and nothing is on its way that might change that.
+// isStuck is true if nothing moves, and nothing is on its way that might change
+// that: zones that are barred wait for each other.
 func (d *decision) isStuck() bool {
 	return len(d.plan.Steps) == 0 && d.plan.Phase != rollout.PhaseProgressing
 }
@@ -125,18 +126,18 @@ func (d *decision) ask() {
 	d.plan = rollout.Decide(d.tree)
 }
 
-// bar finds the zones that are held and must not be opened, and returns the first.
-// The engine may let Pods move there that are down, which takes nothing away; but
-// to open the zone lets those move as well that are up, or will be by then.
-func (d *decision) bar() *zone {
-	var first *zone
+// bar finds the zones that are held and must not be opened. The engine may let
+// Pods move there that are down, which takes nothing away; but to open the zone
+// lets those move as well that are up, or will be by then.
+func (d *decision) bar() []*zone {
+	var barred []*zone
 	for i, z := range d.zones {
 		if z.held() && d.plan.At(z.Name).Step != nil && (d.waits(i) || d.isSecond(i)) {
 			z.barred = true
-			first = cmp.Or(first, z)
+			barred = append(barred, z)
 		}
 	}
-	return first
+	return barred
 }
 
 // isSecond is true if another zone than this one is disrupted or settles, so that

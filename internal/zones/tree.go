@@ -249,6 +249,7 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	switch {
 	case z.onItsWay(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
+		leaf.Reason = cmp.Or(leaf.Reason, "about to be replaced")
 		unit.Block = z.barMissing(leaf)
 	case pod.Ready && z.ripens(pod):
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
