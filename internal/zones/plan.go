@@ -331,7 +331,7 @@ func (d *decision) hasToBeHeld(i int) bool {
 // opensNatively is true if the controller keeps to all that the group asks for.
 func (z *zone) opensNatively() bool {
 	spec := &z.o.Group.Spec
-	return z.o.Server.MaxUnavailable && spec.StuckPods != v1alpha1.KeepStuckPods && z.Set.MinReady >= seconds(spec.MinReadySeconds)
+	return z.o.Server.MaxUnavailable && spec.StuckPods != v1alpha1.KeepStuckPods && z.MinReady >= seconds(spec.MinReadySeconds)
 }
 
 // isTooWide is true if the controller may take down more than may be down.

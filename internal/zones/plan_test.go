@@ -56,20 +56,29 @@ func stale(s *Set)  { s.Generation++ }
 func paused(s *Set) { s.Settings.Paused = true }
 func done(s *Set)   { s.CurrentRevision = s.UpdateRevision }
 
-func group(sets ...Set) Observed {
-	return Observed{
+func group(sets ...Set) *Observed {
+	return &Observed{
 		Now: noon, Group: Group{Namespace: "mimir", Name: "ingester", Generation: 1},
 		Server: Server{MaxUnavailable: true, AdvancesRevision: true}, Sets: sets,
 	}
 }
 
-func (o Observed) locked(zone string) Observed {
+// copy is what the following change, so that each is a group of its own.
+func (o *Observed) copy() *Observed {
+	c := *o
+	c.Group.Status = *o.Group.Status.DeepCopy()
+	return &c
+}
+
+func (o *Observed) locked(zone string) *Observed {
+	o = o.copy()
 	o.Group.Status.Lock = &v1alpha1.Lock{Holder: "rollout/ingester", Purpose: v1alpha1.PurposeRollout, Zone: zone, Since: metav1.NewMicroTime(noon)}
 	return o
 }
 
 // moving adds moves of Pods, or of zones, that were permitted at noon.
-func (o Observed) moving(names ...string) Observed {
+func (o *Observed) moving(names ...string) *Observed {
+	o = o.copy()
 	for _, name := range names {
 		m := v1alpha1.Move{Zone: name, UID: types.UID(name), ResourceVersion: "10", Revision: "v2", At: metav1.NewMicroTime(noon)}
 		if i := strings.LastIndex(name, "-"); i > 0 {
@@ -94,22 +103,26 @@ func readyFor(d time.Duration) func(*Set) {
 	}
 }
 
-func (o Observed) with(change func(*v1alpha1.RolloutGroupSpec)) Observed {
+func (o *Observed) with(change func(*v1alpha1.RolloutGroupSpec)) *Observed {
+	o = o.copy()
 	change(&o.Group.Spec)
 	return o
 }
 
-func (o Observed) server(s Server) Observed {
+func (o *Observed) server(s Server) *Observed {
+	o = o.copy()
 	o.Server = s
 	return o
 }
 
-func (o Observed) after(d time.Duration) Observed {
+func (o *Observed) after(d time.Duration) *Observed {
+	o = o.copy()
 	o.Now = o.Now.Add(d)
 	return o
 }
 
-func (o Observed) lockedBy(holder string, expires time.Time) Observed {
+func (o *Observed) lockedBy(holder string, expires time.Time) *Observed {
+	o = o.copy()
 	o.Group.Status.Lock = &v1alpha1.Lock{Holder: holder, Purpose: v1alpha1.PurposeEviction, Since: metav1.NewMicroTime(noon.Add(-time.Minute))}
 	if !expires.IsZero() {
 		o.Group.Status.Lock.Expires = new(metav1.NewMicroTime(expires))
@@ -118,31 +131,34 @@ func (o Observed) lockedBy(holder string, expires time.Time) Observed {
 }
 
 // decidedAt has somebody decide from Pods of one version, and this view show another.
-func (o Observed) decidedAt(decided, shown string) Observed {
+func (o *Observed) decidedAt(decided, shown string) *Observed {
+	o = o.copy()
 	o.Group.Status.Seen = &v1alpha1.Seen{Pods: decided}
 	o.AsOf.Pods = shown
 	return o
 }
 
-func (o Observed) wasOpen(zone string) Observed {
+func (o *Observed) wasOpen(zone string) *Observed {
+	o = o.copy()
 	o.Group.Status.Zones = append(o.Group.Status.Zones, v1alpha1.Zone{Name: zone, Opened: true})
 	return o
 }
 
-func (o Observed) lending(zone string) Observed {
+func (o *Observed) lending(zone string) *Observed {
 	o = o.moving(zone)
 	o.Group.Status.Moves[0].Lend = true
 	return o
 }
 
-func (o Observed) refused(name string) Observed {
+func (o *Observed) refused(name string) *Observed {
+	o = o.copy()
 	o.Refusals = map[string]Refusal{name: {At: noon.Add(10 * time.Second), Reason: "the API server said no"}}
 	return o
 }
 
 // told is the plan as sentences: what is permitted, what is done, who waits why.
-func told(o Observed) string {
-	p := Decide(o)
+func told(o *Observed) string {
+	p := Decide(*o)
 	var b strings.Builder
 	if p.Permits {
 		b.WriteString("permits")
@@ -176,7 +192,7 @@ func TestDecide(t *testing.T) {
 }
 
 type planCase struct {
-	observed Observed
+	observed *Observed
 	want     string
 }
 

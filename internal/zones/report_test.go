@@ -14,18 +14,20 @@ import (
 )
 
 // written is the group after the plan's status was written.
-func (o Observed) written(t *testing.T) Observed {
+func (o *Observed) written(t *testing.T) *Observed {
 	t.Helper()
-	p := Decide(o)
+	o = o.copy()
+	p := Decide(*o)
 	o.Group.Status = p.Status
-	if again := Decide(o); !again.Permits && !gocmp.Equal(again.Status, p.Status) {
+	if again := Decide(*o); !again.Permits && !gocmp.Equal(again.Status, p.Status) {
 		t.Errorf("one write leads to another:\n%s", gocmp.Diff(p.Status, again.Status))
 	}
 	return o
 }
 
 // later is the same group some time later, with a zone as it is then.
-func (o Observed) then(d time.Duration, sets ...Set) Observed {
+func (o *Observed) then(d time.Duration, sets ...Set) *Observed {
+	o = o.copy()
 	o.Now = o.Now.Add(d)
 	o.Sets = sets
 	return o
@@ -43,12 +45,12 @@ func TestAPodCostsTwoCalls(t *testing.T) {
 		"it is new":      zoneOf("a", "v2! v1", renewed, func(s *Set) { s.Pods[0].Reason = "" }),
 		"it just starts": zoneOf("a", "v2! v1", renewed, func(s *Set) { s.Pods[0].Reason = "ContainersNotReady" }),
 	} {
-		p := Decide(o.then(2*time.Second, set, b))
+		p := Decide(*o.then(2*time.Second, set, b))
 		if diff := gocmp.Diff(o.Group.Status, p.Status); diff != "" {
 			t.Errorf("%s: the status is written again:\n%s", what, diff)
 		}
 	}
-	p := Decide(o.then(5*time.Second, zoneOf("a", "v2 v1", renewed), b))
+	p := Decide(*o.then(5*time.Second, zoneOf("a", "v2 v1", renewed), b))
 	if !p.Permits || p.Status.Updated != "1/3" || len(p.Status.Moves) != 1 || p.Status.Moves[0].Pod != "a-1" {
 		t.Errorf("the next one is not permitted by the write that says that this one is done: %+v", p.Status)
 	}
@@ -64,7 +66,7 @@ func again(s *Set) { s.Pods[0].UID += "er" }
 
 func TestConditions(t *testing.T) {
 	for name, test := range map[string]struct {
-		observed Observed
+		observed *Observed
 		phase    string
 		want     string // Ready, Reconciling, Stalled, and the reason
 	}{
@@ -79,7 +81,7 @@ func TestConditions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(test.observed)
+			p := Decide(*test.observed)
 			got := ""
 			for _, c := range []string{ConditionReady, ConditionReconciling, ConditionStalled} {
 				condition := meta.FindStatusCondition(p.Status.Conditions, c)
@@ -147,7 +149,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestWake: a plan that waits for time alone says until when.
 func TestWake(t *testing.T) {
 	for name, test := range map[string]struct {
-		observed Observed
+		observed *Observed
 		want     time.Time
 	}{
 		"converged": {group(zoneOf("a", "v2", done)), time.Time{}},
@@ -160,7 +162,7 @@ func TestWake(t *testing.T) {
 		"a lock that expires":               {group(zoneOf("a", "v1")).lockedBy("eviction", noon.Add(time.Second)), noon.Add(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Decide(test.observed).Wake; !got.Equal(test.want) {
+			if got := Decide(*test.observed).Wake; !got.Equal(test.want) {
 				t.Errorf("%s, want %s", rollout.Clock(got), rollout.Clock(test.want))
 			}
 		})

@@ -75,7 +75,7 @@ func TestMaxUnavailable(t *testing.T) {
 
 func TestAStrategyThatCannotBeHeld(t *testing.T) {
 	o := group(zoneOf("a", "v1", func(s *Set) { s.Strategy = "Recreate" }))
-	p := Decide(o)
+	p := Decide(*o)
 	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0].String(), "use OnDelete or RollingUpdate") || p.Permits || len(p.Writes) > 0 {
 		t.Errorf("%+v", p.Problems)
 	}

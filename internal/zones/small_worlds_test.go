@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
@@ -104,7 +103,7 @@ type smallWorld struct {
 var zoneNames = []string{"zone-a", "zone-b", "zone-c", "zone-d"}
 
 func (w smallWorld) observed() Observed {
-	o := group()
+	o := Observed{Now: noon, Server: Server{MaxUnavailable: true, AdvancesRevision: true}, Group: Group{Name: "ingester", Generation: 1}}
 	o.Group.Spec.MaxUnavailable = new(intstr.FromInt32(int32(w.max)))
 	o.Group.Status.Lock = w.lockObserved()
 	for i, z := range w.zones {

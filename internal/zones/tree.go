@@ -269,7 +269,7 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 
 // minReady is how long a Pod has to be ready to be available.
 func (z *zone) minReady() time.Duration {
-	return max(z.Set.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
+	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
 }
 
 // ripens is true of a Pod at an old revision that is ready and not available yet.
