@@ -26,8 +26,9 @@ type Plan struct {
 	Permits bool
 	// NeedsLive is true if what comes next must not be decided from a cache, which
 	// may not know of all that others did: a controller that replaced Pods by
-	// itself, a holder whose lock has expired, or a manager that was to act upon a
-	// move and may have. Observe again, live, and decide again at once.
+	// itself, a holder whose lock has expired, a manager that was to act upon a
+	// move and may have, or one that has decided from a newer view. Observe again,
+	// live, and decide again at once.
 	NeedsLive bool
 	// Problems are mistakes that stall the group.
 	Problems []Problem
@@ -69,10 +70,11 @@ type Write struct {
 // Decide makes the plan for a group. What moves is the engine's decision; the
 // rest is permitting it, doing it, and keeping the records straight.
 func Decide(o Observed) Plan {
+	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
 	d := decide(&o)
 	p := Plan{Plan: d.plan, Tree: d.tree, Problems: d.problems, Status: o.Group.Status}
 	p.Wake = d.wake()
-	if o.isBehind() {
+	if p.NeedsLive = o.isBehind(); p.NeedsLive {
 		return p
 	}
 	p.Writes = d.holds()

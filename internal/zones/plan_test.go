@@ -371,7 +371,8 @@ func planCases() map[string]planCase {
 		},
 		"a view that is older than what was decided upon": {
 			group(zoneOf("a", "v1")).decidedAt("100", "99"),
-			"StaleView: the rollout waits: its Pods or StatefulSets were seen newer than they are seen now\n",
+			"looks again, live\n" +
+				"StaleView: the rollout waits: its Pods or StatefulSets were seen newer than they are seen now\n",
 		},
 		"a zone that is held is opened in its turn": {
 			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1", held)),
