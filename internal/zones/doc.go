@@ -84,8 +84,12 @@
 //     gone already. It is withdrawn only when that has changed, or after
 //     [WithdrawAfter]; and acted upon only before [ActWithin].
 //   - With the lock is written how new the views of Pods and StatefulSets were
-//     ([v1alpha1.Seen]). Whose views are older waits. So a decision knows of all
-//     that the decisions before it knew.
+//     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
+//     knows of all that the decisions before it knew.
+//   - What was done without a move is known to nobody but the API server: what a
+//     controller has replaced by itself, what was done under a lock that has
+//     expired, and whether a move was acted upon at the last moment. Before
+//     anything is built upon that, the plan asks for a live look.
 //   - The lock is given back, or to another zone, only when nothing is permitted
 //     any more and no zone is open.
 //
