@@ -9,12 +9,8 @@ TOOL := $(GO) tool -modfile=tools.mod
 # The control plane of tests and demo: built once, into a cache of its own.
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
-<<<<<<< HEAD
-RINGS := config zones
-=======
 SIMS ?= ./internal/rollout/sim ./internal/zones/sim
-RINGS := config
->>>>>>> zones
+RINGS := config zones
 
 .PHONY: help
 help: ## Say what there is
