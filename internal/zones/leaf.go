@@ -110,6 +110,9 @@ func (z *zone) goesFirst(pod *Pod) bool {
 // which it is decided that a Pod is replaced until it is ready, unless something
 // is wrong, so that the status need not be written for each stage of that.
 func (z *zone) reason(pod *Pod, move *v1alpha1.Move) string {
+	if refused := z.refused(pod, move); refused != "" {
+		return "not replaced yet" + refused
+	}
 	switch {
 	case move != nil:
 		return "being replaced since " + rollout.Clock(move.At.Time) + because(pod)
@@ -124,6 +127,31 @@ func (z *zone) reason(pod *Pod, move *v1alpha1.Move) string {
 	default:
 		return "not ready since " + rollout.Clock(pod.Since) + cause(pod.Reason)
 	}
+}
+
+// refused is what the API server said to the write that would replace a Pod, empty
+// if it said nothing, or the Pod has changed since.
+func (z *zone) refused(pod *Pod, move *v1alpha1.Move) string {
+	switch {
+	case pod == nil:
+		return ""
+	case stands(move, pod.UID, pod.ResourceVersion):
+		return z.o.refusalOf(pod.Name)
+	case move == nil && z.goesFirst(pod):
+		return z.o.refusalOf(z.Name)
+	default:
+		return ""
+	}
+}
+
+// refusalOf is what the API server said to the last write of a name, as the end
+// of a sentence.
+func (o *Observed) refusalOf(name string) string {
+	r, ok := o.Refusals[name]
+	if !ok {
+		return ""
+	}
+	return ", the API server refuses it: " + r.Reason
 }
 
 func cause(reason string) string {

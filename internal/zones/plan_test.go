@@ -465,7 +465,7 @@ func planCases() map[string]planCase {
 		},
 		"a write that was refused waits": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"),
-			"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n",
+			"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
 		},
 	}
 }

@@ -218,7 +218,7 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, rollout.Gate{Name: "status", When: rollout.After, Message: z.notObserved()})
 	}
 	if z.open() {
-		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "it is open, and is to be held again"})
+		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "it is open, and is to be held again" + z.o.refusalOf(z.Name)})
 	}
 	return gates
 }
