@@ -10,6 +10,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
+SIMS ?= ./internal/rollout/sim ./internal/zones/sim
 RINGS := config zones
 
 .PHONY: help
@@ -56,7 +57,7 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 
 .PHONY: sim
 sim: ## Run the engine and the zones against many seeded worlds (SEEDS=20000)
-	$(GO) test -count=1 -timeout 30m ./internal/rollout/sim ./internal/zones/sim -seeds=$(SEEDS)
+	$(GO) test -count=1 -timeout 30m $(SIMS) -seeds=$(SEEDS)
 
 .PHONY: fault
 fault: ## Run the fault tests: the manager stops before and after every write in turn

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,7 +70,7 @@ func Objects(o Options) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append(kinds, namespace(o), serviceAccount(o))
+	objects := slices.Concat(kinds, []client.Object{namespace(o), serviceAccount(o)})
 	if len(o.Watch) == 0 {
 		objects = append(objects, clusterRole(o, rules), clusterRoleBinding(o))
 	}

@@ -34,3 +34,19 @@ func TestAnswersInTheDialectThatWasSpoken(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGroupOfAnAnnotationWins(t *testing.T) {
+	label := map[string]string{"rollout-group": "ingester"}
+	for want, annotations := range map[string]map[string]string{
+		"ingester":      nil,
+		"store-gateway": {"rollout-group": "store-gateway"},
+		"compactor":     {"rollout-group": "store-gateway", "spillway.dev/rollout-group": "compactor"},
+	} {
+		if got := GroupOf(label, annotations); got != want {
+			t.Errorf("GroupOf = %q, want %q", got, want)
+		}
+	}
+	if got := GroupOf(nil, nil); got != "" {
+		t.Errorf("GroupOf nothing = %q", got)
+	}
+}

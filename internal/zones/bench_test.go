@@ -8,13 +8,13 @@ func BenchmarkDecide(b *testing.B) {
 	b.Run("permits", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			Decide(o)
+			Decide(*o)
 		}
 	})
 	b.Run("converged", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			Decide(d)
+			Decide(*d)
 		}
 	})
 }

@@ -1,15 +1,20 @@
 package zones_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
@@ -103,9 +108,7 @@ func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
 			w.manage()
 			for _, name := range []string{"zone-a", "zone-b"} {
 				w.create(zone(name, strategy, replicas(2), func(s *appsv1.StatefulSet) {
-					for key, value := range pairs {
-						s.Spec.Template.Labels[key] = value
-					}
+					maps.Copy(s.Spec.Template.Labels, pairs)
 				}))
 			}
 			w.complete("v1", "zone-a", "zone-b")
@@ -260,4 +263,77 @@ func TestMistakesThatTheSchemaRefuses(t *testing.T) {
 		}
 		w.remove(&v1alpha1.RolloutGroup{}, ingester)
 	}
+}
+
+// A write that is refused was logged and tried again every five seconds. The
+// status says what the API server said, other groups go on, and so does this one
+// once it may.
+func TestRefusedWritesAreTold(t *testing.T) {
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(1))
+		resources, operation := "pods", admissionv1.Delete
+		if strategy == rollingUpdate {
+			resources, operation = "statefulsets", admissionv1.Update
+		}
+		allow := w.deny(resources, operation)
+		w.roll("v2", "zone-a")
+		w.saysEventually("Progressing", "")
+		w.eventually(func() error { return contains(w.says(), "not today") })
+		w.another("other")
+		allow()
+		w.complete("v2", "zone-a")
+		w.witness.testify()
+	})
+}
+
+// deny makes the API server refuse what managers do to zone-a, and returns how to
+// end that. Users may go on editing templates.
+func (w *world) deny(resources string, operation admissionv1.OperationType) (allow func()) {
+	w.t.Helper()
+	name := "deny-" + w.namespace
+	groups := []string{"", "apps"}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{operation},
+			Rule:       admissionv1.Rule{APIGroups: groups, APIVersions: []string{"v1"}, Resources: []string{resources}},
+		},
+	}}}
+	here := fmt.Sprintf("request.namespace == %q && request.name.startsWith('zone-a')", w.namespace)
+	edits := "request.operation == 'DELETE' || object.spec.template != oldObject.spec.template"
+	if operation == admissionv1.Delete {
+		edits = "has(oldObject.metadata.deletionTimestamp)" // kubelets end what was begun
+	}
+	policy.Spec.Validations = []admissionv1.Validation{{Expression: "!(" + here + ") || " + edits, Message: "not today"}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
+	for _, obj := range []client.Object{policy, binding} {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	allow = func() {
+		_ = w.client.Delete(context.Background(), binding)
+		_ = w.client.Delete(context.Background(), policy)
+	}
+	w.t.Cleanup(allow)
+	w.eventually(func() error { return w.isDenied(resources) })
+	return allow
+}
+
+// isDenied is nil once a policy is in force, which takes a moment.
+func (w *world) isDenied(resources string) error {
+	var err error
+	if resources == "pods" {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "zone-a-0"}}
+		err = w.client.Delete(w.t.Context(), pod, client.DryRunAll)
+	} else {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "zone-a"}}
+		err = w.client.Patch(w.t.Context(), set, mergePatch(`{"metadata":{"annotations":{"note":"tried"}}}`), client.DryRunAll)
+	}
+	if err == nil {
+		return errors.New("the policy is not in force yet")
+	}
+	return nil
 }

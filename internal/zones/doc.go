@@ -84,11 +84,29 @@
 //     gone already. It is withdrawn only when that has changed, or after
 //     [WithdrawAfter]; and acted upon only before [ActWithin].
 //   - With the lock is written how new the views of Pods and StatefulSets were
-//     ([v1alpha1.Seen]). Whose views are older waits. So a decision knows of all
-//     that the decisions before it knew.
+//     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
+//     knows of all that the decisions before it knew.
+//   - What was done without a move is known to nobody but the API server: what a
+//     controller has replaced by itself, what was done under a lock that has
+//     expired, and whether a move was acted upon at the last moment. Before
+//     anything is built upon that, the plan asks for a live look.
 //   - The lock is given back, or to another zone, only when nothing is permitted
 //     any more and no zone is open.
 //
 // The holder of the lock is named after the group, not after a process, so that
 // the next leader goes on where the last one stopped.
+//
+// # What it costs
+//
+// A Pod that is deleted costs two writes: the one that permits it, and the delete.
+// What became of the Pod before is told by the write that permits the next one. A
+// zone that is held by its partition costs three, whatever its size: to permit, to
+// open, and to hold it again; and before another zone goes, a list of its
+// StatefulSets and one of the Pods of each, because what the controller of the open
+// zone did is in no move. A rollout costs one more write, which says that it is
+// over. Waiting for longer than [Options.StatusDelay] is told in a write of its own.
+// Converged, nothing is written.
+//
+// Where the kind RolloutGroup is not installed the ring says so and does nothing;
+// it begins within seconds after it is.
 package zones

@@ -48,8 +48,6 @@ type memory struct {
 	// live is what the API server itself has answered in this reconcile, nil if it
 	// was not asked.
 	live *view
-	// behind is since when the views are older than what others have seen.
-	behind time.Time
 	// made are the writes that the cache may not show yet, and when they were made.
 	made map[made]time.Time
 	// refusals are by the name of the Pod or the StatefulSet.
@@ -115,7 +113,6 @@ func (m *memory) due() map[string]Refusal {
 // nothing changes by itself.
 func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 	m.expire(now)
-	m.lag(now, p)
 	overtaken := d.overtaken()
 	for i := range d.outcomes {
 		m.note(now, &d.outcomes[i])
@@ -138,16 +135,6 @@ func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 	}
 	m.overtaken++
 	return earlier(wake, now.Add(backoff(overtakenFirst, m.overtaken-1, overtakenDoublings, overtakenMost)))
-}
-
-// lag remembers since when the views are too old.
-func (m *memory) lag(now time.Time, p *pass) {
-	switch {
-	case !p.behind:
-		m.behind = time.Time{}
-	case m.behind.IsZero():
-		m.behind = now
-	}
 }
 
 func (m *memory) note(now time.Time, out *outcome) {

@@ -123,11 +123,10 @@ func (z *zone) stands(m *v1alpha1.Move) bool {
 	return pod != nil && !pod.Terminating && stands(m, pod.UID, pod.ResourceVersion)
 }
 
-// isBehind is true if somebody has decided from a newer view than this one.
-func (o *Observed) isBehind() bool { return isBehind(o.Group.Status.Seen, o.AsOf) }
-
-func isBehind(seen *v1alpha1.Seen, asOf v1alpha1.Seen) bool {
-	return seen != nil && (isOlder(asOf.Pods, seen.Pods) || isOlder(asOf.StatefulSets, seen.StatefulSets))
+// isBehind is true if somebody may have decided from a newer view than this one.
+func (o *Observed) isBehind() bool {
+	seen := o.Group.Status.Seen
+	return seen != nil && !o.Live && (isOlder(o.AsOf.Pods, seen.Pods) || isOlder(o.AsOf.StatefulSets, seen.StatefulSets))
 }
 
 // isOlder compares resource versions, as far as they are known.

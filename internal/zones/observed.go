@@ -13,8 +13,10 @@ type Observed struct {
 	Now    time.Time
 	Group  Group
 	Server Server
-	// AsOf is how new the views of Pods and StatefulSets are: not older than
-	// these. Empty if that is not known.
+	// AsOf is how new the views of Pods and StatefulSets are, as resource versions:
+	// they show everything up to these, and maybe more. That of the last list or
+	// event of a watch is best; that of the newest object shown will do, at the
+	// price of a live look now and then. Empty if nothing is known.
 	AsOf v1alpha1.Seen
 	// Live is true if the StatefulSets and Pods were read from the API server
 	// itself in this pass, and not from a cache; see [Plan.NeedsLive].

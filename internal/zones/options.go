@@ -33,9 +33,6 @@ const (
 	overtakenFirst     = 10 * time.Millisecond
 	overtakenDoublings = 9
 	overtakenMost      = 5 * time.Second
-	// behindPatience is how long a cache may be behind what others have seen,
-	// before the API server itself is asked.
-	behindPatience = time.Second
 	// unseenLimit is how long the cache may not have a group that was created.
 	unseenLimit = 10 * time.Second
 	// retryPass is the longest wait after a pass that could not observe at all.

@@ -24,8 +24,6 @@ type pass struct {
 	// persist is true if the status is to be written now. Where it differs and is
 	// not written, differs is true: it may become part of another write.
 	persist, differs bool
-	// behind is true if the views are older than what others have seen.
-	behind bool
 	// nameless says why there cannot be a RolloutGroup, empty if there can.
 	nameless string
 	// wake is when time alone changes something.
@@ -48,13 +46,6 @@ func planPass(s *sight, m *memory, options Options) pass {
 	}
 	if s.isDeserted() && len(p.Status.Moves) == 0 && p.Status.Lock == nil {
 		return pass{remove: true}
-	}
-	if p.behind = s.isBehind(); p.behind {
-		p.NeedsLive = !s.Live && !m.behind.IsZero() && s.Now.Sub(m.behind) >= behindPatience
-		p.wake = earlier(p.wake, s.Now.Add(behindPatience))
-	}
-	if p.behind || p.NeedsLive {
-		return p
 	}
 	p.Writes = m.unmade(p.Writes)
 	p.settle(s, m, options)

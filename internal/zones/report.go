@@ -20,7 +20,7 @@ const (
 	ConditionStalled     = "Stalled"
 )
 
-// PhaseStalled: the group cannot be understood.
+// PhaseStalled is the phase of a group that cannot be understood.
 const PhaseStalled rollout.Phase = "Stalled"
 
 // The states of a zone that are no reasons to wait.
@@ -109,7 +109,8 @@ func (d *decision) row(i int) v1alpha1.Zone {
 // isOpened is true if the controller may have replaced Pods of which this view
 // does not know, or still may.
 func (z *zone) isOpened() bool {
-	return z.row.Opened && !(z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil)
+	certain := z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil
+	return z.row.Opened && !certain
 }
 
 // started is when the zone was first moved to its target, nil if it was not.

@@ -191,7 +191,7 @@ func (w *witness) testify() *testimony {
 	testenv.Eventually(w.t, func(ctx context.Context) error { return w.isUpToDate(ctx) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := &testimony{witness: w, pods: map[types.UID]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, downSince: map[types.UID]uint64{}}
+	t := &testimony{witness: w, pods: map[types.UID]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, downSince: map[types.UID]uint64{}, opened: map[string]uint64{}}
 	all := slices.SortedFunc(maps.Values(w.seen), func(a, b happening) int { return cmp.Compare(a.version, b.version) })
 	for i := range all {
 		t.tell(&all[i])
@@ -248,7 +248,12 @@ type testimony struct {
 	// downSince is when a Pod ceased to be available other than by us.
 	downSince map[types.UID]uint64
 	// known is how new the view was from which the last move was permitted.
-	known  uint64
+	known uint64
+	// opened is what was known when a zone was opened for its controller, which
+	// goes on by what it knows itself until the zone is held again.
+	opened map[string]uint64
+	// taker is the zone of the Pod that is being judged.
+	taker  string
 	broken []string
 	// order are the zones in the order in which their Pods were taken, each once
 	// in a row; gone are the Pods that we took, in order.
@@ -266,6 +271,9 @@ func (t *testimony) tell(h *happening) {
 			t.known, _ = strconv.ParseUint(obj.Status.Seen.Pods, 10, 64)
 		}
 	case *appsv1.StatefulSet:
+		if before := t.sets[obj.Name]; isOpen(obj) && (before == nil || !isOpen(before)) {
+			t.opened[obj.Name] = t.known
+		}
 		t.sets[obj.Name] = obj
 		if h.kind == watch.Deleted {
 			delete(t.sets, obj.Name)
@@ -320,6 +328,7 @@ func (t *testimony) isSurplus(pod *corev1.Pod) bool {
 // check checks the rules for a Pod that goes now.
 func (t *testimony) check(h *happening, pod *corev1.Pod) {
 	zone := zoneName(pod)
+	t.taker = zone
 	t.rests = append(t.rests, t.rest(h))
 	t.gone = append(t.gone, pod.Name)
 	if len(t.order) == 0 || t.order[len(t.order)-1] != zone {
@@ -331,19 +340,19 @@ func (t *testimony) check(h *happening, pod *corev1.Pod) {
 	allowed := max(1, t.allowed[zone])
 	t.most = max(t.most, t.down(zone)+1)
 	if down := t.down(zone); down+1 > allowed {
-		t.complain(h, "%s was taken while %d of %s were down, of at most %d", pod.Name, down, zone, allowed)
+		t.complainf(h, "%s was taken while %d of %s were down, of at most %d", pod.Name, down, zone, allowed)
 	}
 	group := t.sets[zone].Labels["rollout-group"]
 	for name, set := range t.sets {
 		if name != zone && set.Labels["rollout-group"] == group && t.down(name) > 0 {
-			t.complain(h, "%s was taken while %d of %s were down", pod.Name, t.down(name), name)
+			t.complainf(h, "%s was taken while %d of %s were down", pod.Name, t.down(name), name)
 		}
 	}
 	for _, other := range t.pods {
 		set := t.sets[zoneName(other)]
 		if set != nil && set.Name == zone && other.DeletionTimestamp == nil && !isReady(other) && !t.isExcused(other) &&
 			other.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && !t.isSurplus(other) {
-			t.complain(h, "%s, which was ready, was taken while %s, which was not, could have been", pod.Name, other.Name)
+			t.complainf(h, "%s, which was ready, was taken while %s, which was not, could have been", pod.Name, other.Name)
 		}
 	}
 }
@@ -375,7 +384,7 @@ func (t *testimony) down(zone string) int {
 	down := int(*set.Spec.Replicas)
 	excused := map[string]bool{}
 	for uid, since := range t.downSince {
-		if since > t.known {
+		if since > t.knew() {
 			excused[t.nameOf(uid)] = true
 		}
 	}
@@ -401,7 +410,22 @@ func (t *testimony) isUp(name string) bool {
 	return false
 }
 
-func (t *testimony) isExcused(pod *corev1.Pod) bool { return t.downSince[pod.UID] > t.known }
+func (t *testimony) isExcused(pod *corev1.Pod) bool { return t.downSince[pod.UID] > t.knew() }
+
+// knew is how new the view was by which the Pod that is being judged was taken.
+func (t *testimony) knew() uint64 {
+	if set := t.sets[t.taker]; set != nil && isOpen(set) {
+		return min(t.known, t.opened[t.taker])
+	}
+	return t.known
+}
+
+// isOpen is true of a set whose controller replaces Pods by itself.
+func isOpen(set *appsv1.StatefulSet) bool {
+	rolling := set.Spec.UpdateStrategy.RollingUpdate
+	return set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
+		(rolling == nil || rolling.Partition == nil || *rolling.Partition < *set.Spec.Replicas)
+}
 
 // nameOf is the name of a Pod that may be gone.
 func (t *testimony) nameOf(uid types.UID) string {
@@ -413,6 +437,6 @@ func (t *testimony) nameOf(uid types.UID) string {
 	return ""
 }
 
-func (t *testimony) complain(h *happening, format string, args ...any) {
+func (t *testimony) complainf(h *happening, format string, args ...any) {
 	t.broken = append(t.broken, fmt.Sprintf("at %d: ", h.version)+fmt.Sprintf(format, args...))
 }

@@ -438,12 +438,7 @@ func (w *world) event(reason string) {
 	})
 }
 
-// kill deletes a Pod as a human does.
-func (w *world) kill(pod string) {
-	w.t.Helper()
-	w.eventually(func() error { return w.tryKill(pod) })
-}
-
+// tryKill deletes a Pod as a human does.
 func (w *world) tryKill(pod string) error {
 	p := &corev1.Pod{}
 	if err := w.get(p, pod); err != nil {

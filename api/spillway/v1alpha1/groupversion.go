@@ -9,10 +9,11 @@ import (
 // GroupVersion is that of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "spillway.dev", Version: "v1alpha1"}
 
-var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+// SchemeBuilder collects what makes the kinds known to a scheme.
+var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 // AddToScheme makes the kinds known to a scheme.
-func AddToScheme(s *runtime.Scheme) error { return schemeBuilder.AddToScheme(s) }
+var AddToScheme = SchemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &RolloutGroup{}, &RolloutGroupList{})

@@ -138,7 +138,7 @@ func nothingOpened(_ *manager, o *zones.Observed) {
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either
 // the oracle is blind, or the worlds too tame, or the rule is none.
 func TestBrokenRulesAreSeen(t *testing.T) {
-	const worlds = 20000
+	const worlds = 50000
 
 	for name, r := range broken() {
 		t.Run(name, func(t *testing.T) {

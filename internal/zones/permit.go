@@ -1,0 +1,112 @@
+package zones
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// permit is the group after what the engine wants has been permitted; false if
+// there is nothing to permit.
+func (d *decision) permit() (*Observed, bool) {
+	moves := d.newMoves()
+	renewed, again := d.renewed()
+	if len(moves) == 0 && !again || d.hasOpen(d.plan.Acquire) {
+		return nil, false
+	}
+	after := *d.o
+	status := *after.Group.Status.DeepCopy()
+	if a := d.plan.Acquire; a != nil {
+		status.Lock = &v1alpha1.Lock{Holder: a.Holder, Purpose: v1alpha1.Purpose(a.Purpose), Zone: a.Unit, Since: metav1.NewMicroTime(a.Since)}
+	}
+	status.Moves = replace(renewed, moves)
+	status.Seen = d.o.seen()
+	status.History = d.begin(moves)
+	status.Zones = d.start(moves)
+	after.Group.Status = status
+	return &after, true
+}
+
+// hasOpen is true if some zone is open that the lock would no longer be for.
+func (d *decision) hasOpen(l *rollout.Lock) bool {
+	return l != nil && l.Unit != "" && slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.Name != l.Unit && (z.open() || len(z.moves) > 0 && z.moves[""] != nil)
+	})
+}
+
+// newMoves are those for the steps of the plan.
+func (d *decision) newMoves() []v1alpha1.Move {
+	var moves []v1alpha1.Move
+	opening := map[string]bool{}
+	for _, step := range d.plan.Steps {
+		z := d.zone(step.Path[0])
+		pod := z.podNamed(step.Path[1])
+		switch {
+		case z.held() && !z.barred && !opening[z.Name]:
+			moves = append(moves, d.o.opening(z))
+			opening[z.Name] = true
+		case pod == nil || pod.Terminating || opening[z.Name] || !z.isOnUs(step):
+		default:
+			moves = append(moves, d.o.moveOf(z, pod))
+		}
+	}
+	return moves
+}
+
+// isOnUs is true if it is not the controller that takes a step: of a zone that is
+// open or will be, it replaces what is up; of one that is held, nobody does.
+func (z *zone) isOnUs(step rollout.Step) bool {
+	return step.Repair && z.moves[""] == nil || z.Strategy == OnDelete
+}
+
+// replace adds moves; one of what has moved before takes the place of that.
+func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
+	moves = slices.DeleteFunc(moves, func(old v1alpha1.Move) bool {
+		return slices.ContainsFunc(by, func(m v1alpha1.Move) bool { return m.Zone == old.Zone && m.Pod == old.Pod })
+	})
+	return append(moves, by...)
+}
+
+// renewed are the moves that are kept, and whether some have to be permitted anew
+// because nobody has acted upon them in time.
+func (d *decision) renewed() ([]v1alpha1.Move, bool) {
+	moves, again := d.moves(), false
+	for i := range moves {
+		m := &moves[i]
+		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) {
+			m.At, again = metav1.NewMicroTime(d.o.Now), true
+		}
+	}
+	return moves, again
+}
+
+func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
+
+// awaits is true if a move stands and is wanted.
+func (z *zone) awaits(m *v1alpha1.Move) bool {
+	return z.stands(m) && z.wants(m) && (m.Pod != "" || !z.open())
+}
+
+// needsLive is true if a cache is not good enough to permit what follows, or to
+// give the lock back.
+func (d *decision) needsLive(after *Observed) bool {
+	switch {
+	case d.o.Live:
+		return false
+	case d.mayWithdraw():
+		return true
+	case after == nil && !d.plan.Release:
+		return false
+	}
+	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.row.Opened && (after == nil || disrupts(after, z.Name))
+	})
+}
+
+// disrupts is true if a move is permitted in another zone than this one.
+func disrupts(after *Observed, zone string) bool {
+	return slices.ContainsFunc(after.Group.Status.Moves, func(m v1alpha1.Move) bool { return m.Zone != zone })
+}

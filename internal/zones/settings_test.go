@@ -1,0 +1,82 @@
+package zones
+
+import (
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+func TestSettings(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        Settings
+	}{
+		"nothing asked": {nil, Settings{}},
+		"the predecessor's names": {
+			map[string]string{"rollout-max-unavailable": " 2 ", "grafana.com/rollout-paused": "true"},
+			Settings{MaxUnavailable: rollout.Number(2), Paused: true},
+		},
+		"our own names, which win": {
+			map[string]string{
+				"rollout-max-unavailable": "2", "spillway.dev/rollout-max-unavailable": "25%",
+				"grafana.com/rollout-paused": "true", "spillway.dev/rollout-paused": "false", "spillway.dev/zone-order": "3",
+			},
+			Settings{MaxUnavailable: rollout.Percentage(25), Order: new(3)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := gocmp.Diff(test.want, SettingsOf("a", test.annotations)); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMistakesInAnnotationsNameTheMend(t *testing.T) {
+	for annotation, values := range map[string][]string{
+		"rollout-max-unavailable":    {"", "0", "-1", "two", "0%", "101%", "1.5", "%", "99999999999"},
+		"grafana.com/rollout-paused": {"", "True", "yes"},
+		"spillway.dev/zone-order":    {"", "first", "1.5"},
+	} {
+		for _, value := range values {
+			problems := SettingsOf("ingester-zone-a", map[string]string{annotation: value}).Problems
+			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "StatefulSet ingester-zone-a: annotation "+annotation+": ") ||
+				!strings.Contains(problems[0].String(), "has to be") {
+				t.Errorf("%s=%q: %v", annotation, value, problems)
+			}
+		}
+	}
+}
+
+func TestMaxUnavailable(t *testing.T) {
+	annotated := &Set{Settings: Settings{MaxUnavailable: rollout.Number(2)}}
+	for name, test := range map[string]struct {
+		spec *intstr.IntOrString
+		set  *Set
+		want rollout.Limit
+	}{
+		"one by default":           {nil, &Set{}, rollout.Number(1)},
+		"the annotation's":         {nil, annotated, rollout.Number(2)},
+		"the group's wins":         {new(intstr.FromString("50%")), annotated, rollout.Percentage(50)},
+		"the group's, as a number": {new(intstr.FromInt32(3)), annotated, rollout.Number(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := maxUnavailable(&v1alpha1.RolloutGroupSpec{MaxUnavailable: test.spec}, test.set); got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAStrategyThatCannotBeHeld(t *testing.T) {
+	o := group(zoneOf("a", "v1", func(s *Set) { s.Strategy = "Recreate" }))
+	p := Decide(*o)
+	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0].String(), "use OnDelete or RollingUpdate") || p.Permits || len(p.Writes) > 0 {
+		t.Errorf("%+v", p.Problems)
+	}
+}
