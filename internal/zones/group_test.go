@@ -321,15 +321,19 @@ func TestMetricsOfThePredecessor(t *testing.T) {
 	w.manage()
 	name := "metrics-" + w.namespace
 	w.another(name)
+	w.eventually(func() error { return hasMetrics(name) }) // a pass is measured once it has ended
+}
+
+func hasMetrics(group string) error {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	found := map[string]bool{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				found[f.GetName()] = found[f.GetName()] || l.GetName() == "rollout_group" && l.GetValue() == name
+				found[f.GetName()] = found[f.GetName()] || l.GetName() == "rollout_group" && l.GetValue() == group
 			}
 		}
 	}
@@ -339,9 +343,10 @@ func TestMetricsOfThePredecessor(t *testing.T) {
 		"spillway_zones_group_phase", "spillway_zones_pods",
 	} {
 		if !found[want] {
-			t.Errorf("there is no %s of the group", want)
+			return fmt.Errorf("there is no %s of the group", want)
 		}
 	}
+	return nil
 }
 
 // Many groups roll side by side, and one whose writes hang keeps none waiting.
