@@ -113,7 +113,7 @@ func customKinds(o Options) ([]client.Object, error) {
 			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
 		}
 		for _, file := range files {
-			crd, err := customKind(o, file)
+			crd, err := customKind(file)
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +123,7 @@ func customKinds(o Options) ([]client.Object, error) {
 	return kinds, nil
 }
 
-func customKind(o Options, file string) (client.Object, error) {
+func customKind(file string) (client.Object, error) {
 	raw, err := generated.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
@@ -132,7 +132,7 @@ func customKind(o Options, file string) (client.Object, error) {
 	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
 		return nil, fmt.Errorf("generated kind %s: %w", file, err)
 	}
-	crd.SetLabels(InstalledLabels(o.Namespace))
+	crd.SetLabels(ManagerLabels()) // it belongs to no installation alone, and outlives them all
 	return crd, nil
 }
 
