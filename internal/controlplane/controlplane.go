@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +61,9 @@ type ControlPlane struct {
 	apiPort   int
 	etcd, api *process
 	others    []*process
-	config    *rest.Config
+	// forPods are those of the others by which Pods come to run.
+	forPods []*process
+	config  *rest.Config
 }
 
 // Start starts a control plane and waits until it is ready to use.
@@ -185,10 +188,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return err
 	}
 	cp.api = p
-	if err := cp.until(ctx, p, cp.ready); err != nil {
-		return err
-	}
-	return cp.writeKubeconfig()
+	return errors.Join(cp.until(ctx, p, cp.ready), cp.writeKubeconfig(), cp.restartForPods())
 }
 
 // StopAPIServer makes the API server go away in the middle of what it does.
@@ -255,16 +255,38 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	if err := cp.createNodes(ctx); err != nil {
 		return err
 	}
-	scheduler, err := cp.run("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
-		"--kube-api-qps", "2000", "--kube-api-burst", "4000")
-	if err != nil {
-		return err
+	return errors.Join(
+		cp.startForPods("kube-scheduler", "--kubeconfig", cp.Kubeconfig(), "--secure-port", "0", "--leader-elect=false",
+			"--kube-api-qps", "2000", "--kube-api-burst", "4000"),
+		cp.startForPods("kwok", "--kubeconfig", cp.Kubeconfig(), "--config", cp.path("stages.yaml"),
+			"--manage-all-nodes=true", "--node-lease-duration-seconds", "0"),
+	)
+}
+
+// startForPods starts a program by which Pods come to run.
+func (cp *ControlPlane) startForPods(name string, args ...string) error {
+	p, err := cp.run(name, args...)
+	cp.keep(p)
+	if p != nil {
+		cp.forPods = append(cp.forPods, p)
 	}
-	cp.keep(scheduler)
-	kwok, err := cp.run("kwok", "--kubeconfig", cp.Kubeconfig(), "--config", cp.path("stages.yaml"),
-		"--manage-all-nodes=true", "--node-lease-duration-seconds", "0")
-	cp.keep(kwok)
 	return err
+}
+
+// restartForPods starts them anew: what fails while there is no API server, they
+// may try again only minutes later, or never.
+func (cp *ControlPlane) restartForPods() error {
+	for _, p := range cp.forPods {
+		p.kill()
+	}
+	cp.others = slices.DeleteFunc(cp.others, func(p *process) bool { return slices.Contains(cp.forPods, p) })
+	former := cp.forPods
+	cp.forPods = nil
+	var errs []error
+	for _, p := range former {
+		errs = append(errs, cp.startForPods(p.name, p.cmd.Args[1:]...))
+	}
+	return errors.Join(errs...)
 }
 
 // Run runs a further program beside the control plane, which ends with it.
