@@ -224,9 +224,12 @@ func (c *Change) first(plans ...string) (string, []Problem) {
 }
 
 // mixed: parameters may change together with the OperatorVersion only if they
-// trigger deploy. Those that are new in it do not count.
+// trigger deploy. Those that are new in it do not count, nor do those that become
+// immutable with it and so have to be set.
 func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
-	names := slices.DeleteFunc(c.known(c.changed(base)), func(name string) bool { return parameter(c.Old, name) == nil })
+	names := slices.DeleteFunc(c.known(c.changed(base)), func(name string) bool {
+		return parameter(c.Old, name) == nil || parameter(c.New, name).IsImmutable() && !c.wasImmutable(name)
+	})
 	if len(names) == 0 {
 		return nil
 	}

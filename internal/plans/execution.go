@@ -31,6 +31,9 @@ func (d *decision) begin(b beginning) {
 		UID: b.uid, Plan: b.Plan, Cause: b.Cause, Changed: b.Changed, Spec: *d.o.Instance.Spec.DeepCopy(),
 		ContentHash: version.Hash, Advances: b.advances, StartedAt: *d.microNow(),
 	}
+	if !d.answers(b) {
+		s.Execution.Spec.PlanExecution = v1beta1.PlanExecution{}
+	}
 	if b.advances {
 		s.ImmutableParameters = immutables(version.Spec, d.o.Instance.Spec.Parameters, s.ImmutableParameters)
 	}
@@ -42,6 +45,12 @@ func (d *decision) begin(b beginning) {
 	s.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, ActivePlan: b.Plan}
 	d.pin = version
 	d.advance()
+}
+
+// answers is true if the plan that begins is the one that somebody asks for. What
+// an Instance that is created asks for is deploy, whatever it says.
+func (d *decision) answers(b beginning) bool {
+	return b.Cause == v1beta1.CauseCreate || b.Plan == d.o.Instance.Spec.PlanExecution.PlanName
 }
 
 // planStatuses has an entry for each plan of the OperatorVersion. What has run

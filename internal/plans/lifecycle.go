@@ -225,11 +225,11 @@ func (d *decision) changes() bool {
 	return true
 }
 
-// newUID is that of an execution. A deploy that was asked for in the manifest
-// that created the Instance is that deploy.
+// newUID is that of an execution. If somebody asks for the very plan that a change
+// asks for, it is that one.
 func (d *decision) newUID(c Choice) types.UID {
 	request := &d.o.Instance.Spec.PlanExecution
-	if c.Cause == v1beta1.CauseCreate && request.PlanName == c.Plan && request.UID != "" {
+	if request.PlanName == c.Plan && request.UID != "" {
 		return request.UID
 	}
 	return d.o.NewUID

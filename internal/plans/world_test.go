@@ -176,7 +176,9 @@ func (w *world) scope(gk schema.GroupKind) Scope {
 	}
 }
 
-func (w *world) tell(format string, args ...any) { w.story = append(w.story, fmt.Sprintf(format, args...)) }
+func (w *world) tell(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}
 
 // writeStatus writes the status, if the Instance is as it was observed.
 func (w *world) writeStatus(o Observed, p Plan) bool {
