@@ -82,8 +82,22 @@ func checked(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error)
 	case u.GetName() == "":
 		return nil, fmt.Errorf("%s has no metadata.name", u.GetKind())
 	default:
-		return []*unstructured.Unstructured{u}, nil
+		return []*unstructured.Unstructured{u}, texts(u)
 	}
+}
+
+// texts checks what is read as a map of text later on, also of Pod templates.
+func texts(u *unstructured.Unstructured) error {
+	for _, path := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
+		for _, field := range []string{"labels", "annotations"} {
+			full := append(slices.Clone(path), field)
+			_, _, err := unstructured.NestedStringMap(u.Object, full...)
+			if _, there, _ := unstructured.NestedMap(u.Object, full...); there && err != nil {
+				return fmt.Errorf("%s %s: %s has to have text as values; quote them", u.GetKind(), u.GetName(), strings.Join(full, "."))
+			}
+		}
+	}
+	return nil
 }
 
 // kindOrder is the order in which objects are applied after Namespaces and

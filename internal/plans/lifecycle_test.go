@@ -100,6 +100,12 @@ func stuckWorld(t *testing.T, versions ...string) *world {
 
 func TestWaitingWritesNothing(t *testing.T) {
 	w := stuckWorld(t, simple)
+	_, p := w.decide()
+	if want := w.now.Add(settled); !p.Wake.Equal(want) || p.Changes {
+		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.Changes)
+	}
+	w.now = p.Wake
+	w.settle(t)
 	for range 3 {
 		w.now = w.now.Add(time.Hour)
 		if w.pass() {

@@ -26,6 +26,9 @@ type Plan struct {
 	Changes bool
 	// Writes are made after that, in this order.
 	Writes []Write
+	// Sentence says what it waits for at this moment, empty if for nothing. The
+	// status says the same, but not every time that a word changes.
+	Sentence string
 	// Again is true if there is more to decide as soon as all that is written.
 	Again bool
 	// Problems are mistakes that keep the Instance from getting on.
@@ -41,7 +44,7 @@ func Decide(o Observed) Plan {
 	}
 	d.report()
 	p := Plan{
-		Plan: d.plan, Tree: d.tree, Status: d.status, Writes: d.writes, Again: d.again, Problems: d.problems,
+		Plan: d.plan, Tree: d.tree, Status: d.status, Writes: d.writes, Again: d.again, Problems: d.problems, Sentence: d.sentence,
 		Changes: !equality.Semantic.DeepEqual(*d.was, d.status),
 	}
 	if p.Changes {
@@ -66,6 +69,8 @@ type decision struct {
 	problems []Problem
 	// block is why nothing can be decided at all.
 	block *rollout.Block
+	// sentence is what it waits for.
+	sentence string
 	// unready is the first workload that is not ready though no plan runs.
 	unready string
 }

@@ -3,6 +3,7 @@ package plans
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // The types of the conditions.
@@ -32,6 +34,9 @@ const (
 	// ReasonUnready: there is nothing to do, and not all is well.
 	ReasonUnready = "WorkloadNotReady"
 )
+
+// settled is how long the status keeps its words, if nothing else changes.
+const settled = 10 * time.Second
 
 // rest is the end of the chain: nothing is to be done. It looks whether what was
 // applied does well.
@@ -66,6 +71,7 @@ func (d *decision) report() {
 	reason, message := d.verdict()
 	s.WaitingFor, s.Since = "", nil
 	if reason != ReasonIdle {
+		d.sentence = message
 		s.WaitingFor, s.Since = message, d.since(message)
 	}
 	for _, c := range d.conditions(reason, message) {
@@ -73,6 +79,32 @@ func (d *decision) report() {
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	d.stamp()
+	d.hush(reason)
+}
+
+// hush leaves the words as they are, for a while, where only they have changed: a
+// plan that waits and makes progress, or that goes on soon, is not written about
+// each time.
+func (d *decision) hush(reason string) {
+	if d.was.Since == nil || reason != ReasonInProgress {
+		return
+	}
+	until := d.was.Since.Add(settled)
+	quiet := d.status
+	quiet.WaitingFor, quiet.Since, quiet.Conditions = d.was.WaitingFor, d.was.Since, d.was.Conditions
+	if d.o.Now.Before(until) && sameWord(d.status.Conditions, d.was.Conditions) && equality.Semantic.DeepEqual(quiet, *d.was) {
+		if d.status.WaitingFor != d.was.WaitingFor {
+			d.sooner(until)
+		}
+		d.status = quiet
+	}
+}
+
+// sameWord compares conditions but for their messages.
+func sameWord(a, b []metav1.Condition) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.Condition) bool {
+		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason && x.ObservedGeneration == y.ObservedGeneration
+	})
 }
 
 // stamp notes when the state of a plan changed.
@@ -144,12 +176,22 @@ func (d *decision) progress() (reason, message string) {
 	case answer.Hold != nil:
 		message = answer.Hold.Message
 	case answer.Step != nil:
-		message = answer.Step.Path[len(answer.Step.Path)-1] + " begins"
+		message = d.begins(answer.Step)
 	}
 	if len(d.problems) > 0 {
 		message += "; " + sentences(d.problems)
 	}
 	return ReasonInProgress, message
+}
+
+// begins is the sentence for a task that is being done. One that is tried again
+// is still said to have failed, until it has not.
+func (d *decision) begins(step *rollout.Step) string {
+	name := step.Path[len(step.Path)-1]
+	if strings.HasPrefix(d.was.WaitingFor, name+" waits: ") {
+		return d.was.WaitingFor
+	}
+	return name + " begins"
 }
 
 // conditions are Ready, Reconciling and Stalled, without their times.

@@ -31,6 +31,8 @@ type world struct {
 	objects  map[Ref]*unstructured.Unstructured
 	refusals map[Ref]Refusal
 	unknown  map[schema.GroupKind]bool
+	// refuses are objects that the API server does not take, and what it says.
+	refuses map[Ref]Refusal
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
 	goes      bool
@@ -50,7 +52,7 @@ func newWorld(t *testing.T, versions ...string) *world {
 	w := &world{
 		now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*Version{},
 		objects: map[Ref]*unstructured.Unstructured{}, refusals: map[Ref]Refusal{},
-		unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
+		refuses: map[Ref]Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
 	}
 	for i, text := range versions {
 		w.install(t, fmt.Sprintf("app-%d", i+1), text)
@@ -194,7 +196,14 @@ func (w *world) writeStatus(o Observed, p Plan) bool {
 	return true
 }
 
+// do makes a write, or is refused. A deletion is never refused.
 func (w *world) do(write Write) {
+	if refusal, refused := w.refuses[write.Ref]; refused && write.Act == Apply {
+		refusal.At = w.now.Add(345 * time.Nanosecond)
+		w.refusals[write.Ref] = refusal
+		return
+	}
+	delete(w.refusals, write.Ref)
 	switch write.Act {
 	case Apply:
 		w.apply(write.Ref, write.Object)
@@ -252,6 +261,8 @@ func (w *world) grow(ref Ref) {
 		}
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": n, "readyReplicas": n, "updatedReplicas": n, "availableReplicas": n,
 			"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}
+	case "PersistentVolumeClaim":
+		u.Object["status"] = map[string]any{"phase": "Bound"}
 	case "Pod":
 		u.Object["status"] = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 	case "Job":
