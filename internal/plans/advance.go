@@ -59,6 +59,9 @@ func (d *decision) run(r *run) {
 			return
 		}
 		r.note()
+		if r.isOver() && r.pruning == nil {
+			continue
+		}
 		d.tree = r.tree()
 		d.plan = rollout.Decide(d.tree)
 		if late := d.late(); late != "" {
