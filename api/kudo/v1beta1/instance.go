@@ -50,7 +50,7 @@ type InstanceSpec struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// PlanExecution asks for a plan.
 	// +optional
-	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+	PlanExecution PlanExecution `json:"planExecution,omitzero"`
 }
 
 // PlanExecution asks for a plan. It is cleared when the plan has ended.
