@@ -255,7 +255,7 @@ func (w *world) grow(ref Ref) {
 	u.SetGeneration(1)
 	switch ref.Kind {
 	case "Deployment":
-		n := int64(1)
+		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 		if w.unhealthy[ref.Name] {
 			n = 0
 		}

@@ -53,15 +53,11 @@ var refusals = sync.OnceValue(func() map[string]string {
 	return why
 })
 
-// functions are all that a template may name. Those that are refused are among
-// them, so that a template that names one can be parsed, and told so.
+// functions are all that a template may name.
 var functions = sync.OnceValue(func() template.FuncMap {
 	all, known := template.FuncMap{}, sprig.TxtFuncMap()
 	for name := range strings.FieldsSeq(allowed) {
 		all[name] = known[name]
-	}
-	for name := range refusals() {
-		all[name] = refuse(name)
 	}
 	maps.Copy(all, template.FuncMap{
 		"toYaml": toYAML, "keys": keys, "values": values, "repeat": repeat, "indent": indent, "nindent": nindent,
@@ -69,10 +65,6 @@ var functions = sync.OnceValue(func() template.FuncMap {
 	})
 	return all
 })
-
-func refuse(name string) func(...any) (string, error) {
-	return func(...any) (string, error) { return "", refusal(name) }
-}
 
 func refusal(name string) error {
 	return fmt.Errorf("function %q is refused: %s", name, refusals()[name])

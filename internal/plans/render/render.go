@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
@@ -84,34 +85,45 @@ func Verify(name, text string) error {
 	return err
 }
 
+// compile makes a template that knows the functions that it names, and no others.
 func compile(name, text string) (*template.Template, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(text)
+	named, err := names(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
 	}
-	if err := verify(t); err != nil {
-		return nil, fmt.Errorf("template %s: %w", name, err)
+	known := template.FuncMap{}
+	var errs []error
+	for _, f := range named {
+		if _, isRefused := refusals()[f]; isRefused {
+			errs = append(errs, fmt.Errorf("template %s: %w", name, refusal(f)))
+		} else if function, ok := functions()[f]; ok {
+			known[f] = function
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	t, err := template.New(name).Option("missingkey=error").Funcs(known).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
 	}
 	return t, nil
 }
 
-// verify looks for functions that are refused, in this template and in all that
-// are defined in it, executed or not.
-func verify(t *template.Template) error {
-	var names []string
-	for _, each := range t.Templates() {
-		if each.Tree != nil {
-			walk(each.Root, func(name string) { names = append(names, name) })
-		}
+// names are the functions that a template names, in it and in all that are
+// defined in it, executed or not; sorted.
+func names(name, text string) ([]string, error) {
+	root := parse.New(name)
+	root.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	if _, err := root.Parse(text, "", "", trees); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says which template
 	}
-	var errs []error
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if _, isRefused := refusals()[name]; isRefused {
-			errs = append(errs, refusal(name))
-		}
+	found := map[string]bool{}
+	for _, tree := range trees {
+		walk(tree.Root, func(name string) { found[name] = true })
 	}
-	return errors.Join(errs...)
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // walk visits the functions that are named anywhere in a tree.
