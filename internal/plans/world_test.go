@@ -36,6 +36,8 @@ type world struct {
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
 	goes      bool
+	// groups is true if the API server knows RolloutGroups.
+	groups bool
 
 	uids     int
 	versionN int
@@ -169,7 +171,7 @@ func asUnstructured(ov *v1beta1.OperatorVersion) *unstructured.Unstructured {
 
 func (w *world) scope(gk schema.GroupKind) Scope {
 	switch {
-	case w.unknown[gk] || gk.Kind == "RolloutGroup":
+	case w.unknown[gk] || gk.Kind == "RolloutGroup" && !w.groups:
 		return NoSuchKind
 	case strings.HasPrefix(gk.Kind, "Cluster"):
 		return ClusterScoped
