@@ -219,7 +219,7 @@ func (r *run) noteStage(g *stage) {
 }
 
 func (r *run) now() *metav1.MicroTime {
-	return microOf(metav1.NewMicroTime(r.o.Now.Truncate(time.Microsecond)))
+	return new(metav1.NewMicroTime(r.o.Now.Truncate(time.Microsecond)))
 }
 
 func (g *stage) isDone() bool {
@@ -271,8 +271,8 @@ func (g *stage) failed(message string, at time.Time) {
 		return
 	}
 	s.Attempts++
-	s.FailedAt = microOf(metav1.NewMicroTime(at))
-	s.RetryAt = microOf(metav1.NewMicroTime(at.Add(backoff(s.Attempts))))
+	s.FailedAt = new(metav1.NewMicroTime(at))
+	s.RetryAt = new(metav1.NewMicroTime(at.Add(backoff(s.Attempts))))
 }
 
 // backoff is how long to wait after so many failures.

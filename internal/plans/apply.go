@@ -12,7 +12,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// ReasonForeign: an object is there already, and is not the Instance's.
+// ReasonForeign holds a task back: an object is there already, and is not the
+// Instance's.
 const ReasonForeign rollout.Reason = "ForeignObject"
 
 // applyTask applies the objects of its templates, in the order of their kinds,
@@ -67,7 +68,7 @@ func (w *work) compare(f *finding, ref Ref, u, live *unstructured.Unstructured) 
 	case live == nil:
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
-		f.lack("waiting for the old %s to be gone", ref)
+		f.lackf("waiting for the old %s to be gone", ref)
 	case !w.o.isOurs(live) && !mayAdopt(u, live):
 		f.blocked = w.foreign(ref)
 	case w.hasToBeRecreated(ref, u):
@@ -100,7 +101,7 @@ func (w *work) await(f *finding, ref Ref, live *unstructured.Unstructured) {
 	case v.fatal != "":
 		f.fatal = v.fatal
 	case v.lacks != "":
-		f.lack("%s", v.lacks)
+		f.lackf("%s", v.lacks)
 	}
 }
 

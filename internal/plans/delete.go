@@ -31,7 +31,7 @@ func (w *work) remove(f *finding, ref Ref) {
 	switch {
 	case live == nil:
 	case live.GetDeletionTimestamp() != nil:
-		f.lack("waiting for %s to be gone", ref)
+		f.lackf("waiting for %s to be gone", ref)
 	default:
 		f.writes = append(f.writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
 	}

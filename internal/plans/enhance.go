@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,9 +36,7 @@ func (w *work) enhance(u *unstructured.Unstructured, scope Scope) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for k, v := range w.marks() {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, w.marks())
 	u.SetAnnotations(annotations)
 	for _, path := range podTemplates(u) {
 		w.enhanceTemplate(u, path)

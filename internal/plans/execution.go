@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -177,6 +176,3 @@ func (d *decision) content(e *v1beta1.Execution) *Version {
 	i := slices.IndexFunc([]*Version{d.o.Version, d.o.Pinned}, func(v *Version) bool { return v != nil && v.Hash == e.ContentHash })
 	return [...]*Version{nil, d.o.Version, d.o.Pinned}[i+1]
 }
-
-// microOf is a moment as it is written down.
-func microOf(t metav1.MicroTime) *metav1.MicroTime { return &t }

@@ -146,7 +146,7 @@ func (w *work) runPod(f *finding, pod *unstructured.Unstructured, e *Extraction)
 	case live == nil:
 		f.writes = append(f.writes, Write{Act: Apply, Ref: ref, Object: pod})
 	case live.GetDeletionTimestamp() != nil:
-		f.lack("waiting for the old %s to be gone", ref)
+		f.lackf("waiting for the old %s to be gone", ref)
 	case !w.o.isOurs(live):
 		f.blocked = w.foreign(ref)
 	case !w.isApplied(live):
@@ -163,7 +163,7 @@ func (w *work) read(f *finding, ref Ref, live *unstructured.Unstructured, e *Ext
 	case phase == "Failed":
 		f.fatal = fmt.Sprintf("%s has failed", ref)
 	case phase != "Running" || v.lacks != "":
-		f.lack("waiting for %s to be ready", ref)
+		f.lackf("waiting for %s to be ready", ref)
 	default:
 		f.writes = append(f.writes, Write{Act: Extract, Ref: ref, UID: live.GetUID(), Extraction: e})
 	}

@@ -157,7 +157,7 @@ func (s *simulation) tick(storm bool) bool {
 		clear(s.refusals)
 	case storm && s.chance(0.1):
 		s.weather()
-	case storm && s.chance(0.1):
+	case storm && s.chance(0.11):
 		s.zombie()
 	default:
 		return s.lead(storm)

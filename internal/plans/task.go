@@ -54,8 +54,8 @@ func (f *finding) isDone() bool {
 	return f.needs.IsEmpty() && len(f.writes) == 0 && f.lacks == "" && f.blocked == nil && f.failed == "" && f.fatal == ""
 }
 
-// lack notes the first thing that is lacking.
-func (f *finding) lack(format string, args ...any) {
+// lackf notes the first thing that is lacking.
+func (f *finding) lackf(format string, args ...any) {
 	if f.lacks == "" {
 		f.lacks = fmt.Sprintf(format, args...)
 	}

@@ -180,7 +180,7 @@ func (w *world) scope(gk schema.GroupKind) Scope {
 	}
 }
 
-func (w *world) tell(format string, args ...any) {
+func (w *world) tellf(format string, args ...any) {
 	w.story = append(w.story, fmt.Sprintf(format, args...))
 }
 
@@ -212,7 +212,7 @@ func (w *world) do(write Write) {
 	case Delete:
 		if u := w.objects[write.Ref]; u != nil && u.GetUID() == write.UID {
 			delete(w.objects, write.Ref)
-			w.tell("delete %s", write.Ref)
+			w.tellf("delete %s", write.Ref)
 		}
 	case Extract:
 		for _, file := range write.Extraction.Files {
@@ -224,11 +224,11 @@ func (w *world) do(write Write) {
 		}
 	case AddFinalizer:
 		w.instance.Finalizers = append(w.instance.Finalizers, vocabulary.CleanupFinalizer)
-		w.tell("add finalizer")
+		w.tellf("add finalizer")
 		w.bump()
 	case RemoveFinalizer:
 		w.instance.Finalizers = nil
-		w.tell("remove finalizer")
+		w.tellf("remove finalizer")
 		w.bump()
 	case Identify:
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.UID = write.UID })
@@ -247,7 +247,7 @@ func (w *world) apply(ref Ref, object *unstructured.Unstructured) {
 		u.SetUID(types.UID(fmt.Sprintf("object-%d", w.uids)))
 	}
 	w.objects[ref] = u
-	w.tell("%s %s", verb, ref)
+	w.tellf("%s %s", verb, ref)
 	w.grow(ref)
 }
 

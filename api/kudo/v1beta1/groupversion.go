@@ -12,7 +12,7 @@ var GroupVersion = schema.GroupVersion{Group: "kudo.dev", Version: "v1beta1"}
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 // AddToScheme makes the kinds known to a scheme.
-func AddToScheme(s *runtime.Scheme) error { return schemeBuilder.AddToScheme(s) }
+var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,

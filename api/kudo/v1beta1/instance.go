@@ -23,6 +23,7 @@ type Instance struct {
 
 	// Spec is what is wanted.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.operatorVersion) && has(self.operatorVersion.name) && self.operatorVersion.name != ''",message="operatorVersion.name has to be the name of an OperatorVersion"
 	Spec InstanceSpec `json:"spec,omitempty"`
 	// Status is which plan runs, and how far it has come.
 	// +optional

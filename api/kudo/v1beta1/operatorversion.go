@@ -185,11 +185,16 @@ const (
 )
 
 // Task is something that a step does.
+//
+// +kubebuilder:validation:XValidation:rule="self.kind != 'Toggle' || has(self.spec) && has(self.spec.parameter)",message="a Toggle needs spec.parameter, the name of the parameter that says which of the two it does"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'Pipe' || has(self.spec) && has(self.spec.pod) && has(self.spec.pipe)",message="a Pipe needs spec.pod, the template of its Pod, and spec.pipe, the files to keep"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'KudoOperator' || has(self.spec) && has(self.spec.package)",message="a KudoOperator needs spec.package, the operator to install"
 type Task struct {
 	// Name is unique in the OperatorVersion.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 	// Kind is Apply, Delete, Toggle, Pipe, KudoOperator or Dummy.
+	// +kubebuilder:validation:Enum=Apply;Delete;Toggle;Pipe;KudoOperator;Dummy
 	Kind string `json:"kind"`
 	// Spec has the fields of its kind.
 	// +optional
@@ -239,6 +244,8 @@ type TaskSpec struct {
 }
 
 // PipeFile is a file that a Pipe keeps in a Secret or a ConfigMap.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.file) != has(self.envFile)",message="needs either a file or an envFile"
 type PipeFile struct {
 	// File is the path of a file whose content is kept as it is.
 	// +optional
@@ -247,6 +254,7 @@ type PipeFile struct {
 	// +optional
 	EnvFile string `json:"envFile,omitempty"`
 	// Kind is Secret or ConfigMap.
+	// +kubebuilder:validation:Enum=Secret;ConfigMap
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// Key is the name by which templates find the object: .Pipes.KEY.

@@ -29,7 +29,7 @@ regexMatch mustRegexMatch regexFindAll mustRegexFindAll regexFind mustRegexFind 
 regexReplaceAllLiteral mustRegexReplaceAllLiteral regexSplit mustRegexSplit regexQuoteMeta urlParse urlJoin`
 
 // refused are the others, by what is wrong with them.
-var refused = map[string]string{
+var refused = map[string]string{ //nolint:gosec // names of functions, no credentials
 	"its result is different each time; for a password, use the annotation spillway.dev/generate-once on a Secret": `
 randAlphaNum randAlpha randAscii randNumeric randInt randBytes shuffle uuidv4 bcrypt htpasswd encryptAES
 genPrivateKey genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey`,
@@ -150,10 +150,9 @@ func untilStep(start, stop, step int) ([]int, error) {
 
 // seq is like the command of that name: seq LAST, seq FIRST LAST, seq FIRST STEP LAST.
 func seq(args ...int) (string, error) {
-	first, step, last := 1, 1, 1
+	first, step, last := 1, 1, 0
 	switch len(args) {
 	case 0:
-		return "", nil
 	case 1:
 		last = args[0]
 	case 2:
@@ -161,7 +160,7 @@ func seq(args ...int) (string, error) {
 	default:
 		first, step, last = args[0], args[1], args[2]
 	}
-	if len(args) < 3 && last < first {
+	if len(args) > 0 && len(args) < 3 && last < first {
 		step = -1
 	}
 	stop := last + 1
