@@ -76,11 +76,17 @@ func (w *work) compare(f *finding, ref Ref, u, live *unstructured.Unstructured) 
 	case w.isImmutable(ref):
 		f.fatal = fmt.Sprintf("%s has a field that cannot be changed (%s); annotate it in its template with %s=recreate to have it replaced",
 			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
-	case !w.isApplied(live):
+	case !w.isApplied(live) || w.lacksKeys(u, live):
 		w.write(f, ref, u, live)
 	default:
 		w.await(f, ref, live)
 	}
+}
+
+// lacksKeys is true of a Secret that has no value yet for what is generated.
+func (w *work) lacksKeys(u, live *unstructured.Unstructured) bool {
+	keys, err := generated(u, live)
+	return err != nil || len(keys) > 0
 }
 
 func (w *work) write(f *finding, ref Ref, u, live *unstructured.Unstructured) {

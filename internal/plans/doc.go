@@ -62,7 +62,10 @@
 //     Instance from the API server and found the resourceVersion that it observed.
 //     Whoever sees an old step to be in progress does nothing.
 //   - It deletes only what has the UID that it saw.
-//   - Its view of an object is not older than its own last write to it.
+//   - What it sees of objects is at least as new as what it sees of the Instance,
+//     and as its own last write: a cache that is not known to be so is not asked,
+//     the API server is. Nobody writes a status after an act without having seen
+//     what the act did; so who sees that status sees the act.
 //
 // What remains is a process that stops between that and its request, for longer
 // than the lease lasts, and wakes up after the next leader has deleted what it
@@ -72,5 +75,16 @@
 //
 // The snapshot stays where it was, and status.attempted says what may be half
 // there. It is not tried again by itself: somebody changes the spec, or asks for a
-// retry. What differs from either has to be done then.
+// retry. What differs from either has to be done then. If nothing of it had been
+// touched, to put the spec back is to change nothing.
+//
+// # How a pass goes
+//
+// [Decide] is asked with what is known. While [Plan.Needs] is not empty, what it
+// names is looked at, put into the same [Observed], and Decide is asked again. Then,
+// in this order: keep [Plan.Pin]; write [Plan.Status] if it [Plan.Changes]; make the
+// [Plan.Writes], each with its preconditions; come again at once if [Plan.Again],
+// else when something that was looked at changes, or at [Plan.Wake]. What the API
+// server does not accept is a [Refusal] from then on, until a write to the same
+// object succeeds.
 package plans

@@ -30,6 +30,9 @@ func (d *decision) begin(b beginning) {
 		UID: b.uid, Plan: b.Plan, Cause: b.Cause, Changed: b.Changed, Spec: *d.o.Instance.Spec.DeepCopy(),
 		ContentHash: version.Hash, Advances: b.advances, StartedAt: *d.microNow(),
 	}
+	if b.Cause == v1beta1.CauseDelete {
+		s.Execution.Spec.Parameters = d.lastParameters()
+	}
 	if !d.answers(b) {
 		s.Execution.Spec.PlanExecution = v1beta1.PlanExecution{}
 	}
@@ -44,6 +47,18 @@ func (d *decision) begin(b beginning) {
 	s.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, ActivePlan: b.Plan}
 	d.pin = version
 	d.advance()
+}
+
+// lastParameters are those with which an Instance that is deleted is cleaned up.
+// They cannot be mended any more, so if they are wrong those count that were
+// applied.
+func (d *decision) lastParameters() map[string]string {
+	applied := d.status.LastAppliedInstanceSpec
+	_, problems := Values(d.o.Version.Spec, d.o.Instance.Spec.Parameters, d.status.ImmutableParameters)
+	if len(problems) == 0 || applied == nil {
+		return maps.Clone(d.o.Instance.Spec.Parameters)
+	}
+	return maps.Clone(applied.Parameters)
 }
 
 // answers is true if the plan that begins is the one that somebody asks for. What
@@ -125,8 +140,9 @@ func (d *decision) end(result v1beta1.Result, message string) {
 	case !e.Advances:
 	case result == v1beta1.ResultComplete:
 		s.LastAppliedInstanceSpec, s.Attempted = target(&e.Spec), nil
-	case e.Touched:
-		s.Attempted = target(&e.Spec)
+	default:
+		touched := e.Touched || s.Attempted != nil && s.Attempted.Touched
+		s.Attempted = &v1beta1.Attempt{Spec: *target(&e.Spec), Plan: e.Plan, Touched: touched, Result: result, Message: message}
 	}
 	s.History = remembered(s.History, e)
 	d.writes = nil

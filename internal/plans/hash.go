@@ -34,6 +34,9 @@ func PinName(version, hash string) string {
 	return fmt.Sprintf("%s-%s", version, hash)
 }
 
+// GeneratedFieldOwner is the name under which stands what was generated once.
+const GeneratedFieldOwner = kube.FieldOwner + "/generated"
+
 // FieldOwner is the name under which an Instance's fields stand in managedFields.
 func FieldOwner(instance string) string {
 	const longest = 128

@@ -80,7 +80,7 @@ func (d *decision) isReplaced(e *v1beta1.Execution) bool {
 	choice, problems := Choose(change)
 	d.problem(problems...)
 	switch {
-	case len(problems) > 0 || !order.is(e) && (choice.Plan != e.Plan || choice.Cause != e.Cause):
+	case len(problems) > 0 || !order.is(e) && (choice.Plan != e.Plan || change.isUpgrade(&e.Spec)):
 		return false
 	case order.is(e):
 		d.end(v1beta1.ResultSuperseded, "superseded"+order.clause())
@@ -123,6 +123,7 @@ func (d *decision) adopts() bool {
 	if s.LastAppliedInstanceSpec != nil {
 		s.ImmutableParameters = immutables(d.o.Version.Spec, s.LastAppliedInstanceSpec.Parameters, nil)
 		s.PlanStatus = atRest(s.PlanStatus)
+		s.AggregatedStatus.Status = v1beta1.Complete
 	}
 	return false
 }
@@ -198,8 +199,10 @@ func (d *decision) hasFinalizer() bool {
 func (d *decision) change() Change {
 	c := Change{
 		Namespace: d.o.Instance.Namespace, Want: &d.o.Instance.Spec,
-		Applied: d.status.LastAppliedInstanceSpec, Attempted: d.status.Attempted,
-		New: d.o.Version.Spec, Immutable: d.status.ImmutableParameters,
+		Applied: d.status.LastAppliedInstanceSpec, New: d.o.Version.Spec, Immutable: d.status.ImmutableParameters,
+	}
+	if a := d.status.Attempted; a != nil && a.Touched {
+		c.Attempted = &a.Spec
 	}
 	if d.o.Former != nil {
 		c.Old = d.o.Former.Spec
@@ -237,11 +240,8 @@ func (d *decision) newUID(c Choice) types.UID {
 
 // hasFailed is true if just this was tried, and did not succeed.
 func (d *decision) hasFailed() bool {
-	e := d.status.Execution
-	if a := d.status.Attempted; a != nil && sameTarget(d.o.Instance.Namespace, a, &d.o.Instance.Spec) {
-		return true
-	}
-	return e != nil && e.Advances && isFailure(e.Result) && sameTarget(d.o.Instance.Namespace, &e.Spec, &d.o.Instance.Spec)
+	a := d.status.Attempted
+	return a != nil && a.Result != v1beta1.ResultSuperseded && sameTarget(d.o.Instance.Namespace, &a.Spec, &d.o.Instance.Spec)
 }
 
 func isFailure(r v1beta1.Result) bool {
@@ -250,7 +250,8 @@ func isFailure(r v1beta1.Result) bool {
 
 // settle forgets a failure that the spec no longer asks for.
 func (d *decision) settle() {
-	if e := d.status.Execution; e != nil && e.Advances && isFailure(e.Result) && d.status.Attempted == nil && !d.hasFailed() {
+	if d.status.Attempted != nil && !d.hasFailed() {
+		d.status.Attempted = nil
 		d.status.AggregatedStatus.Status = v1beta1.Complete
 	}
 }

@@ -467,12 +467,51 @@ func TestPaused(t *testing.T) {
 	w := newWorld(t, simple)
 	w.annotate(vocabulary.Paused, "true")
 	w.settle(t)
-	if got := w.instance.Status; got.PlanStatus["deploy"].Status != v1beta1.Pending || !strings.Contains(got.WaitingFor, "paused") || len(w.objects) > 0 {
+	if got := w.instance.Status; got.PlanStatus["deploy"].Status != v1beta1.Pending || !strings.HasPrefix(got.WaitingFor, "plan deploy is paused") || len(w.objects) > 0 {
 		t.Errorf("%s: %s", got.PlanStatus["deploy"].Status, got.WaitingFor)
 	}
 	w.annotate(vocabulary.Paused, "false")
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" {
 		t.Error(got)
+	}
+}
+
+// TestAChangeThatFailedIsNotForgotten when another plan runs in between.
+func TestAChangeThatFailedIsNotForgotten(t *testing.T) {
+	for _, touched := range []bool{true, false} {
+		w := stuckWorld(t, simple)
+		if !touched {
+			w.instance.Status.Execution.Touched = false
+		}
+		w.annotate(vocabulary.AbandonPlan, w.uid())
+		w.settle(t)
+		delete(w.unhealthy, "app")
+		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "backup" })
+		w.settle(t)
+		if got := w.plans(); got != "deploy Complete, update Abandoned, backup Complete" {
+			t.Errorf("it is tried again by itself: %s", got)
+		}
+		if got := w.waitsFor(); got != "plan update was given up: abandoned" {
+			t.Error(got)
+		}
+		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "update" })
+		w.settle(t)
+		if got := w.plans(); !strings.HasSuffix(got, "backup Complete, update Complete") || w.waitsFor() != "" || w.instance.Status.LastAppliedInstanceSpec.Parameters["NODES"] != "4" {
+			t.Error(got, w.waitsFor())
+		}
+	}
+}
+
+// TestCleanupWithParametersThatAreWrong runs with those that were applied.
+func TestCleanupWithParametersThatAreWrong(t *testing.T) {
+	w := newWorld(t, strings.Replace(withCleanup, `default: "3"`, `default: "3", value-type: integer`, 1))
+	w.settle(t)
+	w.set(parameters("NODES", "many"))
+	w.settle(t)
+	w.delete()
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete, cleanup Complete" || len(w.instance.Finalizers) > 0 {
+		t.Error(got, w.waitsFor())
 	}
 }

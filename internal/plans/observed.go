@@ -26,7 +26,8 @@ type Observed struct {
 	// Pinned is the content with which the plan runs, found by
 	// status.execution.contentHash; nil if none runs or it is gone.
 	Pinned *Version
-	// Objects are those that were looked at; nil of what is not there.
+	// Objects are those that were looked at; nil of what is not there. Of a Secret
+	// the keys are enough.
 	Objects map[Ref]*unstructured.Unstructured
 	// Kinds are those that the API server was asked about.
 	Kinds map[schema.GroupKind]Scope

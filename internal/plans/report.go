@@ -160,6 +160,9 @@ func (d *decision) verdict() (reason, message string) {
 		return string(d.block.Reason), d.block.Message
 	case d.status.AggregatedStatus.Status == v1beta1.FatalError && e != nil:
 		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", e.Plan, howItEnded[e.Result], e.Message)
+	case d.status.Attempted != nil:
+		a := d.status.Attempted
+		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", a.Plan, howItEnded[a.Result], a.Message)
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:

@@ -89,7 +89,8 @@ type Write struct {
 	// Object is what to apply.
 	Object *unstructured.Unstructured
 	// Generate are keys of a Secret, and how long the value is that each of them
-	// gets by chance if it has none.
+	// gets by chance if it has none. They are written by [GeneratedFieldOwner], so
+	// that they stay when Object is applied again.
 	Generate map[string]int
 	// UID and ResourceVersion are preconditions, empty for none.
 	UID             types.UID

@@ -530,3 +530,30 @@ plans:
 		t.Error(names, w.plans(), w.waitsFor(), w.instance.Status.Inventory)
 	}
 }
+
+// TestGeneratedOnce: a Secret gets values for keys that it has none for.
+func TestGeneratedOnce(t *testing.T) {
+	w := newWorld(t, onePlan(`
+tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
+templates: {a: '{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {spillway.dev/generate-once: "password=32, token=16"}}}'}
+`, "t"))
+	o, p := w.decide()
+	if got := fmt.Sprint(p.Writes[0].Generate); got != "map[password:32 token:16]" {
+		t.Error(got)
+	}
+	w.writeStatus(o, p)
+	w.do(p.Writes[0])
+	secret := ref("v1", "Secret", "a")
+	if _, p = w.decide(); len(p.Writes) == 0 {
+		t.Fatal("a manager that stopped before it generated them has them forgotten")
+	}
+	w.objects[secret].Object["data"] = map[string]any{"password": ""}
+	if _, p = w.decide(); fmt.Sprint(p.Writes[0].Generate) != "map[token:16]" {
+		t.Error(p.Writes[0].Generate)
+	}
+	w.objects[secret].Object["data"] = map[string]any{"password": "", "token": ""}
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete" {
+		t.Error(got, w.waitsFor())
+	}
+}

@@ -28,14 +28,16 @@ func (r *run) tree() rollout.Observed {
 	plan := rollout.Unit{
 		Name: planUnit + r.execution.Plan, Group: true,
 		Policy:    rollout.Policy{Order: orderOfUnits(r.plan.Strategy), Timeout: timeout(r.plan.Timeout)},
-		StartedAt: r.execution.StartedAt.Time,
+		StartedAt: r.execution.StartedAt.Time, Pause: r.pause(),
 	}
 	for i := range r.plan.Phases {
 		plan.Children = append(plan.Children, r.phaseUnit(&r.plan.Phases[i]))
 	}
-	root := rollout.Unit{Group: true, Policy: rollout.Policy{Order: rollout.Series}, Pause: r.pause(), Children: []rollout.Unit{plan}}
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{Order: rollout.Series}, Children: []rollout.Unit{plan}}
 	if r.pruning != nil {
-		root.Children = append(root.Children, r.leaf(pruneUnit, &v1beta1.StepStatus{Status: v1beta1.InProgress}, r.pruning))
+		last := r.leaf(pruneUnit, &v1beta1.StepStatus{Status: v1beta1.InProgress}, r.pruning)
+		last.Pause = r.pause()
+		root.Children = append(root.Children, last)
 	}
 	return rollout.Observed{Now: r.o.Now, Self: string(r.execution.UID), Root: root}
 }

@@ -39,10 +39,9 @@ type InstanceStatus struct {
 	// Execution is the plan that runs, or the last one that ran.
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
-	// Attempted is a spec that a plan has begun to bring about and has not; what
-	// differs from it has to be done as well, since it may be half there.
+	// Attempted is a spec that a plan was to bring about and has not.
 	// +optional
-	Attempted *InstanceSpec `json:"attempted,omitempty"`
+	Attempted *Attempt `json:"attempted,omitempty"`
 	// ImmutableParameters are the values that cannot change, as they were when the
 	// Instance was created.
 	// +optional
@@ -202,6 +201,22 @@ type Execution struct {
 	// +optional
 	Result Result `json:"result,omitempty"`
 	// Message says why it ended so.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Attempt is a spec that a plan was to bring about and has not. It is not tried
+// again by itself.
+type Attempt struct {
+	// Spec is what was to be brought about.
+	Spec InstanceSpec `json:"spec"`
+	// Plan is the plan that did not succeed.
+	Plan string `json:"plan"`
+	// Touched: some of it may be there, so that what differs from it has changed.
+	// +optional
+	Touched bool `json:"touched,omitempty"`
+	// Result is how the plan ended, Message why.
+	Result Result `json:"result"`
 	// +optional
 	Message string `json:"message,omitempty"`
 }
