@@ -36,6 +36,8 @@ type world struct {
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
 	goes      bool
+	// sealed refuses every write of a status.
+	sealed bool
 	// groups is true if the API server knows RolloutGroups.
 	groups bool
 
@@ -186,7 +188,7 @@ func (w *world) tellf(format string, args ...any) {
 
 // writeStatus writes the status, if the Instance is as it was observed.
 func (w *world) writeStatus(o Observed, p Plan) bool {
-	if o.Instance.ResourceVersion != w.instance.ResourceVersion {
+	if w.sealed || o.Instance.ResourceVersion != w.instance.ResourceVersion {
 		return false
 	}
 	if p.Pin != nil {
