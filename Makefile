@@ -9,6 +9,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 # The control plane of tests and demo: built once, into a cache of its own.
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
+FUZZTIME ?= 60s
 RINGS := config
 
 .PHONY: help
@@ -62,3 +63,7 @@ sim: ## Run the engine against many seeded worlds (SEEDS=20000)
 fault: ## Run the fault tests: the manager stops before and after every write in turn
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
+
+.PHONY: fuzz
+fuzz: ## Feed the admission server with anything (FUZZTIME=60s)
+	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission

@@ -8,4 +8,6 @@ const (
 	rounds    = 3
 	secrets   = 10000
 	full      = true
+
+	webhookRequests = 20000
 )

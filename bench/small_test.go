@@ -8,4 +8,6 @@ const (
 	rounds    = 1
 	secrets   = 500
 	full      = false
+
+	webhookRequests = 500
 )

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	semver "k8s.io/apimachinery/pkg/util/version"
@@ -176,19 +178,20 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule rbac
 	return f, nil
 }
 
-// checkTraces looks for what the predecessor left on workloads, as far as it
-// may be seen.
+// checkTraces looks for workloads that are suspended, and for what the
+// predecessor left on them, as far as it may be seen.
 func checkTraces(ctx context.Context, reader client.Reader) []finding {
 	traces, err := config.Traces(ctx, reader)
 	if err != nil {
-		return []finding{{Advice: true, What: "what wave left on workloads could not be looked for: " + err.Error()}}
+		return []finding{{Advice: true, What: "suspended workloads and what wave left on others could not be looked for: " + err.Error()}}
 	}
+	managers := &appsv1.DeploymentList{}
+	unknown := reader.List(ctx, managers, client.MatchingLabels(manifests.ManagerLabels())) != nil
 	var findings []finding
 	for _, trace := range traces {
 		what := fmt.Sprintf("%s/%s in namespace %s ", strings.ToLower(trace.Kind), trace.Name.Name, trace.Namespace)
-		if trace.Suspended {
-			findings = append(findings, finding{Advice: true, What: what + "was suspended by wave",
-				Mend: "the manager releases it once its config exists"})
+		if trace.Suspended() {
+			findings = append(findings, suspendedFinding(what, trace, unknown || isManaged(managers, trace.Namespace)))
 		}
 		if trace.Finalizer {
 			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
@@ -196,4 +199,23 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 		}
 	}
 	return findings
+}
+
+// isManaged is true if one of the managers looks at the namespace.
+func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
+	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return looksAt(managerArgs(d), namespace) })
+}
+
+// suspendedFinding says who lets a suspended workload run. Without a manager
+// nobody does: it is stranded.
+func suspendedFinding(what string, trace config.Trace, managed bool) finding {
+	f := finding{Advice: true, What: what + "is suspended until its config exists", Mend: "spillway explain says what is missing"}
+	if trace.Suspension.Scheduler {
+		f.What, f.Mend = what+"was suspended by wave", "the manager releases it once its config exists"
+	}
+	if !managed {
+		f.What += " and stranded, because no manager looks at it"
+		f.Mend = "install the manager, or release the workload with spillway uninstall"
+	}
+	return f
 }

@@ -187,7 +187,7 @@ func writeExplanation(w io.Writer, e config.Explanation) {
 		row("uses", "%s", useText(use))
 	}
 	if e.LastRoll != nil {
-		row("last roll", "%s%s", e.LastRoll.At.UTC().Format("2006-01-02 15:04:05 UTC"), changedText(e.LastRoll.Changed))
+		row("last roll", "%s", rollText(*e.LastRoll))
 	}
 	if e.Hash != "" {
 		row("hash", "%s", e.Hash)
@@ -285,4 +285,13 @@ func writeStatus(w io.Writer, explanations []config.Explanation) {
 		_, _ = fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\n", e.Namespace, strings.ToLower(e.Kind), e.Name, e.State, queue, e.Sentence)
 	}
 	_ = t.Flush() // to a writer that the caller chose
+}
+
+// rollText says when the hash was last set, and why.
+func rollText(r config.Roll) string {
+	const layout = "2006-01-02 15:04:05 UTC"
+	if r.Admitted.After(r.At) {
+		return r.Admitted.UTC().Format(layout) + ", with a change of the workload itself"
+	}
+	return r.At.UTC().Format(layout) + changedText(r.Changed)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -25,6 +26,7 @@ func newInstall(Environment) *cobra.Command {
 		o      manifests.Options
 		export bool
 	)
+	source, webhooks := string(admission.Generated), true
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Apply what a cluster needs, or print it",
@@ -33,7 +35,10 @@ func newInstall(Environment) *cobra.Command {
 		Long: "Apply the namespace, the permissions and the Deployment of the manager; what is\n" +
 			"there already is brought up to date. What stands after -- is given to the manager.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Args = args
+			o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, version(), admission.Source(source), !webhooks
+			if err := o.Admission.Validate(); err != nil {
+				return err
+			}
 			objects, err := manifestObjects(o)
 			if err != nil {
 				return err
@@ -45,7 +50,10 @@ func newInstall(Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects)
+			if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
+				return err
+			}
+			return prune(cmd.Context(), cmd.OutOrStdout(), writer, o.Namespace, objects)
 		},
 	}
 	flags := cmd.Flags()
@@ -53,8 +61,12 @@ func newInstall(Environment) *cobra.Command {
 	flags.BoolVar(&export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", repository+":"+version(), "image of the manager")
-	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to look at, with Roles in them and no ClusterRole (default: all)")
+	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to look at, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	ringsFlag(flags, &o.Rings)
+	flags.BoolVar(&webhooks, "webhooks", webhooks, "serve the webhooks of the rings")
+	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that somebody else fills")
+	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
+	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labelled)")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }

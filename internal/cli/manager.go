@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -29,6 +30,7 @@ type ringFlags struct {
 	maxRollingPerNamespace int
 	coalesceWindow         time.Duration
 	allowCrossNamespace    bool
+	suspendBy              string
 }
 
 func (f *ringFlags) add(flags *pflag.FlagSet) {
@@ -38,6 +40,7 @@ func (f *ringFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
 	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
+	flags.StringVar(&f.suspendBy, "suspend-by", string(config.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads name config of other namespaces that do not share it")
 }
 
@@ -63,11 +66,15 @@ func (f *ringFlags) options(now func() time.Time) (config.Options, error) {
 			return config.Options{}, fmt.Errorf("--namespaces: %q is no namespace; separate names by commas, without spaces", namespace)
 		}
 	}
+	ways := []config.SuspendBy{config.SuspendByGate, config.SuspendByScheduler, config.SuspendNot}
+	if !slices.Contains(ways, config.SuspendBy(f.suspendBy)) {
+		return config.Options{}, fmt.Errorf("--suspend-by: %q is not known; use scheduling-gate, scheduler or none", f.suspendBy)
+	}
 	slices.Sort(f.namespaces)
 	return config.Options{
 		Namespaces: slices.Compact(f.namespaces), UpdateRate: rate, UpdateBurst: f.updateBurst,
 		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
-		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, Now: now,
+		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: config.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 
@@ -86,7 +93,7 @@ type managerFlags struct {
 	options manager.Options
 
 	logFormat, logLevel string
-	enableWebhooks      bool
+	certSource          string
 }
 
 func (f *managerFlags) add(flags *pflag.FlagSet) {
@@ -100,9 +107,23 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "look at everything this often though nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
+	f.addAdmission(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.addPredecessors(flags)
+}
+
+// addAdmission adds the flags of the server for webhooks. It is off unless asked
+// for, as it is with the predecessor: what it takes has to be installed.
+func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
+	o := &f.options.Admission
+	flags.BoolVar(&o.Enabled, "enable-webhooks", false, "serve the webhooks of the rings; spillway install sets this, and installs what it takes")
+	flags.StringVar(&o.Address, "webhook-bind-address", fmt.Sprintf(":%d", admission.Port), "where to serve webhooks")
+	flags.StringSliceVar(&o.Hosts, "webhook-host", nil, "names or IP addresses by which API servers call, separated by commas (default: that of the Service)")
+	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: that which this runs in)")
+	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
+	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the other sources")
+	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labelled)")
 }
 
 func ringsFlag(flags *pflag.FlagSet, rings *[]string) {
@@ -116,8 +137,7 @@ func (f *managerFlags) addPredecessors(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
 	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")
 	flags.StringVar(&o.LeaseNamespace, "leader-election-namespace", "", "")
-	flags.BoolVar(&f.enableWebhooks, "enable-webhooks", false, "")
-	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace", "enable-webhooks"} {
+	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace"} {
 		_ = flags.MarkHidden(name) // it exists
 	}
 }
@@ -139,16 +159,37 @@ func newManager(env Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.LeaderElect && o.LeaseNamespace == "" {
-				if o.LeaseNamespace, err = f.cluster.namespaced(); err != nil {
-					return err
-				}
+			if err := f.locate(&o); err != nil {
+				return err
 			}
 			return manager.Run(cmd.Context(), cfg, o)
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
+}
+
+// locate fills in the namespace that this runs in, where it is needed, and
+// checks what could not be checked without.
+func (f *managerFlags) locate(o *manager.Options) error {
+	var needed []*string
+	if o.LeaderElect && o.LeaseNamespace == "" {
+		needed = append(needed, &o.LeaseNamespace)
+	}
+	if o.Admission.Enabled && o.Admission.Namespace == "" {
+		needed = append(needed, &o.Admission.Namespace)
+	}
+	for _, namespace := range needed {
+		own, err := f.cluster.namespaced()
+		if err != nil {
+			return err
+		}
+		*namespace = own
+	}
+	if o.Admission.Enabled {
+		return o.Admission.Validate()
+	}
+	return nil
 }
 
 func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) {
@@ -168,9 +209,7 @@ func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) 
 	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
 		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.updateRate)
 	}
-	if f.enableWebhooks {
-		log.Info("admission webhooks are not part of this build; workloads whose config appears later are rolled once", "flag", "--enable-webhooks")
-	}
+	o.Admission.Now, o.Admission.Source = env.Now, admission.Source(f.certSource)
 	return o, nil
 }
 

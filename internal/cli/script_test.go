@@ -19,12 +19,24 @@ func apply(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: apply FILE")
 	}
+	applyIn(ts, ts.Getenv("NS"), ts.ReadFile(args[0]))
+}
+
+// apply-cluster FILE: apply objects that are in no namespace, with $NS replaced.
+func applyCluster(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: apply-cluster FILE")
+	}
+	applyIn(ts, "", strings.ReplaceAll(ts.ReadFile(args[0]), "$NS", ts.Getenv("NS")))
+}
+
+func applyIn(ts *testscript.TestScript, namespace, docs string) {
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	ts.Check(err)
-	for doc := range strings.SplitSeq(ts.ReadFile(args[0]), "---\n") {
+	for doc := range strings.SplitSeq(docs, "---\n") {
 		obj := &unstructured.Unstructured{}
 		ts.Check(yaml.Unmarshal([]byte(doc), &obj.Object))
-		obj.SetNamespace(ts.Getenv("NS"))
+		obj.SetNamespace(namespace)
 		ts.Check(c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("script"), client.ForceOwnership))
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,6 +59,20 @@ func apply(ctx context.Context, w client.Writer, write Write) error {
 		err = w.Patch(ctx, p.Object, client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(kube.FieldOwner))
 		if err != nil {
 			return fmt.Errorf("patch %s: %w", p.Object.GetName(), err)
+		}
+	}
+	return free(ctx, w, write)
+}
+
+// free deletes Pods that have never run, as long as they are as they were seen:
+// a Pod that somebody has released or scheduled meanwhile has another version.
+func free(ctx context.Context, w client.Writer, write Write) error {
+	for _, p := range write.Frees {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
+		// To see the deletion in the cache, the client would begin to cache Pods.
+		err := w.Delete(ctx, pod, client.Preconditions{UID: &p.UID, ResourceVersion: &p.Version}, client.DisableReadYourWritesConsistency)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("free Pod %s: %w", p.Name, err)
 		}
 	}
 	return nil

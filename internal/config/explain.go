@@ -110,14 +110,20 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	return explanations, nil
 }
 
-// Trace is what the predecessor left on a workload.
+// Trace is what keeps a workload's Pods from being scheduled, and what the
+// predecessor left on it.
 type Trace struct {
 	Name
 	Legacy
+	Suspension Suspension
 }
 
-// Traces lists the workloads on which the predecessor left something that the
-// manager undoes.
+// Suspended is true if new Pods of the workload cannot be scheduled, or old ones
+// that wait have not been freed.
+func (t Trace) Suspended() bool { return t.Suspension.suspended() || t.Suspension.Freeing }
+
+// Traces lists the workloads that are suspended, and those on which the
+// predecessor left something that the manager undoes.
 func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 	objects, err := (&observer{workloads: reader}).list(ctx)
 	if err != nil {
@@ -125,8 +131,8 @@ func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 	}
 	var traces []Trace
 	for _, obj := range objects {
-		if legacy := legacyOf(obj); legacy.Suspended || legacy.Finalizer {
-			traces = append(traces, Trace{Name: nameOf(obj), Legacy: legacy})
+		if legacy, s := legacyOf(obj), suspensionOf(obj); legacy.Finalizer || s.suspended() || s.Freeing {
+			traces = append(traces, Trace{Name: nameOf(obj), Legacy: legacy, Suspension: s})
 		}
 	}
 	return traces, nil
@@ -150,7 +156,7 @@ func notTracked(name Name) Explanation {
 // explain puts the facts of one workload together.
 func explain(w *Workload, plan Plan) Explanation {
 	e := notTracked(w.Name)
-	if w.Settings.Tracked || w.Legacy.Suspended {
+	if w.Settings.Tracked || !w.Suspension.settled() {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
 		e.apply(plan.At(w.path()...))
 	}
@@ -164,7 +170,7 @@ func explain(w *Workload, plan Plan) Explanation {
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())
 	}
-	if !w.Records.Roll.At.IsZero() {
+	if !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero() {
 		e.LastRoll = &w.Records.Roll
 	}
 	return e

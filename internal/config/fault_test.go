@@ -19,8 +19,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
-// faultWorld has one of everything that the ring writes: first hashes, a release,
-// a baseline, a condition, a clean-up, and rolls.
+// faultWorld has one of everything that the ring writes: first hashes, releases,
+// a Pod to free, a baseline, a condition, a clean-up, and rolls.
 func faultWorld(w *world) {
 	w.configMap("app", "a", "1")
 	w.secret("db", "p", "1")
@@ -36,7 +36,9 @@ func faultWorld(w *world) {
 		replaceOnce(deployment("suspended", envFrom(configMapRef("app")), "wave.pusher.com/scheduling-disabled", "default-scheduler"),
 			"    spec:\n      ", "    spec:\n      schedulerName: "+waveScheduler+"\n      "),
 		withHash(deployment("old", envFrom(configMapRef("app"))), hash),
+		onlyOurs(gated(workload("StatefulSet", "gated", envFrom(configMapRef("app"))))),
 	)
+	w.eventually(func() error { return want(1, len(w.pods("gated"))) }) // so that there is a Pod to free
 	old := w.deploymentNow("old")
 	owned := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"old","uid":%q}]}}`, old.UID)
 	w.patch(&corev1.ConfigMap{}, "app", owned)
@@ -248,6 +250,7 @@ func newReference(t *testing.T) *reference {
 // and nothing is left to clean up, and notes that state.
 func (r *run) restsAt(state *map[string]string, but string) {
 	r.t.Helper()
+	set := &appsv1.StatefulSet{}
 	r.eventually(func() error {
 		for _, name := range []string{"plain", "adopted", "suspended", "old", "missing"} {
 			if e := r.explain(name); name != but && e.State != "UpToDate" && e.State != "Rolling" {
@@ -257,6 +260,9 @@ func (r *run) restsAt(state *map[string]string, but string) {
 		*state = r.end()
 		if but != "" && r.condition(but) == "" {
 			return fmt.Errorf("%s has no condition yet", but)
+		}
+		if err := r.get(set, "gated"); err != nil || set.Annotations[native+"suspended"] != "" {
+			return fmt.Errorf("gated is not free yet: %w", err)
 		}
 		if r.deploymentNow("old").Finalizers != nil {
 			return fmt.Errorf("the finalizer is still there")

@@ -18,7 +18,7 @@ type memory map[types.UID]*recollection
 
 // recollection is what is remembered of one workload.
 type recollection struct {
-	// object, as it was at version; the fields up to health follow from it alone.
+	// object, as it was at version; the fields up to suspension, and health, follow from it alone.
 	object          client.Object
 	version         string
 	generation      int64
@@ -28,6 +28,7 @@ type recollection struct {
 	template        Template
 	records         Records
 	legacy          Legacy
+	suspension      Suspension
 	health          health.Report
 
 	// facts and denied were found out when the workload was at version factsOf.
@@ -170,6 +171,9 @@ func (o *observer) learn(outcomes []outcome, plan Plan) time.Duration {
 		case !ok:
 		case out.err == nil:
 			r.retry, r.attempts = nil, 0
+			if len(out.write.Frees) > 0 { // no watch says that they are gone
+				wake = now
+			}
 		default:
 			r.failed(now, out.err, true)
 		}
@@ -199,7 +203,7 @@ func (r *recollection) workload() Workload {
 		Name: nameOf(r.object), UID: r.object.GetUID(), Generation: r.generation,
 		Settings: r.settings, Template: r.template, Health: r.health,
 		Denied: slices.Concat(r.denied, r.forbidden), Change: r.change, Retry: r.retry,
-		Records: r.records, Legacy: r.legacy, object: r.object,
+		Records: r.records, Legacy: r.legacy, Suspension: r.suspension, object: r.object,
 	}
 	if !r.settings.Tracked {
 		return w

@@ -127,10 +127,12 @@ func (p *pass) look(ctx context.Context, obj client.Object) (*recollection, erro
 	r := p.memory.of(obj)
 	if r.version != obj.GetResourceVersion() {
 		r.learn(obj)
+		r.health = health.Of(obj, gvkOf(obj))
 	}
 	if err := p.lookForOwned(ctx, r); err != nil {
 		return nil, err
 	}
+	p.lookForWaiting(ctx, r)
 	if !r.settings.Tracked || p.unchanged(ctx, r) {
 		return r, nil
 	}
@@ -154,11 +156,10 @@ func (r *recollection) learn(obj client.Object) {
 	r.predecessorRefs = predecessorReferences(namespace, &template.Spec, r.settings.Extra)
 	r.template = observedTemplate(template, r.settings.Dialect)
 	r.records = recordsOf(obj)
-	r.legacy = legacyOf(obj)
+	r.legacy, r.suspension = legacyOf(obj), suspensionOf(obj)
 	if obj.GetDeletionTimestamp() != nil { // only what keeps it from going still matters
-		r.settings.Tracked, r.legacy.Suspended = false, false
+		r.settings.Tracked, r.suspension = false, Suspension{}
 	}
-	r.health = health.Of(obj, gvkOf(obj))
 }
 
 func observedTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
@@ -166,7 +167,7 @@ func observedTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 	if !ok {
 		name = vocabulary.ConfigHash.In(dialect)
 	}
-	return Template{Hash: hash, HashName: name, Annotated: len(t.Annotations) > 0, Scheduler: t.Spec.SchedulerName}
+	return Template{Hash: hash, HashName: name, Annotated: len(t.Annotations) > 0, Scheduler: t.Spec.SchedulerName, Gates: len(t.Spec.SchedulingGates)}
 }
 
 // lookUp finds out what is known of the objects that a workload uses.
@@ -290,6 +291,18 @@ func (p *pass) lookForOwned(ctx context.Context, r *recollection) error {
 		r.owns(Secret, &secrets.Items[i])
 	}
 	return nil
+}
+
+// lookForWaiting finds the Pods of a released workload that wait on.
+func (p *pass) lookForWaiting(ctx context.Context, r *recollection) {
+	if !r.suspension.Freeing || r.retry.pending(p.now) {
+		return
+	}
+	waiting, err := waitingPods(ctx, p.values, r.object)
+	if err != nil {
+		r.failed(p.now, err, false)
+	}
+	r.suspension.Waiting, r.suspension.Known = waiting, err == nil
 }
 
 func (r *recollection) owns(kind Kind, obj client.Object) {

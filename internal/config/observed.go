@@ -38,7 +38,8 @@ type Workload struct {
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Records are what earlier passes wrote on the workload.
-	Records Records
+	Records    Records
+	Suspension Suspension
 	// Legacy are the traces of old versions of the predecessor.
 	Legacy Legacy
 
@@ -54,6 +55,8 @@ type Template struct {
 	Annotated bool
 	// Scheduler is the schedulerName.
 	Scheduler string
+	// Gates is how many scheduling gates there are, ours included.
+	Gates int
 }
 
 // Use is a reference and what is known of its object.
@@ -110,8 +113,10 @@ type Records struct {
 
 // Roll is the last roll.
 type Roll struct {
-	// At is when the hash was written, zero if never.
-	At time.Time `json:"at"`
+	// At is when the ring wrote the hash, zero if never.
+	At time.Time `json:"at,omitzero"`
+	// Admitted is when admission last set it, in a write of the user's.
+	Admitted time.Time `json:"admitted,omitzero"`
 	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
 	Changed []string `json:"changed,omitempty"`
 }
@@ -141,13 +146,38 @@ func (c *Condition) equal(other *Condition) bool {
 		c.Reason == other.Reason && c.Message == other.Message && c.Since.Equal(other.Since)
 }
 
+// Suspension is how a workload's Pods are kept from being scheduled until their
+// config exists.
+type Suspension struct {
+	// Gate is the place of our scheduling gate in the Pod template, counted from
+	// 1; zero if it is not there.
+	Gate int
+	// Scheduler is true if the template names the scheduler that does not exist,
+	// which is the predecessor's way, and Restore is the one to restore.
+	Scheduler bool
+	Restore   string
+	// Freeing is true if the template was released, and Pods that were made before
+	// are not known to be free yet.
+	Freeing bool
+	// Seen is true if the workload's controller has seen the present template.
+	Seen bool
+	// Waiting are the Pods that are still suspended, if they are Known. They are
+	// looked up only while Freeing.
+	Waiting []WaitingPod
+	Known   bool
+}
+
+// WaitingPod is a Pod that has never been scheduled, and never will be.
+type WaitingPod struct {
+	Name, Version string
+	UID           types.UID
+	// Held is true if it would come back as it is, because the partition of its
+	// StatefulSet holds it at its revision.
+	Held bool
+}
+
 // Legacy are the traces that old versions of the predecessor left.
 type Legacy struct {
-	// Suspended is true if the template names the scheduler that does not exist.
-	Suspended bool
-	// Scheduler is the one to restore, and Marker the annotation that held it,
-	// empty if a user's apply removed it.
-	Scheduler, Marker string
 	// Finalizer is true if the workload has the predecessor's finalizer.
 	Finalizer bool
 	// Owns are ConfigMaps and Secrets that would be deleted with the workload.

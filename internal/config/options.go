@@ -24,6 +24,9 @@ type Options struct {
 	// AllowCrossNamespace lets workloads name extra config of other namespaces
 	// that did not opt in to it.
 	AllowCrossNamespace bool
+	// SuspendBy is how admission keeps a new workload whose config is missing from
+	// running.
+	SuspendBy SuspendBy
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -19,6 +19,8 @@ type Write struct {
 	Rolls bool
 	// Patches are made one after the other; the first that fails ends the write.
 	Patches []Patch
+	// Frees are waiting Pods to delete, so that they come back free.
+	Frees []WaitingPod
 	// Events are sent once all patches are made.
 	Events []Event
 }
@@ -45,6 +47,7 @@ const (
 	annotations         = "/metadata/annotations"
 	templateAnnotations = "/spec/template/metadata/annotations"
 	templateScheduler   = "/spec/template/spec/schedulerName"
+	templateGates       = "/spec/template/spec/schedulingGates"
 )
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
@@ -56,6 +59,8 @@ func pointer(path, key string) string { return path + "/" + pointerEscapes.Repla
 type edit struct {
 	w   *Workload
 	ops []operation
+	// annotated is true once the workload is sure to have annotations.
+	annotated bool
 }
 
 // editOf starts with the precondition of every write: the workload is the one,
@@ -84,6 +89,10 @@ func (e *edit) drop(key vocabulary.Key) {
 }
 
 func (e *edit) annotate(key vocabulary.Key, value string) {
+	if !e.annotated && len(e.w.object.GetAnnotations()) == 0 {
+		e.add(annotations, map[string]string{})
+	}
+	e.annotated = true
 	e.add(pointer(annotations, key.Native), value)
 }
 
@@ -94,12 +103,20 @@ func (e *edit) patch() Patch {
 	return Patch{Object: object, Operations: e.ops}
 }
 
+// step is the write by which a workload moves.
+func step(w *Workload, now time.Time) Write {
+	if w.templateSettled() {
+		return Write{Workload: w, Frees: w.Suspension.deletable()}
+	}
+	return roll(w, now)
+}
+
 // roll is the one write that a change costs a workload: the hash, the release
 // if the predecessor had suspended it, and the record of what changed.
 func roll(w *Workload, now time.Time) Write {
 	write := Write{Workload: w, Rolls: true}
 	e := editOf(w)
-	if w.Legacy.Suspended {
+	if w.Suspension.suspended() {
 		e.release()
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, "SchedulingEnabled", "Scheduling enabled: the config that the Pods wait for exists"})
 	}
@@ -114,20 +131,50 @@ func roll(w *Workload, now time.Time) Write {
 	return write
 }
 
-func (e *edit) hash() {
+func (e *edit) hash() { e.annotateTemplate(e.w.Template.HashName, e.w.Hashes.Desired) }
+
+func (e *edit) annotateTemplate(name, value string) {
 	if !e.w.Template.Annotated {
 		e.add(templateAnnotations, map[string]string{})
 	}
-	e.add(pointer(templateAnnotations, e.w.Template.HashName), e.w.Hashes.Desired)
+	e.add(pointer(templateAnnotations, name), value)
 }
 
-func (e *edit) release() {
-	scheduler := e.w.Legacy.Scheduler
-	if scheduler == "" {
-		scheduler = vocabulary.DefaultScheduler
+// suspend keeps Pods of the workload from being scheduled.
+func (e *edit) suspend(by SuspendBy) {
+	switch by {
+	case SuspendNot:
+	case SuspendByScheduler:
+		e.add(pointer(annotations, vocabulary.SchedulingDisabled.Aliases[0]), e.w.Template.Scheduler)
+		e.add(templateScheduler, vocabulary.SuspendedScheduler)
+	default:
+		gate := map[string]string{"name": vocabulary.SchedulingGate}
+		e.annotate(vocabulary.Suspended, vocabulary.SuspendedByGate)
+		if e.w.Template.Gates == 0 {
+			e.add(templateGates, []any{gate})
+		} else {
+			e.add(templateGates+"/-", gate)
+		}
 	}
-	e.do("replace", templateScheduler, scheduler)
+}
+
+// release lets Pods of the workload be scheduled.
+func (e *edit) release() {
+	s := e.w.Suspension
+	if s.Gate > 0 {
+		gate := index(templateGates, s.Gate-1)
+		e.test(gate+"/name", vocabulary.SchedulingGate)
+		e.do("remove", gate, nil)
+	}
+	if s.Scheduler {
+		e.do("replace", templateScheduler, s.Restore)
+	}
 	e.drop(vocabulary.SchedulingDisabled)
+	if keepsWaitingPods(e.w.object) {
+		e.annotate(vocabulary.Suspended, vocabulary.SuspendedPods)
+	} else {
+		e.drop(vocabulary.Suspended)
+	}
 }
 
 // conclude brings the condition on the workload up to date.
@@ -150,13 +197,17 @@ func record(w *Workload, now time.Time) []Write {
 	}
 	c := w.condition(now)
 	concluded, adopts := c.equal(w.Records.Condition), w.current() && w.adopts()
-	if concluded && !adopts {
+	if concluded && !adopts && !w.overmarked() {
 		return nil
 	}
 	write, e := Write{Workload: w}, editOf(w)
 	e.conclude(now)
+	if w.overmarked() {
+		e.drop(vocabulary.Suspended)
+		e.drop(vocabulary.SchedulingDisabled)
+	}
 	if !concluded {
-		write.Events = conditionEvents(c)
+		write.Events = conditionEvents(w, c)
 	}
 	if adopts {
 		e.annotate(vocabulary.ConfigBaseline, Baseline{w.Template.Hash, w.Hashes.Desired}.String())
@@ -165,11 +216,23 @@ func record(w *Workload, now time.Time) []Write {
 	return []Write{write}
 }
 
-func conditionEvents(c *Condition) []Event {
+// overmarked is true if annotations say that the workload is suspended, and
+// neither it nor any of its Pods is.
+func (w *Workload) overmarked() bool {
+	annotations := w.object.GetAnnotations()
+	marked := vocabulary.Suspended.Get(annotations) != "" || vocabulary.SchedulingDisabled.Get(annotations) != ""
+	return marked && w.Suspension.settled()
+}
+
+func conditionEvents(w *Workload, c *Condition) []Event {
 	if c == nil {
 		return nil
 	}
-	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+	events := []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+	if w.Suspension.suspended() && len(w.Missing) > 0 {
+		events = append(events, Event{corev1.EventTypeNormal, "SchedulingDisabled", "Scheduling disabled until the config of the Pods exists: " + w.missing()})
+	}
+	return events
 }
 
 // disown undoes what old versions of the predecessor did, so that deleting a

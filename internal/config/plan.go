@@ -19,6 +19,8 @@ const (
 	ReasonCoalescing rollout.Reason = "Coalescing"
 	// ReasonUnread: the config could not be read.
 	ReasonUnread rollout.Reason = "Unread"
+	// ReasonReleasing: the workload was released, and Pods made before still wait.
+	ReasonReleasing rollout.Reason = "Releasing"
 	// ReasonInvalidAnnotation: an annotation could not be understood.
 	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
 )
@@ -44,7 +46,7 @@ func decide(o Observed, options Options) Plan {
 		switch {
 		case w.putOff(o.Now):
 		case stepping[strings.Join(w.path(), "/")]:
-			plan.Writes = append(plan.Writes, roll(w, o.Now))
+			plan.Writes = append(plan.Writes, step(w, o.Now))
 		default:
 			records = append(records, record(w, o.Now)...)
 		}
@@ -148,17 +150,28 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	return unit, true
 }
 
-// settled is true if nothing has to be done to the Pod template.
+// settled is true if nothing has to be done to the Pod template, and no Pod has to
+// be freed.
 func (w *Workload) settled() bool {
+	return w.templateSettled() && w.Suspension.settled()
+}
+
+// templateSettled is settled for the template alone; Pods may still be waiting.
+func (w *Workload) templateSettled() bool {
 	if !w.Settings.Tracked {
-		return !w.Legacy.Suspended
+		return !w.Suspension.suspended()
 	}
 	return w.current()
 }
 
 // current is true if the template carries a hash that means the present config.
 func (w *Workload) current() bool {
-	if w.Hashes == nil || w.Legacy.Suspended || w.Template.Hash == "" {
+	return !w.Suspension.suspended() && w.hashIsRight()
+}
+
+// hashIsRight is current for the hash alone.
+func (w *Workload) hashIsRight() bool {
+	if w.Hashes == nil || w.Template.Hash == "" {
 		return false
 	}
 	return w.accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.accepted()) || w.adopts()
@@ -175,7 +188,7 @@ func (w *Workload) adopts() bool {
 // of it yet. A hash that the ring wrote itself is never taken for one: what
 // only ours looks at may have brought nothing when it was written.
 func (w *Workload) takesOver() bool {
-	return w.Records.Roll.At.IsZero() && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Predecessor
+	return w.Records.Roll.At.IsZero() && w.Records.Roll.Admitted.IsZero() && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Predecessor
 }
 
 // ignoresMore is true if nothing has changed since the hash was written but what
@@ -185,6 +198,7 @@ func (w *Workload) ignoresMore() bool {
 	return u != "" && w.accepted() != w.Hashes.Desired && (u == w.accepted() || u == w.Template.Hash)
 }
 
+// Revisions that are no hashes.
 const (
 	suspended = "suspended"
 	released  = "released"
@@ -192,7 +206,7 @@ const (
 )
 
 func (w *Workload) revision() string {
-	if w.Legacy.Suspended {
+	if !w.Suspension.settled() {
 		return suspended
 	}
 	return w.accepted()
@@ -222,7 +236,7 @@ func (w *Workload) rolling(now time.Time) bool {
 // the ring itself disturbs it, and as down if its Pods were never scheduled.
 func (w *Workload) availability(rolling bool) rollout.Health {
 	switch {
-	case w.Legacy.Suspended:
+	case !w.Suspension.settled():
 		return rollout.Degraded
 	case rolling:
 		return w.Health.Health
@@ -238,17 +252,43 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		since = c.Since
 	}
 	switch {
+	case w.templateSettled():
+		return w.freeing(since)
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:
 		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
 	case len(w.Missing) > 0:
-		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missing(), Since: since}
+		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingSentence(), Since: since}
 	case w.Hashes == nil && !w.Retry.pending(now):
 		return w.coalescing(now, options)
 	default:
 		return nil
 	}
+}
+
+// freeing is why the waiting Pods of a released workload cannot be freed yet.
+func (w *Workload) freeing(since time.Time) *rollout.Block {
+	switch {
+	case !w.Suspension.Known:
+		return nil // a failed read is tried again
+	case !w.Suspension.Seen:
+		return &rollout.Block{Reason: ReasonReleasing, Message: "its controller has not seen yet that it was released", Since: since}
+	case len(w.Suspension.deletable()) == 0:
+		return &rollout.Block{Reason: ReasonReleasing, Since: since, Message: fmt.Sprintf(
+			"Pod %s waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", w.Suspension.Waiting[0].Name)}
+	default:
+		return nil
+	}
+}
+
+// missingSentence says what does not exist, and what that means for Pods that
+// have not started.
+func (w *Workload) missingSentence() string {
+	if w.Suspension.suspended() {
+		return w.missing() + "; its Pods are not scheduled before"
+	}
+	return w.missing()
 }
 
 // missing says what does not exist.
@@ -301,7 +341,7 @@ func (w *Workload) condition(now time.Time) *Condition {
 	case len(w.Denied) > 0:
 		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonNotPermitted), Message: strings.Join(w.Denied, "; ")}
 	case len(w.Missing) > 0:
-		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonConfigMissing), Message: w.missing()}
+		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonConfigMissing), Message: w.missingSentence()}
 	case len(w.Settings.Problems) > 0:
 		c = &Condition{Type: "Stalled", Status: "True", Reason: string(ReasonInvalidAnnotation), Message: w.problems()}
 	default:

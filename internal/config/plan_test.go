@@ -115,13 +115,13 @@ func TestDecide(t *testing.T) {
 		},
 		"a suspended workload takes no place in the budget": {
 			[]Workload{
-				outdated("a", func(w *Workload) { w.Legacy.Suspended = true }),
+				outdated("a", func(w *Workload) { w.Suspension.Scheduler = true }),
 				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
 		},
 		"nobody who opted out stays suspended": {
-			[]Workload{outdated("a", func(w *Workload) { w.Legacy.Suspended, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",
+			[]Workload{outdated("a", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,11 +48,5 @@ func shorten(changed []string) []string {
 
 // legacyOf reads the predecessor's traces on a workload itself.
 func legacyOf(obj client.Object) Legacy {
-	scheduler, marker, _ := vocabulary.SchedulingDisabled.Lookup(obj.GetAnnotations())
-	return Legacy{
-		Suspended: templateOf(obj).Spec.SchedulerName == vocabulary.SuspendedScheduler,
-		Scheduler: scheduler,
-		Marker:    marker,
-		Finalizer: hasFinalizer(obj),
-	}
+	return Legacy{Finalizer: hasFinalizer(obj)}
 }

@@ -58,6 +58,16 @@ func settings(namespace string, annotations map[string]string) Settings {
 	return r.s
 }
 
+// How to mend what could not be understood, and what it means until then.
+const (
+	mendBoolean  = `has to be "true" or "false"; it is taken as "false"`
+	mendPause    = `has to be "true" or "false"; it is taken as "true"`
+	mendInteger  = "has to be a whole number such as 10; it is taken as 0"
+	mendDuration = `has to be a duration such as "5s"; the manager takes its own`
+	mendExtra    = `has to be "name" or "namespace/name"; it is left out`
+	mendIgnored  = `has to be "name" or "name:key"; it is left out`
+)
+
 type settingsReader struct {
 	namespace   string
 	annotations map[string]string
@@ -72,7 +82,7 @@ func (r *settingsReader) problem(name, value, mend string) {
 func (r *settingsReader) boolean(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
 	if ok && value != "true" && value != "false" {
-		r.problem(name, value, `has to be "true" or "false"; it is taken as "false"`)
+		r.problem(name, value, mendBoolean)
 	}
 	return value == "true"
 }
@@ -81,7 +91,7 @@ func (r *settingsReader) boolean(key vocabulary.Key) bool {
 func (r *settingsReader) pause() bool {
 	value, name, ok := vocabulary.Paused.Lookup(r.annotations)
 	if ok && value != "true" && value != "false" {
-		r.problem(name, value, `has to be "true" or "false"; it is taken as "true"`)
+		r.problem(name, value, mendPause)
 	}
 	return ok && value != "false"
 }
@@ -93,7 +103,7 @@ func (r *settingsReader) integer(key vocabulary.Key) int {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	if err != nil {
-		r.problem(name, value, "has to be a whole number such as 10; it is taken as 0")
+		r.problem(name, value, mendInteger)
 	}
 	return n
 }
@@ -105,7 +115,7 @@ func (r *settingsReader) duration(key vocabulary.Key) *time.Duration {
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(value))
 	if err != nil || d < 0 {
-		r.problem(name, value, `has to be a duration such as "5s"; the manager's own is used`)
+		r.problem(name, value, mendDuration)
 		return nil
 	}
 	return &d
@@ -113,7 +123,7 @@ func (r *settingsReader) duration(key vocabulary.Key) *time.Duration {
 
 // extra reads "name, namespace/name".
 func (r *settingsReader) extra(key vocabulary.Key, kind Kind) []Reference {
-	return r.list(key, `has to be "name" or "namespace/name"; it is left out`, func(entry string) (Reference, bool) {
+	return r.list(key, mendExtra, func(entry string) (Reference, bool) {
 		namespace, name, found := strings.Cut(entry, "/")
 		if !found {
 			namespace, name = r.namespace, entry
@@ -125,7 +135,7 @@ func (r *settingsReader) extra(key vocabulary.Key, kind Kind) []Reference {
 
 // ignored reads "name, name:key".
 func (r *settingsReader) ignored(key vocabulary.Key, kind Kind) []Reference {
-	return r.list(key, `has to be "name" or "name:key"; it is left out`, func(entry string) (Reference, bool) {
+	return r.list(key, mendIgnored, func(entry string) (Reference, bool) {
 		name, field, found := strings.Cut(entry, ":")
 		ref := Reference{Object: Object{Kind: kind, Namespace: r.namespace, Name: name}}
 		if found {

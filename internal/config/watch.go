@@ -38,7 +38,8 @@ func workloadMatters() predicate.Predicate {
 		if !inSight(e.ObjectOld) && !inSight(e.ObjectNew) {
 			return false
 		}
-		return isResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew)
+		return isResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew) ||
+			seenAtLast(e.ObjectOld, e.ObjectNew)
 	}
 	return p
 }
@@ -50,6 +51,13 @@ func isResync(e event.UpdateEvent) bool {
 func respecified(a, b client.Object) bool {
 	return a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() ||
 		!maps.Equal(a.GetAnnotations(), b.GetAnnotations()) || !slices.Equal(a.GetFinalizers(), b.GetFinalizers())
+}
+
+// seenAtLast is true when the controller of a released workload catches up, which
+// is what freeing its Pods waits for.
+func seenAtLast(a, b client.Object) bool {
+	before, now := suspensionOf(a), suspensionOf(b)
+	return now.Freeing && now.Seen && !before.Seen
 }
 
 func ready(obj client.Object) bool {

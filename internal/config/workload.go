@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ const (
 )
 
 var workloadKinds = map[string]bool{Deployment: true, StatefulSet: true, DaemonSet: true}
+
+// sortedKinds are the kinds of workload by name.
+func sortedKinds() []string { return slices.Sorted(maps.Keys(workloadKinds)) }
 
 // emptyWorkload is a new object of a kind, empty but for its type.
 func emptyWorkload(kind string) client.Object {
@@ -97,11 +101,11 @@ func shallow(obj client.Object) client.Object {
 func inSight(obj client.Object) bool {
 	annotations := obj.GetAnnotations()
 	_, _, tracked := vocabulary.ConfigTracked.Lookup(annotations)
-	_, _, suspended := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, disabled := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, marked := vocabulary.Suspended.Lookup(annotations)
 	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
-	return tracked || suspended || conditioned ||
-		templateOf(obj).Spec.SchedulerName == vocabulary.SuspendedScheduler ||
-		hasFinalizer(obj)
+	return tracked || disabled || marked || conditioned ||
+		suspensionOf(obj).suspended() || hasFinalizer(obj)
 }
 
 func hasFinalizer(obj client.Object) bool {

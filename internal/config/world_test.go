@@ -43,6 +43,7 @@ type world struct {
 	// requests are what the manager of this world has asked of the API server.
 	requests *requests
 	options  config.Options
+	webhooks *testenv.Webhooks
 	stop     func()
 }
 
@@ -417,4 +418,11 @@ func (w *world) sentinelOnly(check func()) {
 		}
 	}
 	check()
+}
+
+func decodeInto(t *testing.T, obj client.Object, manifest string) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(manifest), obj); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Namespaces []string
 	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
+	// Admission are the options of the server for the rings' webhooks.
+	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
 	LeaderElect bool
 	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
@@ -80,6 +83,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return fmt.Errorf("set up the %s ring: %w", r.name, err)
 		}
 	}
+	if err := o.addAdmission(mgr, rings); err != nil {
+		return fmt.Errorf("set up the webhooks: %w", err)
+	}
 	o.Log.Info("starting", "version", o.Version, "rings", strings.Join(o.Rings, ","), "namespaces", namespacesText(o.Namespaces))
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
@@ -94,6 +100,7 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = "spillway/" + o.Version
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for whoever wrote the manifest
 	return cfg
 }
 

@@ -104,6 +104,38 @@ func TestProbesAndMetrics(t *testing.T) {
 	}
 }
 
+// With webhooks a workload has its hash before it is stored, from a replica that
+// does not lead as well; and readiness knows of them.
+func TestWebhooksAreServed(t *testing.T) {
+	c, ns := newClient(t, testenv.Shared()), testenv.Namespace(t)
+	w := testenv.RegisterWebhooks(t, ns, manager.Declarations(manager.RingConfig).Webhooks)
+	leads := run(t, testenv.Shared(), options(ns))
+	holder(t, c, ns, "")
+	o := options(ns)
+	o.Admission, o.ProbeAddress = w.Options, address(t)
+	waits := run(t, testenv.Shared(), o)
+	w.WaitServed(t)
+	if err := serves("http://"+o.ProbeAddress+"/readyz", "ok"); err != nil {
+		t.Error(err)
+	}
+	d := web()
+	d.Namespace = ns
+	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Spec.Template.Annotations["spillway.dev/config-hash"] == "" {
+		t.Error("it was stored without a hash")
+	}
+	for _, stop := range []func() error{waits, leads} {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func address(t *testing.T) string {
 	t.Helper()
 	port, err := controlplane.FreePort()

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
@@ -32,6 +33,18 @@ type ring struct {
 	// interests are the kinds that the ring looks at, and how the cache holds them.
 	interests []kube.Interest
 	setup     func(context.Context, ctrl.Manager) error
+	// routes answer the ring's webhooks, which [Declarations] lists. Nil if it has none.
+	routes func(ctrl.Manager) ([]admission.Route, error)
+}
+
+// Declarations is what a ring wants the cluster to have besides the manager.
+func Declarations(ring string) admission.Declared {
+	return declarations[ring]
+}
+
+// declarations are known without a manager, so that they can be installed.
+var declarations = map[string]admission.Declared{
+	RingConfig: config.Declared(),
 }
 
 // rings are those asked for, in the order of asking.
@@ -41,6 +54,7 @@ func (o Options) rings() ([]ring, error) {
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
+			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
 		},
 	}
 	var rings []ring

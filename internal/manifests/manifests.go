@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -41,6 +42,12 @@ type Options struct {
 	// WaveCleanup grants what it takes to remove the owner references that old
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
+	// Admission says how the rings' webhooks are served.
+	Admission Admission
+	// Version is that of the program, for the labels of what rings declare.
+	Version string
+	// Declarations is what a ring declares; the default is [manager.Declarations].
+	Declarations func(ring string) admission.Declared
 	// Args are further arguments of the manager.
 	Args []string
 }
@@ -58,13 +65,14 @@ func Objects(o Options) ([]client.Object, error) {
 	}
 	objects := []client.Object{namespace(o), serviceAccount(o)}
 	if len(o.Watch) == 0 {
-		objects = append(objects, clusterRole(rules), clusterRoleBinding(o))
+		objects = append(objects, clusterRole(o, rules), clusterRoleBinding(o))
 	}
 	for _, watched := range o.Watch {
-		objects = append(objects, namespacedRole(watched, name, rules), roleBinding(o, watched, name))
+		objects = append(objects, namespacedRole(o, watched, name, rules), roleBinding(o, watched, name))
 	}
-	objects = append(objects, namespacedRole(o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
-	return append(objects, deployment(o), service(o)), nil
+	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
+	objects = append(objects, deployment(o), service(o))
+	return append(objects, o.admissionObjects()...), nil
 }
 
 // Rules are the permissions that the rings need.
@@ -101,16 +109,23 @@ func leaderRules() []rbacv1.PolicyRule {
 	}
 }
 
-func meta(namespace, name string) metav1.ObjectMeta {
+// InstalledLabels find everything that was installed for the manager that runs
+// in a namespace.
+func InstalledLabels(namespace string) map[string]string {
 	labels := ManagerLabels()
 	labels["app.kubernetes.io/managed-by"] = "spillway-install"
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	labels["app.kubernetes.io/instance"] = namespace
+	return labels
+}
+
+func meta(o Options, namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: InstalledLabels(o.Namespace)}
 }
 
 func namespace(o Options) *corev1.Namespace {
 	ns := &corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: meta("", o.Namespace),
+		ObjectMeta: meta(o, "", o.Namespace),
 	}
 	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 	return ns
@@ -119,7 +134,7 @@ func namespace(o Options) *corev1.Namespace {
 func serviceAccount(o Options) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-		ObjectMeta: meta(o.Namespace, name),
+		ObjectMeta: meta(o, o.Namespace, name),
 	}
 }
 
@@ -127,24 +142,24 @@ func rbacType(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
 }
 
-func clusterRole(rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta("", name), Rules: rules}
+func clusterRole(o Options, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", name), Rules: rules}
 }
 
 func clusterRoleBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta("", name),
+		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta(o, "", name),
 		RoleRef: roleRef("ClusterRole", name), Subjects: subjects(o),
 	}
 }
 
-func namespacedRole(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
-	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(namespace, name), Rules: rules}
+func namespacedRole(o Options, namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(o, namespace, name), Rules: rules}
 }
 
 func roleBinding(o Options, namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(namespace, name),
+		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(o, namespace, name),
 		RoleRef: roleRef("Role", name), Subjects: subjects(o),
 	}
 }
@@ -159,9 +174,9 @@ func subjects(o Options) []rbacv1.Subject {
 
 func deployment(o Options) *appsv1.Deployment {
 	n, deadline, grace := int32(replicas), int32(300), int64(30)
-	return &appsv1.Deployment{
+	d := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: meta(o.Namespace, name),
+		ObjectMeta: meta(o, o.Namespace, name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &n, ProgressDeadlineSeconds: &deadline,
 			Selector: &metav1.LabelSelector{MatchLabels: ManagerLabels()},
@@ -179,6 +194,10 @@ func deployment(o Options) *appsv1.Deployment {
 			},
 		},
 	}
+	o.serveWebhooks(&d.Spec.Template.Spec)
+	args := &d.Spec.Template.Spec.Containers[0].Args
+	*args = append(*args, o.Args...) // last, so that they win
+	return d
 }
 
 func container(o Options) corev1.Container {
@@ -188,7 +207,7 @@ func container(o Options) corev1.Container {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
 	}
 	return corev1.Container{
-		Name: "manager", Image: o.Image, Args: append(args, o.Args...),
+		Name: "manager", Image: o.Image, Args: args,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "probes", ContainerPort: probePort, Protocol: corev1.ProtocolTCP},
@@ -215,7 +234,7 @@ func probe(path string) *corev1.Probe {
 func service(o Options) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: meta(o.Namespace, name+"-metrics"),
+		ObjectMeta: meta(o, o.Namespace, name+"-metrics"),
 		Spec: corev1.ServiceSpec{
 			Selector: ManagerLabels(),
 			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},

@@ -46,6 +46,10 @@ var (
 
 // Annotations that Spillway writes on workloads.
 var (
+	// Suspended says that the workload's Pods are kept from being scheduled until
+	// their config exists, and how: [SuspendedByGate]. While Pods that were made
+	// before the release may still be waiting, it is [SuspendedPods].
+	Suspended = Key{Native: "spillway.dev/suspended"}
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
 	// ConfigBaseline records what a workload that was taken over from a
@@ -96,7 +100,24 @@ var (
 	SharedWith = Key{Native: "spillway.dev/shared-with"}
 )
 
+// Labels of webhook configurations.
+var (
+	// InjectCA set to "true" asks for the CA bundle of the admission server.
+	InjectCA = Key{"spillway.dev/inject-ca", []string{"grafana.com/inject-rollout-operator-ca"}}
+	// ServedFrom is the namespace of the manager whose bundle is asked for.
+	ServedFrom = Key{"spillway.dev/manager-namespace", []string{"grafana.com/namespace"}}
+)
+
+// Ring is the label of installed objects that belong to one ring, by its name.
+const Ring = "spillway.dev/ring"
+
 const (
+	// SchedulingGate is the gate on the Pods of a suspended workload.
+	SchedulingGate = "spillway.dev/config-missing"
+	// SuspendedByGate as the value of [Suspended]: the template has the gate.
+	SuspendedByGate = "scheduling-gate"
+	// SuspendedPods as the value of [Suspended]: only Pods made before may have it.
+	SuspendedPods = "waiting-pods"
 	// SuspendedScheduler is the scheduler that does not exist, by which the
 	// predecessor keeps Pods from starting before their config is there.
 	SuspendedScheduler = "wave.pusher.com/invalid"

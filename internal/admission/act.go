@@ -1,0 +1,104 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// actTimeout bounds one write.
+const actTimeout = 10 * time.Second
+
+// actor does all the writes.
+type actor struct {
+	writer  client.Writer
+	options Options
+}
+
+// keepMaterial writes the Secret. It is created only if there is none, and updated
+// only if it is still the one that was seen: of two replicas one is overtaken,
+// and takes what the other made.
+func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m material) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
+	if secret == nil {
+		secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.SecretName, Labels: map[string]string{
+				"app.kubernetes.io/name": "spillway", ManagedByLabel: ManagedBy,
+			}},
+			Type: corev1.SecretTypeTLS, Data: m,
+		}
+		if err := a.writer.Create(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
+			return fmt.Errorf("create the certificate's Secret: %w", err)
+		}
+		return nil
+	}
+	secret = secret.DeepCopy()
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	maps.Copy(secret.Data, m)
+	if err := a.writer.Update(ctx, secret, client.FieldOwner(kube.FieldOwner)); err != nil {
+		return fmt.Errorf("update the certificate's Secret: %w", err)
+	}
+	return nil
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// inject writes the caBundles that differ, while the configuration is the one
+// that was seen.
+func (a actor) inject(ctx context.Context, i injection) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
+	raw, err := json.Marshal(i.operations())
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	err = a.writer.Patch(ctx, i.configuration.object(), client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(kube.FieldOwner))
+	if err != nil {
+		return fmt.Errorf("inject the CA into %s %q: %w", i.configuration.kind, i.configuration.name, err)
+	}
+	return nil
+}
+
+func (i injection) operations() []operation {
+	// To write the version that was seen is refused as a conflict, once it is another.
+	operations := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: i.configuration.resourceVersion}}
+	for n, bundle := range i.configuration.bundles {
+		if !same(bundle, i.bundle) {
+			operations = append(operations, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", n), Value: i.bundle})
+		}
+	}
+	return operations
+}
+
+func (c configuration) object() client.Object {
+	meta := metav1.ObjectMeta{Name: c.name}
+	if c.kind == mutatingKind {
+		return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}
+	}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+}
+
+// overtaken is true if the write was refused because somebody was faster: what
+// it was decided from is no longer so, and the next look will tell.
+func overtaken(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)
+}

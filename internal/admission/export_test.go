@@ -1,0 +1,44 @@
+package admission
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What the tests on the control plane have to reach.
+const (
+	Settle     = settle
+	LeafLife   = leafLife
+	KeyLeaf    = keyLeaf
+	KeyLeafKey = keyLeafKey
+	KeyBundle  = keyBundle
+	MaxBody    = maxBody
+)
+
+// MaterialDue is a good certificate of which the leaf and the CA are due at
+// these moments.
+func MaterialDue(leafDue, authorityDue time.Time, hosts []string) (map[string][]byte, error) {
+	m, err := material{}.newAuthority(authorityDue.Add(skew - (authorityLife+skew)*2/3))
+	if err != nil {
+		return nil, err
+	}
+	return m.newLeaf(leafDue.Add(skew-(leafLife+skew)*2/3), hosts)
+}
+
+// Inject writes a caBundle into a mutating configuration that was seen.
+func Inject(ctx context.Context, w client.Writer, name, resourceVersion string, before, bundle []byte) error {
+	return actor{writer: w}.inject(ctx, injection{bundle: bundle, configuration: configuration{
+		kind: mutatingKind, name: name, resourceVersion: resourceVersion, bundles: [][]byte{before},
+	}})
+}
+
+// KeepMaterial writes a Secret that was seen.
+func KeepMaterial(ctx context.Context, w client.Writer, secret *corev1.Secret, o Options) error {
+	return actor{writer: w, options: o.withDefaults()}.keepMaterial(ctx, secret, material{KeyLeaf: []byte("x"), KeyLeafKey: []byte("y")})
+}
+
+// Overtaken is true of writes that came too late.
+func Overtaken(err error) bool { return overtaken(err) }

@@ -1,0 +1,43 @@
+package admission
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "spillway_admission_requests_total",
+		Help: "Requests to webhooks by how they ended: allowed, patched, denied; late or failed, and answered by the failure policy; " +
+			"refused with an HTTP error; abandoned by the API server.",
+	}, []string{"path", "outcome"})
+	seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "spillway_admission_request_seconds",
+		Help:    "Seconds that a request to a webhook took.",
+		Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+	}, []string{"path"})
+	inFlight = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "spillway_admission_requests_in_flight",
+		Help: "Requests to webhooks that are being answered.",
+	}, []string{"path"})
+	expiry = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "spillway_admission_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that is served expires, in Unix time; 0 while there is none.",
+	})
+	certificateWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "spillway_admission_certificate_writes_total",
+		Help: "Writes of the certificate's Secret: made, overtaken because another replica was faster, or failed.",
+	}, []string{"result"})
+	injections = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "spillway_admission_ca_injections_total",
+		Help: "Writes of the CA bundle into webhook configurations: made, overtaken, or failed.",
+	}, []string{"result"})
+)
+
+func newTimer(path string) *prometheus.Timer {
+	return prometheus.NewTimer(seconds.WithLabelValues(path))
+}
+
+func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+	metrics.Registry.MustRegister(requests, seconds, inFlight, expiry, certificateWrites, injections)
+}

@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The names of what is installed for the server.
+const (
+	// ServiceName is the Service by which API servers find it.
+	ServiceName = "spillway-webhooks"
+	// SecretName is the Secret of its certificate, whoever makes it.
+	SecretName = "spillway-webhooks-certificate"
+	// Port is where it serves in a Pod.
+	Port = 9443
+)
+
+// ManagedByLabel is, with this value, on a Secret that the manager has made.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "spillway-manager"
+)
+
+// ServiceHost is the name by which API servers call the Service.
+func ServiceHost(namespace string) string { return ServiceName + "." + namespace + ".svc" }
+
+// ConfigurationName is the name of a ring's webhook configurations. Managers in
+// two namespaces share none.
+func ConfigurationName(namespace, ring string) string {
+	return namespace + "." + ring + ".spillway.dev"
+}
+
+// Source is where the server's certificate comes from.
+type Source string
+
+// The sources of certificates.
+const (
+	// Generated certificates are made by the manager and kept in a Secret.
+	Generated Source = "generated"
+	// CertManager mounts a Secret that cert-manager fills, and leaves our own
+	// webhook configurations to its CA injector.
+	CertManager Source = "cert-manager"
+	// Files are in a folder that somebody else fills.
+	Files Source = "files"
+)
+
+// Options are the choices of whoever runs the server.
+type Options struct {
+	// Enabled is whether there is to be a server at all.
+	Enabled bool
+	// Address is where to serve, such as ":9443".
+	Address string
+	// Hosts are the names or IP addresses by which the API server calls; the
+	// certificate has to cover them all. The default is that of the Service.
+	Hosts []string
+	// Namespace is the manager's own.
+	Namespace string
+	// Source is where the certificate comes from; the default is Generated.
+	Source Source
+	// SecretName is the Secret of a generated certificate; it has a default.
+	SecretName string
+	// CertDir has tls.crt, tls.key and, if its CA is to be injected, ca.crt; for
+	// the other sources.
+	CertDir string
+	// Own are the names of our own webhook configurations. The manager sets them
+	// to those of the rings that it runs, unless they are given.
+	Own []string
+	// Only restricts the webhook configurations of users that are looked at to
+	// these names. With none, all are that carry the labels.
+	Only []string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Address == "" {
+		o.Address = fmt.Sprintf(":%d", Port)
+	}
+	if len(o.Hosts) == 0 {
+		o.Hosts = []string{ServiceHost(o.Namespace)}
+	}
+	if o.Source == "" {
+		o.Source = Generated
+	}
+	if o.SecretName == "" {
+		o.SecretName = SecretName
+	}
+	return o
+}
+
+// views are the names to look at, one view each, because a watch can be granted
+// for one name; the empty one stands for all.
+func (o Options) views() []string {
+	if len(o.Only) == 0 {
+		return []string{""}
+	}
+	names := slices.Concat(o.Own, o.Only)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Validate says what is wrong with the options. It names flags, because it is
+// by these that they are set.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	switch {
+	case o.Namespace == "":
+		return errors.New("--webhook-namespace: it is not known in which namespace the manager runs; name it")
+	case !slices.Contains([]Source{Generated, CertManager, Files}, o.Source):
+		return fmt.Errorf("--webhook-cert-source: %q is not known; use %s, %s or %s", o.Source, Generated, CertManager, Files)
+	case o.Source != Generated && o.CertDir == "":
+		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", keyLeaf, keyLeafKey, o.Source)
+	}
+	for _, host := range o.Hosts {
+		if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {
+			return fmt.Errorf("--webhook-host: %q is neither a name nor an IP address; leave out scheme and port", host)
+		}
+	}
+	for _, name := range o.Only {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("--webhook-configurations: %q is no name; separate names by commas, without spaces", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// The manager lives with nothing but what is installed for it, bound to names;
+// and uses all of that.
+func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
+	w := newWorld(t, fail, labels)
+	validating := w.registerValidating()
+	user := "manager-of-" + w.namespace
+	listed := w.namespace + "-listed"
+	granted := slices.Concat(manifests.CertificateRules(), manifests.InjectionRules([]string{w.namespace, listed}))
+	w.grant(user, manifests.CertificateRules(), manifests.InjectionRules([]string{w.namespace, listed}))
+	inj := fault.New()
+	w.serve(inj.Wrap(testenv.Shared().ConfigAs(user)), func(o *admission.Options) { o.Only = []string{listed} })
+	w.webhooks.WaitServed(t)
+	w.user(listed, w.asks())
+	w.injected(listed)
+	first := w.servesOther(nil)
+	w.changeSecret(func(s *corev1.Secret) {
+		s.Data = map[string][]byte{admission.KeyLeaf: []byte("x"), admission.KeyLeafKey: []byte("y")}
+	})
+	w.servesOther(first)
+
+	allowed, used := permissions(granted), map[string]bool{}
+	w.eventually(func() error {
+		for _, r := range inj.Requests() {
+			if r.Resource == "" || r.Resource == "leases" || r.Resource == "events" { // of the election
+				continue
+			}
+			used[r.Verb+" "+r.Resource] = true
+			if r.Verb == "watch" { // by which lists are streamed, where the API server can
+				used["list "+r.Resource] = true
+			}
+		}
+		for permission := range allowed {
+			if !used[permission] {
+				return fmt.Errorf("granted and not used: %s", permission)
+			}
+		}
+		return nil
+	})
+	for permission := range used {
+		if !allowed[permission] {
+			t.Errorf("used and not granted: %s", permission)
+		}
+	}
+	if len(validating.Webhooks) == 0 {
+		t.Error("nothing validates")
+	}
+}
+
+// registerValidating makes a validating configuration of our own, beside that
+// which mutates.
+func (w *world) registerValidating() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	w.t.Helper()
+	hook := configMaps(ignore)
+	hook.Mutating = false
+	r := admission.Registration{
+		Metadata: metav1.ObjectMeta{Name: w.namespace}, Client: admission.ByURL("https://" + w.webhooks.Options.Address),
+		Namespaces: []string{w.namespace},
+	}
+	c := r.Configurations([]admission.Webhook{hook})[0].(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	if err := w.client.Create(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := w.client.Delete(context.Background(), c); err != nil {
+			w.t.Log(err)
+		}
+	})
+	return c
+}
+
+func permissions(rules []rbacv1.PolicyRule) map[string]bool {
+	all := map[string]bool{}
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all[verb+" "+resource] = true
+			}
+		}
+	}
+	return all
+}
+
+// grant gives a user these rules, and what it takes to lead.
+func (w *world) grant(user string, inNamespace, inCluster []rbacv1.PolicyRule) {
+	w.t.Helper()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	lead := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io", ""}, Resources: []string{"leases", "events"}, Verbs: []string{"create", "get", "update", "patch"}}
+	named, name := metav1.ObjectMeta{Name: "manager", Namespace: w.namespace}, metav1.ObjectMeta{Name: user}
+	for _, obj := range []client.Object{
+		&rbacv1.Role{ObjectMeta: named, Rules: append(slices.Clone(inNamespace), lead)},
+		&rbacv1.RoleBinding{ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"}, Subjects: subjects},
+		&rbacv1.ClusterRole{ObjectMeta: name, Rules: inCluster},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subjects},
+	} {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+		if obj.GetNamespace() == "" {
+			w.t.Cleanup(func() {
+				if err := w.client.Delete(context.Background(), obj); err != nil {
+					w.t.Log(err)
+				}
+			})
+		}
+	}
+}

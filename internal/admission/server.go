@@ -1,0 +1,143 @@
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// maxConnections bounds what clients that send nothing can take. An API
+	// server keeps at most a few dozen.
+	maxConnections = 512
+	// headerTimeout and readTimeout end clients that are slow on purpose.
+	headerTimeout = 5 * time.Second
+	readTimeout   = 15 * time.Second
+	// writeTimeout is more than the longest timeout that a webhook can have.
+	writeTimeout = 45 * time.Second
+	// idleTimeout is more than that of the API server's client, so that it is the
+	// client who closes, and never while a request is on its way.
+	idleTimeout    = 3 * time.Minute
+	maxHeaderBytes = 16 << 10
+	// drainTimeout is how long requests may take that are being answered when
+	// the server is asked to stop.
+	drainTimeout = 10 * time.Second
+)
+
+// Server serves the webhooks of all rings. Every replica does: it needs no leader.
+type Server struct {
+	address string
+	mux     *http.ServeMux
+	log     logr.Logger
+	// certificate is what is served; nil until there is one.
+	certificate atomic.Pointer[tls.Certificate]
+	listening   atomic.Bool
+}
+
+// newServer checks that each declared path has one route, and that each route
+// was declared.
+func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logger) (*Server, error) {
+	s := &Server{address: address, mux: http.NewServeMux(), log: log}
+	handlers := map[string]Route{}
+	for _, r := range routes {
+		if _, twice := handlers[r.Path]; twice || r.Handler == nil {
+			return nil, fmt.Errorf("path %q has to have one handler", r.Path)
+		}
+		handlers[r.Path] = r
+	}
+	if err := Validate(webhooks); err != nil {
+		return nil, err
+	}
+	bytes := semaphore.NewWeighted(maxBytes)
+	for _, w := range webhooks {
+		r, ok := handlers[w.Path]
+		if !ok {
+			return nil, fmt.Errorf("webhook %q is declared, and nobody answers at %q", w.Name, w.Path)
+		}
+		s.mux.Handle(w.Path, newEndpoint(w, r.Handler, log, bytes))
+		delete(handlers, w.Path)
+	}
+	for path := range handlers {
+		return nil, fmt.Errorf("there is a handler at %q, and no webhook was declared for it", path)
+	}
+	return s, nil
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends, and then finishes what was begun.
+func (s *Server) Start(ctx context.Context) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("serve webhooks at %s: %w", s.address, err)
+	}
+	return s.serve(ctx, l)
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener) error {
+	lasting := context.WithoutCancel(ctx) // requests outlive the order to stop
+	srv := s.httpServer(lasting)
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(lasting, drainTimeout)
+		defer cancel()
+		drained <- srv.Shutdown(ctx)
+	})
+	defer stop()
+	s.listening.Store(true)
+	s.log.Info("serving webhooks", "address", l.Addr().String())
+	err := srv.ServeTLS(netutil.LimitListener(l, maxConnections), "", "")
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve webhooks at %s: %w", s.address, err)
+	}
+	return <-drained
+}
+
+// httpServer speaks HTTP/1.1 only: the API server asks webhooks for nothing
+// else, and the attacks on HTTP/2 have nothing to work with.
+func (s *Server) httpServer(ctx context.Context) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler: s.mux, Protocols: protocols, TLSConfig: s.tlsConfig(),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(s.log.V(1)), slog.LevelInfo),
+	}
+}
+
+// tlsConfig allows TLS 1.3, and of 1.2 what has forward secrecy and is authenticated.
+func (s *Server) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if c := s.certificate.Load(); c != nil {
+				return c, nil
+			}
+			return nil, errors.New("there is no certificate yet")
+		},
+	}
+}
+
+// present makes the server present a certificate from the next handshake on.
+func (s *Server) present(c *tls.Certificate) {
+	s.certificate.Store(c)
+	expiry.Set(float64(c.Leaf.NotAfter.Unix()))
+}

@@ -1,0 +1,62 @@
+package admission
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// tell counts and logs the writes. It returns what is worth trying again; and,
+// if a write was overtaken, which is no error, how long to wait for what overtook it.
+func tell(log logr.Logger, p plan, errs []error) (wait time.Duration, failed error) {
+	for n, err := range errs {
+		writes := injections
+		if n == len(p.injections) {
+			writes = certificateWrites
+		}
+		writes.WithLabelValues(resultOf(err)).Inc()
+		switch {
+		case overtaken(err):
+			wait = lookAgain
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case n == len(p.injections):
+			log.Info("made "+string(p.step), "because", p.reason)
+		default:
+			log.Info("injected the CA", "kind", p.injections[n].configuration.kind, "name", p.injections[n].configuration.name)
+		}
+	}
+	return wait, failed
+}
+
+func resultOf(err error) string {
+	switch {
+	case err == nil:
+		return "made"
+	case overtaken(err):
+		return "overtaken"
+	default:
+		return "failed"
+	}
+}
+
+// Ready says why the webhooks cannot be served yet, or nil. It is a check of
+// readiness: an API server calls only replicas that are ready.
+func (r *reconciler) Ready(req *http.Request) error {
+	c := r.server.certificate.Load()
+	if c == nil {
+		if why := r.problem.Load(); why != nil {
+			return *why
+		}
+		return errors.New("the certificate and the webhook configurations were not seen yet")
+	}
+	if r.options.Now().After(c.Leaf.NotAfter) {
+		return errors.New("the certificate has expired on " + day(c.Leaf.NotAfter))
+	}
+	if !r.server.listening.Load() {
+		return errors.New("the server does not listen yet")
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const maxTimeoutSeconds = 30 // the API server's limit
+
+// Validate says what is wrong with the webhooks that a program declares.
+func Validate(webhooks []Webhook) error {
+	var errs []error
+	names, paths := map[string]bool{}, map[string]bool{}
+	for _, w := range webhooks {
+		if err := w.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("webhook %q: %w", w.Name, err))
+		}
+		if names[w.Name] || paths[w.Path] {
+			errs = append(errs, fmt.Errorf("webhook %q: its name or path %q is another's too", w.Name, w.Path))
+		}
+		names[w.Name], paths[w.Path] = true, true
+	}
+	return errors.Join(errs...)
+}
+
+func (w Webhook) validate() error {
+	switch {
+	case len(validation.IsFullyQualifiedName(nil, w.Name)) > 0:
+		return errors.New("its name has to be one of a domain, with three parts or more")
+	case !strings.HasPrefix(w.Path, "/") || strings.ContainsAny(w.Path, "{} "):
+		return fmt.Errorf("%q is no path", w.Path)
+	case w.FailurePolicy != admissionregistrationv1.Ignore && w.FailurePolicy != admissionregistrationv1.Fail:
+		return errors.New("its failure policy has to be given: Ignore or Fail")
+	case w.TimeoutSeconds < 1 || w.TimeoutSeconds > maxTimeoutSeconds:
+		return fmt.Errorf("its timeout has to be between 1 and %d seconds", maxTimeoutSeconds)
+	case w.ReinvocationPolicy != nil && !w.Mutating:
+		return errors.New("only a mutating webhook has a reinvocation policy")
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package admission
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Webhook declares one webhook of a ring. It is a value, so that it can be
+// installed without a manager.
+type Webhook struct {
+	// Name is the webhook's within its configuration, such as
+	// "deployments.config.spillway.dev".
+	Name string
+	// Path is where it is served, such as "/mutate-apps-v1-deployment".
+	Path string
+	// Mutating webhooks may answer with a patch; the others only allow or refuse.
+	Mutating bool
+	// Rules say for what the API server calls.
+	Rules []admissionregistrationv1.RuleWithOperations
+	// MatchConditions are CEL expressions that all have to hold for a call. They
+	// are evaluated in the API server: what they leave out costs nothing.
+	MatchConditions []admissionregistrationv1.MatchCondition
+	// FailurePolicy says what becomes of a write when no answer can be had. It
+	// has to be given.
+	FailurePolicy admissionregistrationv1.FailurePolicyType
+	// ReinvocationPolicy is for mutating webhooks; nil is Never.
+	ReinvocationPolicy *admissionregistrationv1.ReinvocationPolicyType
+	// TimeoutSeconds is how long the API server waits, from 1 to 30.
+	TimeoutSeconds int32
+	// NamespaceSelector and ObjectSelector narrow the calls further. The
+	// namespaces that the manager watches are added to the former.
+	NamespaceSelector, ObjectSelector *metav1.LabelSelector
+	// SideEffects is None if empty. A webhook that has any on a run that is not
+	// dry says NoneOnDryRun.
+	SideEffects admissionregistrationv1.SideEffectClass
+}
+
+// Route says who answers at a path. Each path that a [Webhook] names has one.
+type Route struct {
+	Path string
+	// Handler answers. Its context ends when the answer is due; what it returns
+	// later is dropped. It has to bear a request without dryRun or objects.
+	Handler webhook.Handler
+}
+
+// Declared is what a ring wants the cluster to have besides the manager.
+type Declared struct {
+	// Webhooks are put into the ring's webhook configurations.
+	Webhooks []Webhook
+	// Policies are admission policies and their bindings, which the API server
+	// evaluates by itself. They are labelled when they are installed.
+	Policies []client.Object
+}

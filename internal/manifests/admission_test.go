@@ -1,0 +1,213 @@
+package manifests_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// declared is a ring with a webhook of each sort, and a policy.
+func declared(ring string) admission.Declared {
+	hook := admission.Webhook{Name: "a." + ring + ".test", Path: "/" + ring, Mutating: true, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5}
+	other := hook
+	other.Name, other.Path, other.Mutating = "b."+ring+".test", "/other-"+ring, false
+	return admission.Declared{Webhooks: []admission.Webhook{hook, other}, Policies: []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: ring + ".spillway.dev"}},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: ring + ".spillway.dev"},
+			Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: ring + ".spillway.dev"},
+		},
+	}}
+}
+
+func objects(t *testing.T, change ...func(*manifests.Options)) []client.Object {
+	t.Helper()
+	o := manifests.Options{Namespace: "flow", Rings: []string{"config"}, Version: "v1.2.3+dirty", Declarations: declared}
+	for _, c := range change {
+		c(&o)
+	}
+	all, err := manifests.Objects(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// find returns the objects of a type.
+func find[T client.Object](all []client.Object) []T {
+	var found []T
+	for _, obj := range all {
+		if o, ok := obj.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// What is installed fits together: the Service selects the Pods and leads to the
+// port, the configurations lead to the Service, the host is that of the Service.
+func TestWebhooksFitTogether(t *testing.T) {
+	all := objects(t)
+	d := find[*appsv1.Deployment](all)[0]
+	container := d.Spec.Template.Spec.Containers[0]
+	i := slices.IndexFunc(find[*corev1.Service](all), func(s *corev1.Service) bool { return s.Name == admission.ServiceName })
+	service := find[*corev1.Service](all)[i]
+	if !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == service.Spec.Ports[0].TargetPort.StrVal && p.ContainerPort == admission.Port
+	}) {
+		t.Errorf("the Service leads to %v, the container has %v", service.Spec.Ports, container.Ports)
+	}
+	c := find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0]
+	to := c.Webhooks[0].ClientConfig.Service
+	if to.Name != service.Name || to.Namespace != service.Namespace || *to.Port != service.Spec.Ports[0].Port || *to.Path != "/config" {
+		t.Errorf("the API server calls %+v", to)
+	}
+	if host := admission.ServiceHost("flow"); host != service.Name+"."+service.Namespace+".svc" {
+		t.Errorf("the certificate is for %s", host)
+	}
+	if name := admission.ConfigurationName("flow", "config"); c.Name != name || find[*admissionregistrationv1.ValidatingWebhookConfiguration](all)[0].Name != name {
+		t.Errorf("the manager looks for %s, there is %s", name, c.Name)
+	}
+	if !slices.Contains(container.Args, "--enable-webhooks") || !slices.Contains(container.Args, "--webhook-namespace=flow") {
+		t.Errorf("the manager is told %v", container.Args)
+	}
+}
+
+// What a ring declares carries its name and the version, and is bound to this
+// installation.
+func TestWhatRingsDeclareIsLabelled(t *testing.T) {
+	all := objects(t, func(o *manifests.Options) { o.Rings, o.Watch = []string{"config"}, []string{"a", "b"} })
+	n := 0
+	for _, obj := range all {
+		if obj.GetLabels()["spillway.dev/ring"] == "" {
+			continue
+		}
+		n++
+		if l := obj.GetLabels(); l["spillway.dev/ring"] != "config" || l["app.kubernetes.io/version"] != "v1.2.3_dirty" || l["app.kubernetes.io/managed-by"] != "spillway-install" {
+			t.Errorf("%s has labels %v", obj.GetName(), l)
+		}
+		if !strings.HasPrefix(obj.GetName(), "flow.") {
+			t.Errorf("%s is shared with other installations", obj.GetName())
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d objects are of the ring, want 4", n)
+	}
+	binding := find[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](all)[0]
+	if binding.Spec.PolicyName != find[*admissionregistrationv1.ValidatingAdmissionPolicy](all)[0].Name {
+		t.Errorf("the binding is of %s", binding.Spec.PolicyName)
+	}
+	selectors := []*metav1.LabelSelector{
+		binding.Spec.MatchResources.NamespaceSelector,
+		find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0].Webhooks[0].NamespaceSelector,
+		find[*admissionregistrationv1.ValidatingWebhookConfiguration](all)[0].Webhooks[0].NamespaceSelector,
+	}
+	for _, s := range selectors {
+		if got := metav1.FormatLabelSelector(s); got != "kubernetes.io/metadata.name in (a,b)" {
+			t.Errorf("it holds in namespaces %s", got)
+		}
+	}
+	if got := declared("config").Policies[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); got.Spec.MatchResources != nil {
+		t.Error("what was declared was changed")
+	}
+}
+
+// Who may see and patch which configurations.
+func TestInjectionIsBoundToNames(t *testing.T) {
+	own := "flow.config.spillway.dev"
+	for name, test := range map[string]struct {
+		change func(*manifests.Options)
+		want   []string
+	}{
+		"all":                  {func(*manifests.Options) {}, nil},
+		"those named and ours": {func(o *manifests.Options) { o.Admission.Configurations = []string{"mimir"} }, []string{own, "mimir"}},
+		"ours in namespaces":   {func(o *manifests.Options) { o.Watch = []string{"a"} }, []string{own}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, test.change)
+			roles := find[*rbacv1.ClusterRole](all)
+			rule := roles[len(roles)-1].Rules[0]
+			if !slices.Equal(rule.ResourceNames, test.want) || len(rule.Verbs) != 3 {
+				t.Errorf("may %v %v of %v", rule.Verbs, rule.Resources, rule.ResourceNames)
+			}
+			args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args
+			told := slices.Contains(args, "--webhook-configurations="+strings.Join(test.want, ","))
+			if told != (test.want != nil) {
+				t.Errorf("the manager is told %v", args)
+			}
+		})
+	}
+}
+
+// Each source has what it needs, and no more.
+func TestSources(t *testing.T) {
+	for source, want := range map[admission.Source]struct{ objects, secretRole, volumes int }{
+		"":                    {0, 1, 0},
+		admission.Generated:   {0, 1, 0},
+		admission.CertManager: {2, 0, 1},
+		admission.Files:       {0, 0, 1},
+	} {
+		t.Run(string(source), func(t *testing.T) {
+			all := objects(t, func(o *manifests.Options) {
+				o.Admission.Source, o.Admission.Hosts = source, []string{"rollout-operator.flow.svc"}
+			})
+			issued, roles := 0, 0
+			for _, obj := range all {
+				kind := obj.GetObjectKind().GroupVersionKind()
+				if kind.Group == "cert-manager.io" {
+					issued++
+				}
+				if kind.Kind == "Role" && obj.GetName() == admission.ServiceName {
+					roles++
+				}
+			}
+			pod := find[*appsv1.Deployment](all)[0].Spec.Template.Spec
+			if issued != want.objects || roles != want.secretRole || len(pod.Volumes) != want.volumes {
+				t.Errorf("%d objects of cert-manager, %d roles for the Secret, %d volumes", issued, roles, len(pod.Volumes))
+			}
+			annotations := fmt.Sprint(find[*admissionregistrationv1.MutatingWebhookConfiguration](all)[0].Annotations)
+			if strings.Contains(annotations, "cert-manager.io/inject-ca-from:flow/spillway-webhooks") != (source == admission.CertManager) {
+				t.Errorf("annotations %s", annotations)
+			}
+			if args := pod.Containers[0].Args; !slices.Contains(args, "--webhook-host=spillway-webhooks.flow.svc,rollout-operator.flow.svc") {
+				t.Errorf("the manager is told %v", args)
+			}
+		})
+	}
+}
+
+// Without webhooks there is nothing of the server, and the policies stay.
+func TestWithoutWebhooks(t *testing.T) {
+	all := objects(t, func(o *manifests.Options) { o.Admission.Off = true })
+	for _, obj := range all {
+		if kind := obj.GetObjectKind().GroupVersionKind().Kind; strings.Contains(kind, "Webhook") || obj.GetName() == admission.ServiceName {
+			t.Errorf("there is %s %s", kind, obj.GetName())
+		}
+	}
+	if len(find[*admissionregistrationv1.ValidatingAdmissionPolicy](all)) != 1 {
+		t.Error("the policy is gone")
+	}
+	if args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args; strings.Contains(fmt.Sprint(args), "webhook") {
+		t.Errorf("the manager is told %v", args)
+	}
+}
+
+// What a user gives comes last, and so wins.
+func TestArgumentsOfTheUserWin(t *testing.T) {
+	all := objects(t, func(o *manifests.Options) { o.Args = []string{"--enable-webhooks=false"} })
+	args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args
+	if args[len(args)-1] != "--enable-webhooks=false" {
+		t.Errorf("the manager is told %v", args)
+	}
+}

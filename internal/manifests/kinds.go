@@ -1,0 +1,42 @@
+package manifests
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Kinds that [Objects] may contain, in the order in which they have to go when
+// everything is taken away.
+var (
+	admissionGroup = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+	rbacGroup      = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+	coreGroup      = schema.GroupVersion{Version: "v1"}
+	// certManagerGroup is there where cert-manager is.
+	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
+)
+
+// AdmissionKinds are those by which the API server asks the manager, or decides
+// in its stead.
+func AdmissionKinds() []schema.GroupVersionKind {
+	return kinds(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+		"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
+}
+
+// ManagerKinds are those that run.
+func ManagerKinds() []schema.GroupVersionKind {
+	return kinds(schema.GroupVersion{Group: "apps", Version: "v1"}, "Deployment")
+}
+
+// OtherKinds are what the manager needs, the permissions last. The namespace is
+// not among them: it may hold what is not ours.
+func OtherKinds() []schema.GroupVersionKind {
+	other := kinds(certManagerGroup, "Certificate", "Issuer")
+	other = append(other, kinds(coreGroup, "Service", "ServiceAccount")...)
+	return append(other, kinds(rbacGroup, "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")...)
+}
+
+func kinds(group schema.GroupVersion, names ...string) []schema.GroupVersionKind {
+	all := make([]schema.GroupVersionKind, 0, len(names))
+	for _, name := range names {
+		all = append(all, group.WithKind(name))
+	}
+	return all
+}
