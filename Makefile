@@ -10,7 +10,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-RINGS := config
+RINGS := config plans
 
 .PHONY: help
 help: ## Say what there is

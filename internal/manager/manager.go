@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,8 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	kudo "github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/plans"
 )
 
 const (
@@ -46,6 +51,8 @@ type Options struct {
 	Namespaces []string
 	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
+	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
+	Plans plans.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
@@ -71,7 +78,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	log.SetLogger(o.Log)
-	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(rings))
+	kinds, err := scheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(kinds, rings))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
@@ -104,11 +115,21 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	return cfg
 }
 
-func (o Options) controllerRuntime(rings []ring) ctrl.Options {
+// scheme has the kinds of Kubernetes and those of Spillway.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(kubernetes.AddToScheme(s), v1alpha1.AddToScheme(s), kudo.AddToScheme(s)); err != nil {
+		return nil, fmt.Errorf("make kinds known: %w", err)
+	}
+	return s, nil
+}
+
+func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Options {
 	yes, stop := true, stopTimeout
 	options := ctrl.Options{
+		Scheme:                        kinds,
 		Logger:                        o.Log,
-		Cache:                         cache.Options{ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces)},
+		Cache:                         cacheOptions(o, rings),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 		Controller:                    controllers.Controller{ReconciliationTimeout: passTimeout, SkipNameValidation: &yes},
 		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
@@ -123,6 +144,14 @@ func (o Options) controllerRuntime(rings []ring) ctrl.Options {
 		options.Cache.SyncPeriod = &o.SyncPeriod
 	}
 	return options
+}
+
+// cacheOptions: what nobody has an interest of its own in is kept but for the
+// fields that say who wrote what.
+func cacheOptions(o Options, rings []ring) cache.Options {
+	return cache.Options{
+		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: cache.TransformStripManagedFields(),
+	}
 }
 
 // namespaces is the cache's setting for some namespaces, nil for all.

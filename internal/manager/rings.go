@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
 )
 
 // The rings that there are.
@@ -24,8 +25,11 @@ const (
 	RingFleet  = "fleet"
 )
 
-// Rings are the names of all rings that this build has.
+// Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig} }
+
+// known are the names of all rings that this build has.
+func known() []string { return append(Rings(), RingPlans) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -45,17 +49,19 @@ func Declarations(ring string) admission.Declared {
 // declarations are known without a manager, so that they can be installed.
 var declarations = map[string]admission.Declared{
 	RingConfig: config.Declared(),
+	RingPlans:  plans.Declared(),
 }
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces = o.Namespaces
+	o.Config.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces
 	all := map[string]ring{
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
 			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
 		},
+		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
@@ -74,10 +80,10 @@ func (o Options) rings() ([]ring, error) {
 
 func noSuchRing(name string) error {
 	switch name {
-	case RingZones, RingPlans, RingFleet:
+	case RingZones, RingFleet:
 		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
 	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
+		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
 	}
 }
 

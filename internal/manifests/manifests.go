@@ -3,6 +3,8 @@ package manifests
 import (
 	"embed"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -42,6 +45,10 @@ type Options struct {
 	// WaveCleanup grants what it takes to remove the owner references that old
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
+	// PackageKinds grants the plans ring the kinds of Kubernetes that most packages
+	// consist of. Without it, it may apply only what somebody grants it by labelling
+	// a ClusterRole with [vocabulary.PackagePermissions].
+	PackageKinds bool
 	// Admission says how the rings' webhooks are served.
 	Admission Admission
 	// Version is that of the program, for the labels of what rings declare.
@@ -63,7 +70,11 @@ func Objects(o Options) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []client.Object{namespace(o), serviceAccount(o)}
+	kinds, err := customKinds(o)
+	if err != nil {
+		return nil, err
+	}
+	objects := slices.Concat(kinds, []client.Object{namespace(o), serviceAccount(o)})
 	if len(o.Watch) == 0 {
 		objects = append(objects, clusterRole(o, rules), clusterRoleBinding(o))
 	}
@@ -71,6 +82,7 @@ func Objects(o Options) ([]client.Object, error) {
 		objects = append(objects, namespacedRole(o, watched, name, rules), roleBinding(o, watched, name))
 	}
 	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
+	objects = append(objects, packagePermissions(o)...)
 	objects = append(objects, deployment(o), service(o))
 	return append(objects, o.admissionObjects()...), nil
 }
@@ -95,6 +107,38 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 		})
 	}
 	return rules, nil
+}
+
+// customKinds are the CustomResourceDefinitions of the rings.
+func customKinds(o Options) ([]client.Object, error) {
+	var kinds []client.Object
+	for _, ring := range o.Rings {
+		files, err := fs.Glob(generated, "generated/"+ring+"/*_*.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
+		}
+		for _, file := range files {
+			crd, err := customKind(o, file)
+			if err != nil {
+				return nil, err
+			}
+			kinds = append(kinds, crd)
+		}
+	}
+	return kinds, nil
+}
+
+func customKind(o Options, file string) (client.Object, error) {
+	raw, err := generated.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		return nil, fmt.Errorf("generated kind %s: %w", file, err)
+	}
+	crd.SetLabels(meta(o, "", "").Labels)
+	return crd, nil
 }
 
 const leaderRole = name + "-leader-election"

@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 2}) }
 
 func newClient(t *testing.T) client.Client {
 	t.Helper()
@@ -36,7 +36,7 @@ func newClient(t *testing.T) client.Client {
 // install has the kinds and the guard in the API server.
 func install(t *testing.T, c client.Client) {
 	t.Helper()
-	files, err := filepath.Glob("../manifests/generated/plans/*.yaml")
+	files, err := filepath.Glob("../manifests/generated/plans/kudo.dev_*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

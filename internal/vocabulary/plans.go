@@ -52,3 +52,7 @@ const (
 	// CleanupFinalizer keeps an Instance until its cleanup plan has run.
 	CleanupFinalizer = "kudo.dev.instance.cleanup"
 )
+
+// PackagePermissions is a label on ClusterRoles, set to "true", whose rules the
+// plans ring gets, so that it may apply what packages render.
+const PackagePermissions = "plans.spillway.dev/packages"
