@@ -144,7 +144,7 @@ spec:
   replicas: 1
   selector: {matchLabels: {app: app}}
   template:
-    metadata: {labels: {app: app}, annotations: {testenv.spillway.dev/behaviour: "{{ .Params.P }}"}}
+    metadata: {labels: {app: app}{{ if eq .Params.P "never-ready" }}, annotations: {testenv.spillway.dev/behaviour: never-ready}{{ end }}}
     spec: {containers: [{name: c, image: "{{ .Params.IMAGE }}"}]}
 `
 
@@ -278,7 +278,7 @@ spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{nam
 // What a newer version does not render any more is removed, a container and an
 // object alike.
 func TestWhatIsNoLongerRenderedGoes(t *testing.T) {
-	two := replace(web, `containers: [{name: c, image: "{{ .Params.IMAGE }}"}]`, `containers: [{name: c, image: x}, {name: side, image: y}]`)
+	two := replace(web, `containers: [{name: c, image: "{{ .Params.IMAGE }}"}]`, `containers: [{name: c, image: x}, {name: side, image: z}]`)
 	c := newCluster(t)
 	c.operator("app-1", one(strings.TrimSpace(two)+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: old}}"))
 	c.operator("app-2", one(web))
