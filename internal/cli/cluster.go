@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ func (c *cluster) reader() (client.Client, error) {
 		return nil, err
 	}
 	known := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known)); err != nil {
+	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known), v1beta1.AddToScheme(known)); err != nil {
 		return nil, fmt.Errorf("set up the client: %w", err)
 	}
 	reader, err := client.New(config, client.Options{Scheme: known})

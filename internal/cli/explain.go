@@ -104,8 +104,8 @@ func (a *asker) adopt(arg string) error {
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop",
+		Short:   "Say how a workload or an Instance stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain instance/zookeeper -n shop",
 		Args:    exactly(1, "name one workload as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
@@ -113,6 +113,9 @@ func newExplain(env Environment) *cobra.Command {
 		namespace, err := a.cluster.namespaced()
 		if err != nil {
 			return err
+		}
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && name != "" && isInstanceKind(kind) {
+			return explainInstance(cmd, a, namespace, name)
 		}
 		name, err := workloadName(namespace, args[0])
 		if err != nil {

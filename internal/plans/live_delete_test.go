@@ -21,7 +21,7 @@ const stuckCleanup = `
 version: "1"
 tasks:
 - {name: app, kind: Apply, spec: {resources: [app.yaml]}}
-- {name: stuck, kind: Dummy, spec: {done: false}}
+- {name: stuck, kind: Dummy, spec: {wantErr: true}}
 templates: {app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"}
 plans:
   deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}

@@ -48,6 +48,12 @@ var installed sync.Once
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	t.Parallel()
+	return newQuietCluster(t)
+}
+
+// newQuietCluster is for a test that others wait for.
+func newQuietCluster(t *testing.T) *cluster {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(kubernetes.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -241,6 +247,13 @@ func (c *cluster) data(name string) map[string]string {
 		c.t.Fatal(err)
 	}
 	return cm.Data
+}
+
+func (c *cluster) list(list client.ObjectList) {
+	c.t.Helper()
+	if err := c.client.List(c.t.Context(), list, client.InNamespace(c.namespace)); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *cluster) gone(obj client.Object, name string) {
