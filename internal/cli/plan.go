@@ -94,7 +94,7 @@ func newPlanStatus() *cobra.Command {
 	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
-			return err //nolint:wrapcheck // it is a sentence for people
+			return err
 		}
 		if err := show(p.out, p.output, e, func(w io.Writer) { writePlan(w, e) }); err != nil || !p.wait || e.UID == "" {
 			return err
@@ -110,7 +110,7 @@ func newPlanHistory() *cobra.Command {
 	cmd := p.command("history INSTANCE", "List the last executions, the newest first", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
-			return err //nolint:wrapcheck // it is a sentence for people
+			return err
 		}
 		return show(p.out, p.output, e.History, func(w io.Writer) { writeHistory(w, e.History) })
 	})
@@ -348,7 +348,7 @@ func explainInstance(cmd *cobra.Command, a *asker, namespace, name string) error
 	}
 	e, err := plans.Explain(cmd.Context(), reader, types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
-		return err //nolint:wrapcheck // it is a sentence for people
+		return err
 	}
 	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e) })
 }

@@ -1,7 +1,6 @@
 package plans
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -49,9 +48,9 @@ func (e execFiles) Read(ctx context.Context, namespace, pod, container, path str
 	content, said := &limited{limit: limit}, &limited{limit: 1024}
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: content, Stderr: said})
 	if err != nil {
-		return nil, fmt.Errorf("exec in Pod %s: %w%s", pod, err, saying(said.String()))
+		return nil, fmt.Errorf("exec in Pod %s: %w%s", pod, err, saying(string(said.kept)))
 	}
-	return content.Bytes(), nil
+	return content.kept, nil
 }
 
 func saying(text string) string {
@@ -61,15 +60,15 @@ func saying(text string) string {
 	return ": " + text
 }
 
-// limited keeps the first bytes that are written to it, and drops the others.
+// limited keeps the first bytes that are written to it, and drops the others. It
+// has no other way of being written to, which a copy might prefer.
 type limited struct {
-	bytes.Buffer
-
+	kept  []byte
 	limit int
 }
 
 // Write implements [io.Writer].
 func (l *limited) Write(p []byte) (int, error) {
-	_, err := l.Buffer.Write(p[:min(len(p), max(0, l.limit-l.Len()))])
-	return len(p), err //nolint:wrapcheck // a buffer has no errors
+	l.kept = append(l.kept, p[:min(len(p), l.limit-len(l.kept))]...)
+	return len(p), nil
 }

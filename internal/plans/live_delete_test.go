@@ -67,7 +67,7 @@ func TestFoundNamespaceDeleteHangs(t *testing.T) {
 			c.remove(&v1beta1.OperatorVersion{}, "app-1")
 			c.gone(&v1beta1.OperatorVersion{}, "app-1")
 		},
-		"the Instance first": func(c *cluster) { c.remove(&v1beta1.Instance{}, "web") },
+		"the Instance first":        func(c *cluster) { c.remove(&v1beta1.Instance{}, "web") },
 		"while the manager is down": func(c *cluster) { c.halt() },
 	} {
 		t.Run(name, func(t *testing.T) {

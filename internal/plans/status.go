@@ -55,7 +55,7 @@ func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, d *deeds) {
 	r.logSentence(ctx, client.ObjectKeyFromObject(o.Instance), p.Sentence)
 }
 
-func (r *reporter) event(i *v1beta1.Instance, kind, reason, format string, args ...any) {
+func (r *reporter) eventf(i *v1beta1.Instance, kind, reason, format string, args ...any) {
 	r.events.Eventf(i, nil, kind, reason, "RunPlan", "%s", fmt.Sprintf(format, args...))
 }
 
@@ -66,7 +66,7 @@ func (r *reporter) tellTransitions(o *Observed, p *Plan) {
 		r.tellEnd(o.Instance, past)
 	}
 	if e := now.Execution; e != nil && (was.Execution == nil || was.Execution.UID != e.UID) {
-		r.event(o.Instance, corev1.EventTypeNormal, EventBegan, "plan %s begins: %s", e.Plan, causeText(e))
+		r.eventf(o.Instance, corev1.EventTypeNormal, EventBegan, "plan %s begins: %s", e.Plan, causeText(e))
 	}
 	if e := now.Execution; e != nil {
 		r.tellFailures(o.Instance, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
@@ -74,7 +74,7 @@ func (r *reporter) tellTransitions(o *Observed, p *Plan) {
 	stalled := apimeta.FindStatusCondition(now.Conditions, ConditionStalled)
 	if before := apimeta.FindStatusCondition(was.Conditions, ConditionStalled); stalled != nil && stalled.Status == "True" &&
 		stalled.Reason == ReasonInvalid && (before == nil || before.Message != stalled.Message) {
-		r.event(o.Instance, corev1.EventTypeWarning, EventStalled, "%s", stalled.Message)
+		r.eventf(o.Instance, corev1.EventTypeWarning, EventStalled, "%s", stalled.Message)
 	}
 }
 
@@ -97,10 +97,10 @@ func (r *reporter) tellEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
 	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
 		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
-		r.event(i, corev1.EventTypeNormal, EventComplete, "plan %s is complete", past.Plan)
+		r.eventf(i, corev1.EventTypeNormal, EventComplete, "plan %s is complete", past.Plan)
 		return
 	}
-	r.event(i, corev1.EventTypeWarning, EventFailed, "plan %s %s: %s", past.Plan, howItEnded[past.Result], past.Message)
+	r.eventf(i, corev1.EventTypeWarning, EventFailed, "plan %s %s: %s", past.Plan, howItEnded[past.Result], past.Message)
 }
 
 // tellFailures tells of steps that failed for the time being.
@@ -109,7 +109,7 @@ func (r *reporter) tellFailures(i *v1beta1.Instance, was, now v1beta1.PlanStatus
 		for _, step := range phase.Steps {
 			before := findStep(was.Phases, phase.Name, step.Name)
 			if step.Status == v1beta1.Error && (before == nil || before.Status != v1beta1.Error || before.Message != step.Message) {
-				r.event(i, corev1.EventTypeWarning, EventStep, "step %s/%s: %s", phase.Name, step.Name, step.Message)
+				r.eventf(i, corev1.EventTypeWarning, EventStep, "step %s/%s: %s", phase.Name, step.Name, step.Message)
 			}
 		}
 	}
