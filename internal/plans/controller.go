@@ -139,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// 2. Plan: pure, but that it may ask to look at more.
 		plan, err := r.observer.decide(ctx, &o)
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, r.reporter.cannotLook(o.Instance, err)
 		}
 		// 3. Act: permit, and then do what was permitted.
 		d := r.actor.act(ctx, &o, &plan)

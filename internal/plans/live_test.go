@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -39,7 +40,9 @@ type cluster struct {
 	faults *fault.Injector
 	// files answer the exec of Pipes, which simulated nodes cannot.
 	files plans.Files
-	stop  func()
+	// config is how the manager connects.
+	config *rest.Config
+	stop   func()
 }
 
 // installed has the kinds and the guard installed once for all tests.
@@ -63,7 +66,7 @@ func newQuietCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	installed.Do(func() { install(t, c) })
-	return &cluster{t: t, client: c, namespace: testenv.Namespace(t), files: filesOf{}}
+	return &cluster{t: t, client: c, namespace: testenv.Namespace(t), files: filesOf{}, config: testenv.Shared().Config()}
 }
 
 // filesOf are the files of all Pods, by path.
@@ -92,7 +95,7 @@ func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o) }()
+	go func() { done <- manager.Run(ctx, inj.Wrap(c.config), o) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		err := <-done

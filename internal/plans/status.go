@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -23,6 +24,8 @@ const (
 	EventFailed   = "PlanFailed"
 	EventStep     = "StepFailed"
 	EventStalled  = "Stalled"
+	// EventNotPermitted: something may not be looked at or watched.
+	EventNotPermitted = "NotPermitted"
 )
 
 // reporter tells what happened: Events, metrics, log.
@@ -57,6 +60,14 @@ func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, d *deeds) {
 
 func (r *reporter) eventf(i *v1beta1.Instance, kind, reason, format string, args ...any) {
 	r.events.Eventf(i, nil, kind, reason, "RunPlan", "%s", fmt.Sprintf(format, args...))
+}
+
+// cannotLook tells of what may not be looked at, since no status can.
+func (r *reporter) cannotLook(i *v1beta1.Instance, err error) error {
+	if apierrors.IsForbidden(err) {
+		r.eventf(i, corev1.EventTypeWarning, EventNotPermitted, "%s", err)
+	}
+	return err
 }
 
 // tellTransitions compares the status as it was with what was written.
