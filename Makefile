@@ -11,7 +11,7 @@ ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
 SIMS ?= ./internal/rollout/sim ./internal/zones/sim
-RINGS := config zones
+RINGS := config zones plans
 
 .PHONY: help
 help: ## Say what there is
@@ -42,6 +42,7 @@ verify: ## Check that what is generated is up to date, and that the modules are 
 generate: ## Generate what is generated: permissions, kinds and how they are copied
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
+	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done

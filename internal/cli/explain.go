@@ -105,15 +105,18 @@ func (a *asker) adopt(arg string) error {
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload or a group of StatefulSets stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir",
-		Args:    exactly(1, "name one workload or group as KIND/NAME, such as deployment/web"),
+		Short:   "Say how a workload, a group of StatefulSets or an Instance stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop",
+		Args:    exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		namespace, err := a.cluster.namespaced()
 		if err != nil {
 			return err
+		}
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && name != "" && isInstanceKind(kind) {
+			return explainInstance(cmd, a, namespace, name)
 		}
 		group, isGroup := groupNamed(args[0])
 		name, err := workloadName(namespace, args[0])

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,9 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -52,6 +52,8 @@ type Options struct {
 	Config config.Options
 	// Zones are the options of the zones ring. Its Namespaces are set to the manager's.
 	Zones zones.Options
+	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
+	Plans plans.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.
@@ -77,7 +79,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	log.SetLogger(o.Log)
-	kinds, err := scheme()
+	kinds, err := kube.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -112,15 +114,6 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	cfg.UserAgent = "spillway/" + o.Version
 	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for whoever wrote the manifest
 	return cfg
-}
-
-// scheme has the kinds of Kubernetes and those of Spillway.
-func scheme() (*runtime.Scheme, error) {
-	s := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
-		return nil, fmt.Errorf("make kinds known: %w", err)
-	}
-	return s, nil
 }
 
 func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Options {

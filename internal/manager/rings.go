@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -26,8 +27,11 @@ const (
 	RingFleet  = "fleet"
 )
 
-// Rings are the names of all rings that this build has.
+// Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig, RingZones} }
+
+// known are the names of all rings that this build has.
+func known() []string { return append(Rings(), RingPlans) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -47,11 +51,12 @@ func Declarations(ring string) admission.Declared {
 // declarations are known without a manager, so that they can be installed.
 var declarations = map[string]admission.Declared{
 	RingConfig: config.Declared(),
+	RingPlans:  plans.Declared(),
 }
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces, o.Zones.Namespaces = o.Namespaces, o.Namespaces
+	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -63,6 +68,7 @@ func (o Options) rings() ([]ring, error) {
 			interests: zones.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
+		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
@@ -81,10 +87,10 @@ func (o Options) rings() ([]ring, error) {
 
 func noSuchRing(name string) error {
 	switch name {
-	case RingPlans, RingFleet:
+	case RingFleet:
 		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
 	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
+		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
 	}
 }
 

@@ -45,6 +45,10 @@ type Options struct {
 	// WaveCleanup grants what it takes to remove the owner references that old
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
+	// PackageKinds grants the plans ring the kinds of Kubernetes that most packages
+	// consist of. Without it, it may apply only what somebody grants it by labelling
+	// a ClusterRole with [vocabulary.PackagePermissions].
+	PackageKinds bool
 	// Admission says how the rings' webhooks are served.
 	Admission Admission
 	// Version is that of the program, for the labels of what rings declare.
@@ -78,6 +82,7 @@ func Objects(o Options) ([]client.Object, error) {
 		objects = append(objects, namespacedRole(o, watched, name, rules), roleBinding(o, watched, name))
 	}
 	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
+	objects = append(objects, packagePermissions(o)...)
 	objects = append(objects, deployment(o), service(o))
 	return append(objects, o.admissionObjects()...), nil
 }

@@ -1,0 +1,94 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Instance is an application that runs: an OperatorVersion with parameters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories={kudo,spillway}
+// +kubebuilder:printcolumn:name=Plan,type=string,JSONPath=`.status.execution.plan`
+// +kubebuilder:printcolumn:name=Status,type=string,JSONPath=`.status.aggregatedStatus.status`
+// +kubebuilder:printcolumn:name=Phase/Step,type=string,JSONPath=`.status.place`
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type Instance struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.operatorVersion) && has(self.operatorVersion.name) && self.operatorVersion.name != ''",message="operatorVersion.name has to be the name of an OperatorVersion"
+	Spec InstanceSpec `json:"spec,omitempty"`
+	// Status is which plan runs, and how far it has come.
+	// +optional
+	Status InstanceStatus `json:"status,omitempty"`
+}
+
+// InstanceList is a list of Instances.
+//
+// +kubebuilder:object:root=true
+type InstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Instance `json:"items"`
+}
+
+// InstanceSpec is what is wanted.
+type InstanceSpec struct {
+	// OperatorVersion is what to run; its namespace is the Instance's by default.
+	// +optional
+	OperatorVersion ObjectReference `json:"operatorVersion,omitempty"`
+	// Parameters are its settings, by name.
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// PlanExecution asks for a plan.
+	// +optional
+	PlanExecution PlanExecution `json:"planExecution,omitzero"`
+}
+
+// PlanExecution asks for a plan. It is cleared when the plan has ended.
+type PlanExecution struct {
+	// PlanName is the plan to run.
+	// +optional
+	PlanName string `json:"planName,omitempty"`
+	// UID tells one wish from the next; it is filled in if it is empty.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Status is not used; the predecessor kept the state of the plan here.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+}
+
+// ExecutionStatus is the state of a plan, a phase or a step.
+type ExecutionStatus string
+
+// The states. Running are PENDING, IN_PROGRESS and ERROR; ended are COMPLETE and
+// FATAL_ERROR.
+const (
+	// NeverRun: nobody has asked for it yet.
+	NeverRun ExecutionStatus = "NEVER_RUN"
+	// Pending: it will run.
+	Pending ExecutionStatus = "PENDING"
+	// InProgress: it runs.
+	InProgress ExecutionStatus = "IN_PROGRESS"
+	// Error: something failed and is tried again.
+	Error ExecutionStatus = "ERROR"
+	// Complete: all of it is done.
+	Complete ExecutionStatus = "COMPLETE"
+	// FatalError: it has failed, or was given up, and is not tried again by itself.
+	FatalError ExecutionStatus = "FATAL_ERROR"
+)
+
+// IsRunning is true of what goes on.
+func (s ExecutionStatus) IsRunning() bool { return s == Pending || s == InProgress || s == Error }
+
+// IsTerminal is true of what has ended.
+func (s ExecutionStatus) IsTerminal() bool { return s == Complete || s == FatalError }

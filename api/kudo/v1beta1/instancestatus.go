@@ -1,0 +1,258 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// InstanceStatus is which plan runs, how far it has come, and what was last
+// applied. All of it is written at once, by compare-and-swap on the
+// resourceVersion of the Instance, before anything that it permits is done.
+type InstanceStatus struct {
+	// ObservedGeneration is the generation of the Instance that the rest speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// AggregatedStatus names the plan that runs, at most one.
+	// +optional
+	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
+	// PlanStatus is how each plan went the last time, by name.
+	// +optional
+	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
+	// Place is the phase and the step that the plan is at: "deploy/nodes".
+	// +optional
+	Place string `json:"place,omitempty"`
+	// WaitingFor is the sentence that tells most about why it is not done.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Since is when what it waits for began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// LastAppliedInstanceSpec is the spec that a plan has brought about. It moves
+	// when that plan succeeds; what differs from it is what has to be done.
+	// +optional
+	LastAppliedInstanceSpec *InstanceSpec `json:"lastAppliedInstanceSpec,omitempty"`
+	// Execution is the plan that runs, or the last one that ran.
+	// +optional
+	Execution *Execution `json:"execution,omitempty"`
+	// Attempted is a spec that a plan was to bring about and has not.
+	// +optional
+	Attempted *Attempt `json:"attempted,omitempty"`
+	// ImmutableParameters are the values that cannot change, as they were when the
+	// Instance was created.
+	// +optional
+	ImmutableParameters map[string]string `json:"immutableParameters,omitempty"`
+	// Inventory are the objects that plans have applied, or were about to.
+	// +optional
+	// +listType=atomic
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+	// History are the last executions, the newest first, at most ten of each plan.
+	// +optional
+	// +listType=atomic
+	History []PastExecution `json:"history,omitempty"`
+}
+
+// AggregatedStatus is the state of the Instance as a whole.
+type AggregatedStatus struct {
+	// Status is that of the plan that runs, or of the last one that ran.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// ActivePlan is the plan that runs, empty if none does.
+	// +optional
+	ActivePlan string `json:"activePlan,omitempty"`
+}
+
+// PlanStatus is how a plan goes, or went.
+type PlanStatus struct {
+	// Name is that of the plan.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status is its state.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says why, if it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// LastUpdatedTimestamp is when its state last changed.
+	// +optional
+	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
+	// Phases are how its phases go.
+	// +optional
+	// +listType=atomic
+	Phases []PhaseStatus `json:"phases,omitempty"`
+	// UID is that of the execution.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// PhaseStatus is how a phase goes, or went.
+type PhaseStatus struct {
+	// Name is that of the phase.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status is its state.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says why, if it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// StartedAt is when its first step began; its timeout runs from then.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// Steps are how its steps go.
+	// +optional
+	// +listType=atomic
+	Steps []StepStatus `json:"steps,omitempty"`
+}
+
+// StepStatus is how a step goes, or went.
+type StepStatus struct {
+	// Name is that of the step.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status is its state.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says why, if it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// StartedAt is when it began; its timeout runs from then.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// FinishedAt is when it was complete.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+	// Attempts are how often it failed since it last went well.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// FailedAt is when it last failed.
+	// +optional
+	FailedAt *metav1.MicroTime `json:"failedAt,omitempty"`
+	// RetryAt is when it is tried again.
+	// +optional
+	RetryAt *metav1.MicroTime `json:"retryAt,omitempty"`
+}
+
+// Cause is why a plan runs.
+type Cause string
+
+// The causes.
+const (
+	// CauseCreate: the Instance was never deployed.
+	CauseCreate Cause = "Create"
+	// CauseUpgrade: it refers to another OperatorVersion.
+	CauseUpgrade Cause = "Upgrade"
+	// CauseParameters: its parameters changed.
+	CauseParameters Cause = "Parameters"
+	// CauseRequest: somebody asked for the plan.
+	CauseRequest Cause = "Request"
+	// CauseRetry: somebody asked to try again what had failed.
+	CauseRetry Cause = "Retry"
+	// CauseDelete: the Instance is deleted.
+	CauseDelete Cause = "Delete"
+)
+
+// Result is how an execution went.
+type Result string
+
+// The results; while it runs there is none.
+const (
+	// ResultComplete: all of it is done.
+	ResultComplete Result = "Complete"
+	// ResultFailed: it failed for good.
+	ResultFailed Result = "Failed"
+	// ResultAbandoned: somebody gave it up.
+	ResultAbandoned Result = "Abandoned"
+	// ResultSuperseded: another one took its place.
+	ResultSuperseded Result = "Superseded"
+)
+
+// Execution is a plan that runs, and all about it that must not change meanwhile.
+type Execution struct {
+	// UID tells it from all others.
+	UID types.UID `json:"uid"`
+	// Plan is the plan.
+	Plan string `json:"plan"`
+	// Cause is why it runs.
+	Cause Cause `json:"cause"`
+	// Changed are the names of the parameters, or the OperatorVersions, that changed.
+	// +optional
+	Changed string `json:"changed,omitempty"`
+	// Spec is what it brings about, as it was when it began.
+	Spec InstanceSpec `json:"spec"`
+	// ContentHash is that of the OperatorVersion's content with which it runs.
+	ContentHash string `json:"contentHash"`
+	// Advances: when it succeeds, its spec is the one last applied.
+	// +optional
+	Advances bool `json:"advances,omitempty"`
+	// Touched: something of it may have been done.
+	// +optional
+	Touched bool `json:"touched,omitempty"`
+	// StartedAt is when it began; the timeout of the plan runs from then.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// FinishedAt is when it ended, absent while it runs.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+	// Result is how it ended, empty while it runs.
+	// +optional
+	Result Result `json:"result,omitempty"`
+	// Message says why it ended so.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Attempt is a spec that a plan was to bring about and has not. It is not tried
+// again by itself.
+type Attempt struct {
+	// Spec is what was to be brought about.
+	Spec InstanceSpec `json:"spec"`
+	// Plan is the plan that did not succeed.
+	Plan string `json:"plan"`
+	// Touched: some of it may be there, so that what differs from it has changed.
+	// +optional
+	Touched bool `json:"touched,omitempty"`
+	// Result is how the plan ended, Message why.
+	Result Result `json:"result"`
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// InventoryEntry is an object that a plan has applied, or was about to.
+type InventoryEntry struct {
+	// +optional
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// PastExecution is one of the last executions.
+type PastExecution struct {
+	// UID is that of the execution.
+	UID types.UID `json:"uid"`
+	// Plan is the plan.
+	Plan string `json:"plan"`
+	// Cause is why it ran.
+	Cause Cause `json:"cause"`
+	// Changed are the names of the parameters, or the OperatorVersions, that changed.
+	// +optional
+	Changed string `json:"changed,omitempty"`
+	// OperatorVersion is what it ran with, ContentHash the content of that.
+	OperatorVersion string `json:"operatorVersion"`
+	ContentHash     string `json:"contentHash"`
+	// StartedAt is when it began.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// FinishedAt is when it ended.
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+	// Result is how it ended.
+	Result Result `json:"result"`
+	// Message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

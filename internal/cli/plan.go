@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// lookEvery is how often a person who waits is told of progress.
+const lookEvery = 500 * time.Millisecond
+
+// planner is what the commands about plans have in common.
+type planner struct {
+	cluster cluster
+	output  string
+	reason  string
+	wait    bool
+	timeout time.Duration
+
+	out    io.Writer
+	client client.Client
+	name   types.NamespacedName
+}
+
+func newPlan(Environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
+	cmd.AddCommand(newPlanStatus(), newPlanHistory(), newPlanTrigger(), newPlanAbandon(), newPlanRetry())
+	return cmd
+}
+
+// command is one of them; run has a client and the Instance's name.
+func (p *planner) command(use, short string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: exactly(n, "see the usage: spillway plan "+use),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace, err := p.cluster.namespaced()
+			if err != nil {
+				return err
+			}
+			if p.client, err = p.cluster.reader(); err != nil {
+				return err
+			}
+			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: instanceName(args[0])}
+			return run(cmd.Context(), args)
+		},
+	}
+	p.cluster.addFlags(cmd.Flags())
+	p.cluster.addNamespaceFlag(cmd.Flags())
+	return cmd
+}
+
+// instanceName takes a name as kubectl does, with or without the kind.
+func instanceName(arg string) string {
+	if kind, name, ok := strings.Cut(arg, "/"); ok && isInstanceKind(kind) {
+		return name
+	}
+	return arg
+}
+
+func isInstanceKind(kind string) bool {
+	return slices.Contains([]string{"instance", "instances", "instance.kudo.dev", "instances.kudo.dev"}, strings.ToLower(kind))
+}
+
+func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and tell how it goes; the exit code is 1 if it does not succeed")
+	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait, 0 for as long as it takes")
+	return cmd
+}
+
+func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.reason, "reason", "", "why; it is kept in the history")
+	return cmd
+}
+
+func newPlanStatus() *cobra.Command {
+	p := &planner{}
+	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", 1, func(ctx context.Context, _ []string) error {
+		e, err := plans.Explain(ctx, p.client, p.name)
+		if err != nil {
+			return err
+		}
+		if err := show(p.out, p.output, e, func(w io.Writer) { writePlan(w, e) }); err != nil || !p.wait || e.UID == "" {
+			return err
+		}
+		return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == e.UID })
+	})
+	outputFlag(cmd, &p.output)
+	return p.waits(cmd)
+}
+
+func newPlanHistory() *cobra.Command {
+	p := &planner{}
+	cmd := p.command("history INSTANCE", "List the last executions, the newest first", 1, func(ctx context.Context, _ []string) error {
+		e, err := plans.Explain(ctx, p.client, p.name)
+		if err != nil {
+			return err
+		}
+		return show(p.out, p.output, e.History, func(w io.Writer) { writeHistory(w, e.History) })
+	})
+	outputFlag(cmd, &p.output)
+	return cmd
+}
+
+func newPlanTrigger() *cobra.Command {
+	p := &planner{}
+	return p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
+		uid := uuid.NewUUID()
+		err := p.change(ctx, func(i *v1beta1.Instance) error {
+			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
+		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
+	}))
+}
+
+func newPlanAbandon() *cobra.Command {
+	p := &planner{}
+	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", 1, func(ctx context.Context, _ []string) error {
+		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
+			if x == nil || x.FinishedAt != nil {
+				return errors.New("no plan runs; there is nothing to give up")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to give up its plan\n", p.name.Name)
+		if !p.wait {
+			return nil
+		}
+		return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
+			x := i.Status.Execution
+			return x == nil || x.UID != uid || x.FinishedAt != nil, nil
+		})
+	})))
+}
+
+func newPlanRetry() *cobra.Command {
+	p := &planner{}
+	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", 1, func(ctx context.Context, _ []string) error {
+		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
+			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
+				return errors.New("the last plan has not failed, nor was it given up; there is nothing to try again")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to try its plan again\n", p.name.Name)
+		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
+	})))
+}
+
+// order annotates the Instance with an order about its execution.
+func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1beta1.Execution) error) (uid types.UID, err error) {
+	by := whoami(ctx, p.client)
+	err = p.change(ctx, func(i *v1beta1.Instance) error {
+		if err := check(i.Status.Execution); err != nil {
+			return err
+		}
+		uid = i.Status.Execution.UID
+		raw, err := json.Marshal(map[string]string{"uid": string(uid), "by": by, "reason": p.reason})
+		if err != nil {
+			return fmt.Errorf("encode the order: %w", err)
+		}
+		if i.Annotations == nil {
+			i.Annotations = map[string]string{}
+		}
+		i.Annotations[key.Native] = string(raw)
+		return nil
+	})
+	return uid, err
+}
+
+// change changes the Instance, if it is as it was seen.
+func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
+	i, err := p.instance(ctx)
+	if err != nil {
+		return err
+	}
+	before := i.DeepCopy()
+	if err := change(i); err != nil {
+		return fmt.Errorf("instance %s: %w", p.name.Name, err)
+	}
+	err = p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
+	}
+	return nil
+}
+
+func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
+	i := &v1beta1.Instance{}
+	if err := p.client.Get(ctx, p.name, i); err != nil {
+		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
+	}
+	return i, nil
+}
+
+func (p *planner) followIf(ctx context.Context, is func(*v1beta1.Execution) bool) error {
+	if !p.wait {
+		return nil
+	}
+	return p.follow(ctx, is)
+}
+
+// follow tells how an execution goes until it has ended, or something else keeps
+// it from beginning.
+func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
+	told := ""
+	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
+		x := i.Status.Execution
+		if x == nil || !is(x) {
+			return false, stalled(i)
+		}
+		if line := progress(i); line != told {
+			_, _ = fmt.Fprintln(p.out, line)
+			told = line
+		}
+		switch {
+		case x.FinishedAt == nil:
+			return false, nil
+		case x.Result != v1beta1.ResultComplete:
+			return false, fmt.Errorf("plan %s: %s: %s", x.Plan, strings.ToLower(string(x.Result)), x.Message)
+		default:
+			return true, nil
+		}
+	})
+}
+
+// stalled is an error if what was asked for cannot be followed.
+func stalled(i *v1beta1.Instance) error {
+	e := i.Status
+	for _, c := range e.Conditions {
+		if c.Type == plans.ConditionStalled && c.Reason == plans.ReasonInvalid && e.ObservedGeneration == i.Generation {
+			return errors.New(c.Message)
+		}
+	}
+	return nil
+}
+
+// progress is how the plan goes, in a line.
+func progress(i *v1beta1.Instance) string {
+	s := &i.Status
+	line := fmt.Sprintf("plan %s %s", s.Execution.Plan, s.PlanStatus[s.Execution.Plan].Status)
+	if s.Place != "" {
+		line += " at " + s.Place
+	}
+	if s.WaitingFor != "" {
+		line += ": " + s.WaitingFor
+	}
+	return line
+}
+
+func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool, error)) error {
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		i, err := p.instance(ctx)
+		if err != nil {
+			return false, err
+		}
+		return done(i)
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the plan has not ended after %s; it goes on without this command", p.timeout)
+	}
+	return err //nolint:wrapcheck // what was waited for says what it is
+}
+
+// writePlan writes one sentence, then the tree of phases and steps.
+func writePlan(w io.Writer, e plans.Explanation) {
+	_, _ = fmt.Fprintf(w, "%s.\n\n", e.Sentence)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if e.Plan == "" {
+		_, _ = fmt.Fprintln(w, "No plan has run yet.")
+		return
+	}
+	_, _ = fmt.Fprintf(t, "plan %s\t%s\t\t%s\n", e.Plan, e.Status, e.Cause)
+	for _, phase := range e.Phases {
+		_, _ = fmt.Fprintf(t, "  phase %s\t%s\t\t\n", phase.Name, phase.Status)
+		for _, step := range phase.Steps {
+			_, _ = fmt.Fprintf(t, "    step %s\t%s\t%s\t%s\n", step.Name, step.Status, elapsed(step), step.Message)
+		}
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
+
+func elapsed(s v1beta1.StepStatus) string {
+	if s.StartedAt == nil || s.FinishedAt == nil {
+		return ""
+	}
+	return s.FinishedAt.Sub(s.StartedAt.Time).Round(100 * time.Millisecond).String()
+}
+
+func writeHistory(w io.Writer, history []v1beta1.PastExecution) {
+	if len(history) == 0 {
+		_, _ = fmt.Fprintln(w, "No plan has ended yet.")
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(t, "PLAN\tRESULT\tSTARTED\tTOOK\tOPERATORVERSION\tCAUSE\tMESSAGE")
+	for _, past := range history {
+		cause := string(past.Cause)
+		if past.Changed != "" {
+			cause += " (" + past.Changed + ")"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", past.Plan, past.Result, past.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
+			past.FinishedAt.Sub(past.StartedAt.Time).Round(100*time.Millisecond), past.OperatorVersion, cause, past.Message)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
+
+// explainInstance is explain for an Instance.
+func explainInstance(cmd *cobra.Command, a *asker, namespace, name string) error {
+	reader, err := a.cluster.reader()
+	if err != nil {
+		return err
+	}
+	e, err := plans.Explain(cmd.Context(), reader, types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e) })
+}

@@ -1,0 +1,167 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+)
+
+// These are the permissions of the ring itself. Those to apply what packages
+// render are granted apart from them, see docs/plans.md.
+//
+// +kubebuilder:rbac:groups=kudo.dev,resources=instances,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=kudo.dev,resources=instances/status,verbs=update
+// +kubebuilder:rbac:groups=kudo.dev,resources=instances/finalizers,verbs=update
+// +kubebuilder:rbac:groups=kudo.dev,resources=operatorversions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+// passesAtOnce bounds how many passes follow one another without a look at the
+// queue.
+const passesAtOnce = 10
+
+// Setup adds the ring to a manager. While its kinds are not installed, the ring
+// says so and waits for them; the rest of the manager goes on.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	there, err := installed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if there {
+		return start(ctx, mgr, o)
+	}
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startOnceInstalled(ctx, mgr, o) }))
+	if err != nil {
+		return fmt.Errorf("wait for the kinds of %s: %w", v1beta1.GroupVersion.Group, err)
+	}
+	return nil
+}
+
+// installed is true if the API server knows the kinds.
+func installed(mapper apimeta.RESTMapper) (bool, error) {
+	for _, kind := range []string{"Instance", "OperatorVersion"} {
+		_, err := mapper.RESTMapping(v1beta1.GroupVersion.WithKind(kind).GroupKind(), v1beta1.GroupVersion.Version)
+		if apimeta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the kind %s: %w", kind, err)
+		}
+	}
+	return true, nil
+}
+
+func startOnceInstalled(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	logger := mgr.GetLogger().WithName("plans")
+	logger.Error(nil, "no plan runs: the kinds of kudo.dev are not installed; apply what \"spillway install --export --rings=plans\" prints, or leave plans out of --rings")
+	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
+		there, err := installed(mgr.GetRESTMapper())
+		if err != nil {
+			logger.V(1).Info("looking again", "error", err.Error())
+		}
+		return there, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the manager stops
+	}
+	logger.Info("the kinds of kudo.dev are installed now")
+	return start(ctx, mgr, o)
+}
+
+// start adds the controller.
+func start(_ context.Context, mgr ctrl.Manager, o Options) error {
+	w, err := newWatches(mgr, o)
+	if err != nil {
+		return err
+	}
+	if o.Files == nil {
+		if o.Files, err = newExecFiles(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+			return err
+		}
+	}
+	r := &reconciler{
+		observer: newObserver(mgr, o, w),
+		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader(), files: o.Files, now: o.Now},
+		reporter: newReporter(mgr.GetEventRecorder("spillway")),
+	}
+	w.starting.Lock() // the controller may run before this returns
+	defer w.starting.Unlock()
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("plans").
+		Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(instanceMatters())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: instancesAtOnce,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+		}).Build(r)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	w.controller = c
+	return nil
+}
+
+// reconciler runs the ring. There is one request for each Instance.
+type reconciler struct {
+	observer *observer
+	actor    actor
+	reporter *reporter
+}
+
+// Reconcile observes, plans, acts and tells; and once more at once while there is
+// more to do.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	for range passesAtOnce {
+		// 1. Observe: the Instance and what it refers to.
+		o, err := r.observer.observe(ctx, req.NamespacedName)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if o.Instance == nil {
+			r.observer.forget(req.NamespacedName)
+			r.reporter.forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		// 2. Plan: pure, but that it may ask to look at more.
+		plan, err := r.observer.decide(ctx, &o)
+		if err != nil {
+			return reconcile.Result{}, r.reporter.cannotLook(o.Instance, err)
+		}
+		// 3. Act: permit, and then do what was permitted.
+		d := r.actor.act(ctx, &o, &plan)
+		// 4. Tell: Events, metrics, log.
+		r.reporter.report(ctx, &o, &plan, &d)
+		if again := r.observer.learn(req.NamespacedName, &o, &d); !again && !plan.Again {
+			return r.next(&plan, &d)
+		}
+	}
+	return reconcile.Result{RequeueAfter: 1}, nil
+}
+
+// next says when to look again.
+func (r *reconciler) next(p *Plan, d *deeds) (reconcile.Result, error) {
+	switch {
+	case errors.Is(d.err, errOvertaken):
+		return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	case d.err != nil:
+		return reconcile.Result{}, d.err
+	case p.Wake.IsZero():
+		return reconcile.Result{}, nil
+	default:
+		return reconcile.Result{RequeueAfter: max(p.Wake.Sub(r.observer.options.Now()), 1)}, nil
+	}
+}

@@ -1,0 +1,101 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+)
+
+// State sums up an Instance in one word.
+type State string
+
+// The states of an Instance.
+const (
+	StateIdle    State = "Idle"
+	StateRunning State = "Running"
+	StateStalled State = "Stalled"
+	// StateUnseen: the manager has not looked at the spec as it is now.
+	StateUnseen State = "Unseen"
+)
+
+// Explanation says in one sentence how an Instance stands, and then the facts.
+type Explanation struct {
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	OperatorVersion string `json:"operatorVersion"`
+	State           State  `json:"state"`
+	Reason          string `json:"reason,omitempty"`
+	// Sentence is the one that the status has.
+	Sentence string     `json:"sentence"`
+	Since    *time.Time `json:"since,omitempty"`
+	// Plan is the one that runs, or the last one that ran; UID, Cause and Changed are
+	// of that execution.
+	Plan    string                  `json:"plan,omitempty"`
+	UID     types.UID               `json:"uid,omitempty"`
+	Cause   string                  `json:"cause,omitempty"`
+	Status  v1beta1.ExecutionStatus `json:"status,omitempty"`
+	Phases  []v1beta1.PhaseStatus   `json:"phases,omitempty"`
+	History []v1beta1.PastExecution `json:"history,omitempty"`
+}
+
+// ErrNotFound is returned for an Instance that does not exist.
+var ErrNotFound = errors.New("no such Instance")
+
+// Explain says how an Instance stands, with the caller's own permissions and
+// nothing but one read. The status is the manager's word, and at most a few
+// seconds behind it.
+func Explain(ctx context.Context, reader client.Reader, name types.NamespacedName) (Explanation, error) {
+	i := &v1beta1.Instance{}
+	err := reader.Get(ctx, name, i)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return Explanation{}, errors.New("this cluster does not know Instances; install them with spillway install --rings=plans")
+	case apierrors.IsNotFound(err):
+		return Explanation{}, fmt.Errorf("Instance %s in namespace %s: %w", name.Name, name.Namespace, ErrNotFound) //nolint:staticcheck // a kind
+	case err != nil:
+		return Explanation{}, fmt.Errorf("get Instance %s: %w", name.Name, err)
+	}
+	return explain(i), nil
+}
+
+func explain(i *v1beta1.Instance) Explanation {
+	s := &i.Status
+	e := Explanation{
+		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
+		State: StateIdle, Sentence: s.WaitingFor, History: s.History,
+	}
+	if s.Since != nil {
+		e.Since = &s.Since.Time
+	}
+	if x := s.Execution; x != nil {
+		e.Plan, e.UID, e.Cause = x.Plan, x.UID, causeText(x)
+		e.Status, e.Phases = s.PlanStatus[x.Plan].Status, s.PlanStatus[x.Plan].Phases
+	}
+	if ready := apimeta.FindStatusCondition(s.Conditions, ConditionReady); ready != nil {
+		e.Reason = ready.Reason
+	}
+	e.summarise(i)
+	return e
+}
+
+// summarise finds the state, and a sentence where the status has none.
+func (e *Explanation) summarise(i *v1beta1.Instance) {
+	switch s := &i.Status; {
+	case s.ObservedGeneration != i.Generation:
+		e.State, e.Sentence = StateUnseen, "the manager has not looked at the spec as it is now; see whether it runs"
+	case s.AggregatedStatus.ActivePlan != "":
+		e.State = StateRunning
+	case apimeta.IsStatusConditionTrue(s.Conditions, ConditionStalled):
+		e.State = StateStalled
+	case e.Sentence == "":
+		e.Sentence = "nothing is to be done"
+	}
+}

@@ -1,0 +1,48 @@
+package plans
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// ContentHash names the content of an OperatorVersion: the same for the same
+// spec, whatever the object is called.
+func ContentHash(spec *v1beta1.OperatorVersionSpec) string {
+	raw, err := json.Marshal(spec) // maps are written in the order of their keys
+	if err != nil {
+		return ""
+	}
+	return shortened(raw)
+}
+
+func shortened(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// PinName is the name of what keeps the content of an OperatorVersion.
+func PinName(version, hash string) string {
+	const longest = 253 - 1 - 16
+	if len(version) > longest {
+		version = version[:longest-17] + "-" + shortened([]byte(version))
+	}
+	return fmt.Sprintf("%s-%s", version, hash)
+}
+
+// GeneratedFieldOwner is the name under which stands what was generated once.
+const GeneratedFieldOwner = kube.FieldOwner + "/generated"
+
+// FieldOwner is the name under which an Instance's fields stand in managedFields.
+func FieldOwner(instance string) string {
+	const longest = 128
+	owner := kube.FieldOwner + "/instance/" + instance
+	if len(owner) > longest {
+		owner = kube.FieldOwner + "/instance/" + shortened([]byte(instance))
+	}
+	return owner
+}

@@ -1,0 +1,74 @@
+package plans_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// spillway runs a command and returns what it printed.
+func (c *cluster) spillway(args ...string) (out string, code int) {
+	c.t.Helper()
+	b := &safeBuffer{}
+	all := append([]string{"spillway"}, args...)
+	all = append(all, "--kubeconfig", testenv.Shared().Kubeconfig(), "-n", c.namespace)
+	code = cli.Run(c.t.Context(), cli.Environment{
+		Args: all, Out: b, Err: b, Now: time.Now, Lookup: func(string) (string, bool) { return "", false },
+	})
+	return b.String(), code
+}
+
+// says runs a command that succeeds, and looks for texts in what it prints.
+func (c *cluster) says(command string, texts ...string) {
+	c.t.Helper()
+	out, code := c.spillway(strings.Fields(command)...)
+	if code != 0 {
+		c.t.Fatalf("%s: exit code %d\n%s", command, code, out)
+	}
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			c.t.Errorf("%s does not say %q:\n%s", command, text, out)
+		}
+	}
+}
+
+// fails runs a command that does not.
+func (c *cluster) fails(command, text string) {
+	c.t.Helper()
+	if out, code := c.spillway(strings.Fields(command)...); code != 1 || !strings.Contains(out, text) {
+		c.t.Errorf("%s: exit code %d, and not %q:\n%s", command, code, text, out)
+	}
+}
+
+// TestCommands sees and steers plans as a person does.
+func TestCommands(t *testing.T) {
+	c := noticed(t)
+	c.says("explain instance/web", "nothing is to be done.", "plan deploy", "phase main", "step note")
+	c.says("plan trigger web backup --wait", "asked to run plan backup", "plan backup COMPLETE")
+	c.says("plan history web", "backup", "deploy", "Complete")
+	c.says("plan status instance/web --wait", "plan backup")
+	c.fails("plan trigger web none --wait", "has no plan none")
+	c.fails("plan abandon web", "no plan runs")
+	c.fails("plan retry web", "has not failed")
+	c.fails("plan status nobody", "no such Instance")
+}
+
+// TestCommandsSteer gives a plan up and tries it again.
+func TestCommandsSteer(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"))
+	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}`)
+	c.manage()
+	c.instance("web", "app-1")
+	c.waits("web", "does not belong")
+	c.says("explain instance/web", "ConfigMap app is there already", "IN_PROGRESS")
+	c.says("plan abandon web --reason mine --wait", "asked to give up")
+	c.says("plan history web", "Abandoned", "mine")
+	c.remove(&corev1.ConfigMap{}, "app")
+	c.says("plan retry web --wait", "plan deploy COMPLETE")
+}

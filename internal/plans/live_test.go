@@ -1,0 +1,323 @@
+package plans_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// cluster is a namespace of its own on the real API server, and a user in it.
+type cluster struct {
+	t         *testing.T
+	client    client.Client
+	namespace string
+	// faults is the transport of the manager that was started last.
+	faults *fault.Injector
+	// files answer the exec of Pipes, which simulated nodes cannot.
+	files plans.Files
+	// config is how the manager connects.
+	config *rest.Config
+	stop   func()
+}
+
+// installed has the kinds and the guard installed once for all tests.
+var installed sync.Once
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	t.Parallel()
+	return newQuietCluster(t)
+}
+
+// newQuietCluster is for a test that others wait for.
+func newQuietCluster(t *testing.T) *cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(kubernetes.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed.Do(func() { install(t, c) })
+	return &cluster{t: t, client: c, namespace: testenv.Namespace(t), files: filesOf{}, config: testenv.Shared().Config()}
+}
+
+// filesOf are the files of all Pods, by path.
+type filesOf map[string]string
+
+func (f filesOf) Read(_ context.Context, _, _, _, path string, _ int) ([]byte, error) {
+	if content, ok := f[path]; ok {
+		return []byte(content), nil
+	}
+	return []byte("content of " + path), nil
+}
+
+// manage starts a manager, which is stopped at the end of the test or by halt.
+func (c *cluster) manage() {
+	c.t.Helper()
+	c.faults = fault.New()
+	c.stop = c.manageWith(c.faults)
+}
+
+func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
+	log := &safeBuffer{}
+	o := manager.Options{
+		Rings: []string{manager.RingPlans}, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, inj.Wrap(c.config), o) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		err := <-done
+		select {
+		case <-inj.Stopped(): // a manager that was cut off may well complain
+		default:
+			if err != nil {
+				c.t.Error(err)
+			}
+		}
+		if c.t.Failed() {
+			c.t.Log(log.String())
+		}
+	})
+	c.t.Cleanup(stop)
+	return stop
+}
+
+// halt stops the manager, and returns once it has stopped.
+func (c *cluster) halt() { c.stop() }
+
+// operator installs an OperatorVersion, given as YAML of its spec.
+func (c *cluster) operator(name, spec string) {
+	c.t.Helper()
+	ov := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &ov.Spec); err != nil {
+		c.t.Fatal(err)
+	}
+	ov.Spec.Operator.Name, _, _ = strings.Cut(name, "-")
+	if err := c.client.Create(c.t.Context(), ov); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// instance makes an Instance of an OperatorVersion.
+func (c *cluster) instance(name, version string, parameters ...string) {
+	c.t.Helper()
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
+	i.Spec.OperatorVersion.Name = version
+	set(parameters...)(i)
+	if err := c.client.Create(c.t.Context(), i); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func set(pairs ...string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) {
+		for n := 0; n < len(pairs); n += 2 {
+			if i.Spec.Parameters == nil {
+				i.Spec.Parameters = map[string]string{}
+			}
+			i.Spec.Parameters[pairs[n]] = pairs[n+1]
+		}
+	}
+}
+
+func use(version string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = version }
+}
+
+func ask(plan string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) { i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan} }
+}
+
+func annotate(key, value string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) {
+		if i.Annotations == nil {
+			i.Annotations = map[string]string{}
+		}
+		i.Annotations[key] = value
+	}
+}
+
+// change changes an Instance as a user does.
+func (c *cluster) change(name string, changes ...func(*v1beta1.Instance)) {
+	c.t.Helper()
+	if err := c.tryChange(name, changes...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) tryChange(name string, changes ...func(*v1beta1.Instance)) error {
+	i := c.now(name)
+	before := i.DeepCopy()
+	for _, change := range changes {
+		change(i)
+	}
+	return c.client.Patch(c.t.Context(), i, client.MergeFrom(before))
+}
+
+func (c *cluster) now(name string) *v1beta1.Instance {
+	c.t.Helper()
+	i := &v1beta1.Instance{}
+	if err := c.get(i, name); err != nil {
+		c.t.Fatal(err)
+	}
+	return i
+}
+
+func (c *cluster) get(obj client.Object, name string) error {
+	return c.client.Get(c.t.Context(), client.ObjectKey{Namespace: c.namespace, Name: name}, obj)
+}
+
+func (c *cluster) eventually(check func() error) {
+	c.t.Helper()
+	testenv.Eventually(c.t, func(context.Context) error { return check() })
+}
+
+// history are the executions that have ended, oldest first: "deploy Complete".
+func (c *cluster) history(name string) string {
+	c.t.Helper()
+	var all []string
+	for _, past := range slices.Backward(c.now(name).Status.History) {
+		all = append(all, past.Plan+" "+string(past.Result))
+	}
+	return strings.Join(all, ", ")
+}
+
+// rests waits until no plan runs and the spec was looked at, and compares the
+// history.
+func (c *cluster) rests(name, history string) {
+	c.t.Helper()
+	c.eventually(func() error {
+		i := c.now(name)
+		s := &i.Status
+		if s.ObservedGeneration != i.Generation || s.AggregatedStatus.ActivePlan != "" || i.Spec.PlanExecution.PlanName != "" {
+			return fmt.Errorf("plan %q at %q waits for %q, generation %d of %d", s.AggregatedStatus.ActivePlan, s.Place, s.WaitingFor, s.ObservedGeneration, i.Generation)
+		}
+		if got := c.history(name); got != history {
+			return fmt.Errorf("the history is %q, not %q; it waits for %q", got, history, s.WaitingFor)
+		}
+		return nil
+	})
+}
+
+// waits waits until the Instance says that it waits for this.
+func (c *cluster) waits(name, sentence string) {
+	c.t.Helper()
+	c.eventually(func() error {
+		if got := c.now(name).Status.WaitingFor; !strings.Contains(got, sentence) {
+			return fmt.Errorf("it waits for %q, not %q", got, sentence)
+		}
+		return nil
+	})
+}
+
+// data is that of a ConfigMap; nil if it is not there.
+func (c *cluster) data(name string) map[string]string {
+	c.t.Helper()
+	cm := &corev1.ConfigMap{}
+	if err := c.get(cm, name); err != nil && !apierrors.IsNotFound(err) {
+		c.t.Fatal(err)
+	}
+	return cm.Data
+}
+
+func (c *cluster) list(list client.ObjectList) {
+	c.t.Helper()
+	if err := c.client.List(c.t.Context(), list, client.InNamespace(c.namespace)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) gone(obj client.Object, name string) {
+	c.t.Helper()
+	c.eventually(func() error {
+		if err := c.get(obj, name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%T %s is still there: %w", obj, name, err)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) remove(obj client.Object, name string) {
+	c.t.Helper()
+	obj.SetNamespace(c.namespace)
+	obj.SetName(name)
+	if err := c.client.Delete(c.t.Context(), obj); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) apply(manifest string) {
+	c.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		c.t.Fatal(err)
+	}
+	u.SetNamespace(c.namespace)
+	apply(c.t, c.client, u)
+}
+
+func (c *cluster) deployment(name string) *appsv1.Deployment {
+	c.t.Helper()
+	d := &appsv1.Deployment{}
+	if err := c.get(d, name); err != nil {
+		c.t.Fatal(err)
+	}
+	return d
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// replace replaces a text that has to be there.
+func replace(text, old, now string) string {
+	if !strings.Contains(text, old) {
+		panic(fmt.Sprintf("%q is not in %s", old, text))
+	}
+	return strings.ReplaceAll(text, old, now)
+}

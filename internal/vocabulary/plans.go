@@ -1,0 +1,58 @@
+package vocabulary
+
+// Annotations on Instances: what somebody asks of the plan that runs, or of the
+// last one. The value is the uid of the execution, or JSON with uid, reason and by.
+var (
+	// AbandonPlan gives the plan up.
+	AbandonPlan = Key{Native: "spillway.dev/abandon-plan"}
+	// RetryPlan tries what has failed again, from the step that failed.
+	RetryPlan = Key{Native: "spillway.dev/retry-plan"}
+	// SupersedePlan lets a new spec take the place of the one that the plan brings
+	// about.
+	SupersedePlan = Key{Native: "spillway.dev/supersede-plan"}
+	// LastAppliedInstanceState is where old versions of the predecessor kept the
+	// spec that was last applied. It is read and never written.
+	LastAppliedInstanceState = Key{Native: "kudo.dev/last-applied-instance-state"}
+)
+
+// Annotations on the objects of an Instance, or in the templates of them.
+var (
+	// Instance is NAMESPACE/NAME of the Instance that an object belongs to.
+	Instance = Key{Native: "spillway.dev/instance"}
+	// Adopt set to "true" lets an Instance take an object that is not its own.
+	Adopt = Key{Native: "spillway.dev/adopt"}
+	// OnImmutable says what happens when a field would change that cannot: "fail",
+	// or "recreate" the object.
+	OnImmutable = Key{Native: "spillway.dev/on-immutable"}
+	// Prune set to "false" on an object, or on an OperatorVersion for all that it
+	// renders, keeps what is no longer rendered.
+	Prune = Key{Native: "spillway.dev/prune"}
+	// GenerateOnce on a Secret lists keys and lengths, "password=32, token=16",
+	// that get a random value if they have none.
+	GenerateOnce = Key{Native: "spillway.dev/generate-once"}
+	// SkipHashCalculation keeps config changes from rolling a workload.
+	SkipHashCalculation = Key{Native: "kudo.dev/skip-hash-calculation"}
+)
+
+// What the predecessor's users find their objects by.
+const (
+	// Heritage is a label; its value is HeritageOf.
+	Heritage   = "heritage"
+	HeritageOf = "kudo"
+	// OperatorLabel and InstanceLabel are labels.
+	OperatorLabel = "kudo.dev/operator"
+	InstanceLabel = "kudo.dev/instance"
+	// OperatorVersionAnnotation is on Pod templates.
+	OperatorVersionAnnotation = "kudo.dev/operator-version"
+	// These annotations say by which step of which plan an object was applied last.
+	PlanAnnotation      = "kudo.dev/plan"
+	PhaseAnnotation     = "kudo.dev/phase"
+	StepAnnotation      = "kudo.dev/step"
+	ExecutionAnnotation = "kudo.dev/last-plan-execution-uid"
+	// CleanupFinalizer keeps an Instance until its cleanup plan has run.
+	CleanupFinalizer = "kudo.dev.instance.cleanup"
+)
+
+// PackagePermissions is a label on ClusterRoles, set to "true", whose rules the
+// plans ring gets, so that it may apply what packages render.
+const PackagePermissions = "plans.spillway.dev/packages"
