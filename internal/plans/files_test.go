@@ -34,7 +34,9 @@ func (c *container) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = io.WriteString(streams[1], c.out)
 	_, _ = io.WriteString(streams[2], c.err)
-	_ = json.NewEncoder(streams[3]).Encode(c.end)
+	if err := json.NewEncoder(streams[3]).Encode(c.end); err != nil {
+		return
+	}
 	_ = conn.Close()
 }
 

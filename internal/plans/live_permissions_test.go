@@ -1,6 +1,7 @@
 package plans_test
 
 import (
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,7 +38,7 @@ func TestThePermissionsSuffice(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := twelveSteps(t)
-	c.grant("manager-of-"+c.namespace, append(rules, manifests.PackageRules()...)...)
+	c.grant("manager-of-"+c.namespace, slices.Concat(rules, manifests.PackageRules())...)
 	c.config = testenv.Shared().ConfigAs("manager-of-" + c.namespace)
 	c.operator("noted-1", replace(noted, "%s", "1"))
 	c.manage()
@@ -68,7 +69,7 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	if err := c.get(role, "manager"); err != nil {
 		t.Fatal(err)
 	}
-	role.Rules = append(rules, manifests.PackageRules()...)
+	role.Rules = slices.Concat(rules, manifests.PackageRules())
 	if err := c.client.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
