@@ -1,6 +1,7 @@
 package plans_test
 
 import (
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -68,7 +69,7 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	if err := c.get(role, "manager"); err != nil {
 		t.Fatal(err)
 	}
-	role.Rules = append(rules, manifests.PackageRules()...)
+	role.Rules = slices.Concat(rules, manifests.PackageRules())
 	if err := c.client.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
