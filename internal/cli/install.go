@@ -87,6 +87,9 @@ func manifestObjects(o manifests.Options) ([]*unstructured.Unstructured, error) 
 			return nil, fmt.Errorf("manifest of %s: %w", obj.GetName(), err)
 		}
 		unstructured.RemoveNestedField(content, "status")
+		if rules, ok := content["rules"]; ok && rules == nil {
+			delete(content, "rules") // of a role that is aggregated they are the API server's
+		}
 		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
 		objects = append(objects, &unstructured.Unstructured{Object: content})

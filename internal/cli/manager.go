@@ -107,6 +107,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "look at everything this often though nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
+	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	f.addAdmission(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")

@@ -32,9 +32,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
-// queue.
-const passesAtOnce = 10
+// passesAtOnce bounds how many passes follow one another without a pause.
+const passesAtOnce = 50
 
 // Setup adds the ring to a manager. While its kinds are not installed, the ring
 // says so and waits for them; the rest of the manager goes on.
@@ -145,11 +144,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		d := r.actor.act(ctx, &o, &plan)
 		// 4. Tell: Events, metrics, log.
 		r.reporter.report(ctx, &o, &plan, &d)
-		if again := r.observer.learn(req.NamespacedName, &o, &d); !again && !plan.Again {
+		r.observer.learn(req.NamespacedName, &d)
+		if d.err != nil || len(d.outcomes) == 0 && !plan.Again {
 			return r.next(&plan, &d)
 		}
 	}
-	return reconcile.Result{RequeueAfter: 1}, nil
+	return reconcile.Result{RequeueAfter: breath}, nil
 }
 
 // next says when to look again.

@@ -95,7 +95,11 @@ func (b *observer) observeVersions(ctx context.Context, o *Observed) (err error)
 	if o.Version, err = b.version(ctx, i, &i.Spec); err != nil {
 		return err
 	}
-	if applied := i.Status.LastAppliedInstanceSpec; applied != nil {
+	switch applied := i.Status.LastAppliedInstanceSpec; {
+	case applied == nil:
+	case sameVersion(i.Namespace, applied, &i.Spec):
+		o.Former = o.Version
+	default:
 		if o.Former, err = b.version(ctx, i, applied); err != nil {
 			return err
 		}
@@ -271,8 +275,7 @@ func (b *observer) known(key types.NamespacedName) map[Ref]Refusal {
 }
 
 // learn remembers what was refused, until something is written to the same object.
-// It is true if there is more to decide at once.
-func (b *observer) learn(key types.NamespacedName, _ *Observed, d *deeds) bool {
+func (b *observer) learn(key types.NamespacedName, d *deeds) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, out := range d.outcomes {
@@ -285,7 +288,6 @@ func (b *observer) learn(key types.NamespacedName, _ *Observed, d *deeds) bool {
 		}
 		b.refusals[key][out.write.Ref] = *out.refusal
 	}
-	return d.err == nil && len(d.outcomes) > 0
 }
 
 // forget forgets an Instance that is gone.

@@ -30,6 +30,9 @@ const (
 	retryPass  = 15 * time.Second
 	// overtakenPause is how long to wait for a view that is newer.
 	overtakenPause = 200 * time.Millisecond
+	// breath is how long an Instance rests that has had much to do, so that whatever
+	// keeps undoing what the ring does costs little.
+	breath = time.Second
 	// installedEvery is how often to look for kinds that are not installed.
 	installedEvery = 2 * time.Second
 )
