@@ -49,6 +49,42 @@ func TestAHundredStepsThatDoNothing(t *testing.T) {
 	}
 }
 
+// TestManyInstances: fifty Instances with five serial steps each cost one apply for
+// each object, and at most one write of the status for each transition.
+func TestManyInstances(t *testing.T) {
+	const count, steps = 50, 5
+	spec := "version: \"1\"\ntasks: ["
+	plan := ""
+	templates := ""
+	for n := range steps {
+		spec += fmt.Sprintf("{name: t%d, kind: Apply, spec: {resources: [t%d.yaml]}}, ", n, n)
+		plan += fmt.Sprintf("{name: s%d, tasks: [t%d]}, ", n, n)
+		templates += fmt.Sprintf("  t%d.yaml: \"{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}-%d'}}\"\n", n, n)
+	}
+	c := newCluster(t)
+	c.operator("app-1", spec+"]\ntemplates:\n"+templates+"plans: {deploy: {phases: [{name: main, strategy: serial, steps: ["+plan+"]}]}}")
+	c.manage()
+	for n := range count {
+		c.instance(fmt.Sprintf("web-%d", n), "app-1")
+	}
+	for n := range count {
+		c.rests(fmt.Sprintf("web-%d", n), "deploy Complete")
+	}
+	applies, statuses := 0, 0
+	for _, w := range c.faults.Writes() {
+		switch {
+		case w.Verb == "patch" && w.Resource == "configmaps":
+			applies++
+		case w.Subresource == "status":
+			statuses++
+		}
+	}
+	if applies != count*steps || statuses > count*(steps+1) {
+		t.Errorf("%d applies and %d writes of the status for %d Instances with %d steps", applies, statuses, count, steps)
+	}
+	t.Logf("%d requests in all: %d applies, %d writes of the status", len(c.faults.Requests()), applies, statuses)
+}
+
 // TestStuckInstancesAreQuiet: Instances that wait for something neither write nor
 // read anything while nothing happens to them.
 func TestStuckInstancesAreQuiet(t *testing.T) {
