@@ -9,15 +9,19 @@ complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-generated=internal/manifests/generated
-cp -R "$generated" "$before/"
+folders="internal/manifests/generated api"
+for folder in $folders; do
+  mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
+done
 make --no-print-directory generate
-if ! diff -ru "$before/generated" "$generated"; then
-  rm -rf "$generated" && cp -R "$before/generated" "$generated"
-  complain "$generated is not up to date; run make generate"
-fi
+for folder in $folders; do
+  if ! diff -ru "$before/$folder" "$folder"; then
+    rm -rf "$folder" && cp -R "$before/$folder" "$folder"
+    complain "$folder is not up to date; run make generate"
+  fi
+done
 
-unformatted=$(gofmt -l cmd internal examples bench)
+unformatted=$(gofmt -l api cmd internal examples bench)
 [ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
 
 go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"

@@ -60,6 +60,33 @@ var (
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
 )
 
+// RolloutGroup is the label or annotation of a StatefulSet that names its group.
+// The annotation wins over the label.
+var RolloutGroup = Key{"spillway.dev/rollout-group", []string{"rollout-group"}}
+
+// Annotations on StatefulSets of a group.
+var (
+	// RolloutMaxUnavailable is how many Pods of the StatefulSet may be unavailable
+	// at a time: "2" or "25%".
+	RolloutMaxUnavailable = Key{"spillway.dev/rollout-max-unavailable", []string{"rollout-max-unavailable"}}
+	// RolloutPaused set to "true" keeps the Pods of the StatefulSet as they are.
+	RolloutPaused = Key{"spillway.dev/rollout-paused", []string{"grafana.com/rollout-paused"}}
+	// ZoneOrder is an integer: zones with a lower one go first, those without one last.
+	ZoneOrder = Key{Native: "spillway.dev/zone-order"}
+	// LentStrategy is written while a StatefulSet that is held by its partition
+	// is set to OnDelete for its turn; the value is what it comes back to.
+	LentStrategy = Key{Native: "spillway.dev/lent-update-strategy"}
+)
+
+// GroupOf is the group of an object with such labels and annotations, empty if
+// it has none.
+func GroupOf(labels, annotations map[string]string) string {
+	if group, _, ok := RolloutGroup.Lookup(annotations); ok {
+		return group
+	}
+	return RolloutGroup.Get(labels)
+}
+
 // ConfigHash is the annotation of the Pod template that holds the hash.
 var ConfigHash = Key{"spillway.dev/config-hash", []string{"wave.pusher.com/config-hash"}}
 

@@ -1,0 +1,310 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// RolloutGroup is a group of StatefulSets, each of them a zone, that change one
+// at a time. It is their lock, their policy, and the place to look.
+//
+// There is one for each rollout-group label in sight, of the same name as the
+// label's value. One that a user wrote is kept when the last member goes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rog,categories={all,spillway}
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Zone,type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name=Updated,type=string,JSONPath=`.status.updated`
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Since,type=date,JSONPath=`.status.since`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type RolloutGroup struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy.
+	// +optional
+	Spec RolloutGroupSpec `json:"spec,omitempty"`
+	// Status is the lock, and how far the rollout has come.
+	// +optional
+	Status RolloutGroupStatus `json:"status,omitempty"`
+}
+
+// RolloutGroupList is a list of RolloutGroups.
+//
+// +kubebuilder:object:root=true
+type RolloutGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RolloutGroup `json:"items"`
+}
+
+// RolloutGroupSpec is the policy of a group. What is set here wins over the
+// annotations of the StatefulSets.
+type RolloutGroupSpec struct {
+	// ZoneOrder lists the StatefulSets in the order in which they go. Those that
+	// it does not name follow, by their annotations and then by name.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	ZoneOrder []string `json:"zoneOrder,omitempty"`
+	// MaxUnavailable is how many Pods of a zone may be unavailable at a time, as
+	// a number or as a percentage of its replicas, rounded down, at least 1.
+	// Default: the annotation of each StatefulSet, else 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MinReadySeconds is how long a Pod has to be ready before it counts as
+	// available. That of a StatefulSet counts where it is longer.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// Soak is how long a whole zone has to stay healthy before the next one
+	// goes: "5m".
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	Soak *metav1.Duration `json:"soak,omitempty"`
+	// ProgressDeadlineSeconds is how long a Pod may take to become available
+	// after it was replaced, before the rollout counts as stalled. Default 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// Pause keeps everything as it is until it is removed.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+	// Retry gives what has failed its progress deadline anew.
+	// +optional
+	Retry *Retry `json:"retry,omitempty"`
+	// StuckPods says what becomes of Pods that are not ready at a revision that
+	// is not wanted any more. Replace, the default, replaces them first and
+	// whatever the budget, as that takes nothing away; so an OrderedReady set
+	// does not stay stuck on a broken revision. Keep waits until they are ready.
+	// +optional
+	StuckPods StuckPods `json:"stuckPods,omitempty"`
+	// HistoryLimit is how many rollouts are remembered. Default 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+}
+
+// StuckPods says what becomes of Pods that are not ready at an old revision.
+// +kubebuilder:validation:Enum=Replace;Keep
+type StuckPods string
+
+// The answers to Pods that are stuck.
+const (
+	ReplaceStuckPods StuckPods = "Replace"
+	KeepStuckPods    StuckPods = "Keep"
+)
+
+// Pause is a user's wish that nothing moves.
+type Pause struct {
+	// Reason is why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// By is who asked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+	// Since is when.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// Retry is a user's wish that what has failed is tried again.
+type Retry struct {
+	// At is when it was wished: deadlines that began earlier begin anew then.
+	At metav1.Time `json:"at"`
+	// Reason is why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// By is who asked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+}
+
+// RolloutGroupStatus is the lock, and how far the rollout has come.
+type RolloutGroupStatus struct {
+	// ObservedGeneration is the generation of the group that the rest speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Phase is Complete, Progressing, Waiting, Paused, Failed or Stalled.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Zone is which zone moves, of how many: "2/3".
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Updated is how many Pods are up to date and available, of how many: "7/9".
+	// +optional
+	Updated string `json:"updated,omitempty"`
+	// WaitingFor is the sentence that tells most about why it is not done.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Since is when what it waits for began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Lock is who may disrupt the group. It is taken and released by
+	// compare-and-swap on the resourceVersion of this object.
+	// +optional
+	Lock *Lock `json:"lock,omitempty"`
+	// Moves are what is being replaced, or about to be. Each was written down
+	// before it was done.
+	// +optional
+	// +listType=atomic
+	Moves []Move `json:"moves,omitempty"`
+	// Seen is how new the views were from which the lock and the moves were
+	// decided. Whoever sees less must not decide.
+	// +optional
+	Seen *Seen `json:"seen,omitempty"`
+	// Zones has a row for each zone, in the order in which they go.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Zones []Zone `json:"zones,omitempty"`
+	// History are the last rollouts, the newest first.
+	// +optional
+	// +listType=atomic
+	History []Rollout `json:"history,omitempty"`
+}
+
+// Purpose is what the lock is held for.
+// +kubebuilder:validation:Enum=rollout;downscale;eviction
+type Purpose string
+
+// The purposes of the lock.
+const (
+	PurposeRollout   Purpose = "rollout"
+	PurposeDownscale Purpose = "downscale"
+	PurposeEviction  Purpose = "eviction"
+)
+
+// Lock is held by whoever may disrupt the group. The holder names the purpose
+// and the object, not a process: whoever goes on with the same work after a
+// crash holds it already.
+type Lock struct {
+	// Holder is who holds it: "rollout/ingester".
+	Holder string `json:"holder"`
+	// Purpose is what it is held for.
+	Purpose Purpose `json:"purpose"`
+	// Zone is the StatefulSet that may be disrupted, empty for several.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Since is when it was taken.
+	Since metav1.MicroTime `json:"since"`
+	// Expires is when it counts as free even if nobody releases it.
+	// +optional
+	Expires *metav1.MicroTime `json:"expires,omitempty"`
+}
+
+// Move is something that is about to be disrupted, or on its way back.
+type Move struct {
+	// Zone is the StatefulSet.
+	Zone string `json:"zone"`
+	// Pod is what is replaced; empty where the StatefulSet itself is let go.
+	// +optional
+	Pod string `json:"pod,omitempty"`
+	// Lend is true where the StatefulSet is let go by setting its type to OnDelete
+	// for a while, so that its controller replaces nothing by itself.
+	// +optional
+	Lend bool `json:"lend,omitempty"`
+	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it
+	// was when that was decided: as long as it still is like that, it may go at
+	// any moment.
+	UID             types.UID `json:"uid"`
+	ResourceVersion string    `json:"resourceVersion"`
+	// Revision is where it is to get.
+	Revision string `json:"revision"`
+	// At is when it was decided.
+	At metav1.MicroTime `json:"at"`
+}
+
+// Seen are resource versions.
+type Seen struct {
+	// Pods and StatefulSets are how new the views of these were.
+	// +optional
+	Pods string `json:"pods,omitempty"`
+	// +optional
+	StatefulSets string `json:"statefulSets,omitempty"`
+}
+
+// Zone is how far a zone has come.
+type Zone struct {
+	// Name is that of the StatefulSet.
+	Name string `json:"name"`
+	// Updated Pods are up to date and available, Ready ones available at
+	// whatever revision, Total are its replicas.
+	Updated int32 `json:"updated"`
+	Ready   int32 `json:"ready"`
+	Total   int32 `json:"total"`
+	// Revision is the last one at which the whole zone was healthy.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Target is the revision to get to.
+	// +optional
+	Target string `json:"target,omitempty"`
+	// StartedAt is when the zone was first moved towards its target.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// Opened is true once the controller of the StatefulSet was let replace Pods by
+	// itself, until it is known for certain which Pods it has left.
+	// +optional
+	Opened bool `json:"opened,omitempty"`
+	// State is a word: Complete, Moving, or the reason why it waits.
+	// +optional
+	State string `json:"state,omitempty"`
+	// Message says why it is not complete.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Since is when that began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// Rollout is one of the last rollouts.
+type Rollout struct {
+	// Number counts the rollouts of the group.
+	Number int64 `json:"number"`
+	// Zones are those that moved, and where to.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Zones []ZoneRevision `json:"zones,omitempty"`
+	// StartedAt is when the first Pod was moved.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// FinishedAt is when it ended, absent while it runs.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+	// Outcome is Running, Complete, Failed or Superseded.
+	Outcome string `json:"outcome"`
+	// Duration is how long it took.
+	// +optional
+	Duration string `json:"duration,omitempty"`
+}
+
+// ZoneRevision is where a zone was moved to.
+type ZoneRevision struct {
+	// Name is that of the StatefulSet.
+	Name string `json:"name"`
+	// Revision is that of its Pods.
+	Revision string `json:"revision"`
+}

@@ -1,0 +1,229 @@
+package zones
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// The types of the conditions.
+const (
+	ConditionReady       = "Ready"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+)
+
+// PhaseStalled: the group cannot be understood.
+const PhaseStalled rollout.Phase = "Stalled"
+
+// The states of a zone that are no reasons to wait.
+const (
+	StateComplete = "Complete"
+	StateMoving   = "Moving"
+)
+
+// status is what the status of the group has to be after this decision.
+func (d *decision) status() v1alpha1.RolloutGroupStatus {
+	s := *d.o.Group.Status.DeepCopy()
+	s.ObservedGeneration = d.o.Group.Generation
+	s.Moves = d.moves()
+	if d.mayRelease() {
+		s.Lock = nil
+	}
+	s.Zones = d.rows()
+	if d.hasLearned(&s) {
+		s.Seen = d.o.seen()
+	}
+	s.History = d.history()
+	s.Phase = string(d.phase())
+	s.Zone, s.Updated = d.place(), progress(s.Zones)
+	s.WaitingFor, s.Since = d.waitingFor()
+	for _, c := range d.conditions() {
+		c.ObservedGeneration, c.LastTransitionTime = d.o.Group.Generation, metav1.NewTime(d.o.Now)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+// hasLearned is true if something is not expected any more that was: that has to
+// be known to all who decide from now on.
+func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
+	old := &d.o.Group.Status
+	opened := func(z v1alpha1.Zone) bool { return z.Opened }
+	return len(s.Moves) < len(old.Moves) || s.Lock == nil && old.Lock != nil ||
+		slices.ContainsFunc(old.Zones, opened) && !slices.ContainsFunc(s.Zones, opened)
+}
+
+// mayRelease is true if the lock is ours for nothing.
+func (d *decision) mayRelease() bool {
+	return d.plan.Release && len(d.moves()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.open() || z.stale() || z.isOpened()
+	})
+}
+
+func (d *decision) phase() rollout.Phase {
+	if len(d.problems) > 0 {
+		return PhaseStalled
+	}
+	return d.plan.Phase
+}
+
+// rows has one for each zone.
+func (d *decision) rows() []v1alpha1.Zone {
+	var rows []v1alpha1.Zone
+	for i := range d.zones {
+		rows = append(rows, d.row(i))
+	}
+	return rows
+}
+
+func (d *decision) row(i int) v1alpha1.Zone {
+	z := d.zones[i]
+	row := z.row
+	counts := d.count(i)
+	row.Name, row.Total, row.Opened = z.Name, small(z.Replicas), z.isOpened()
+	row.Updated, row.Ready = small(counts.Ready), small(counts.Available)
+	if !z.stale() {
+		row.Target, row.StartedAt = z.UpdateRevision, z.started()
+	}
+	answer := d.plan.At(z.Name)
+	row.State, row.Message, row.Since = StateComplete, answer.Message(), nil
+	switch {
+	case answer.Step != nil:
+		row.State = StateMoving
+	case answer.Hold != nil:
+		row.State, row.Since = string(answer.Hold.Reason), at(answer.Hold.Since)
+	case !z.stale():
+		row.Revision = z.UpdateRevision
+	}
+	return row
+}
+
+// isOpened is true if the controller may have replaced Pods of which this view
+// does not know, or still may.
+func (z *zone) isOpened() bool {
+	return z.row.Opened && !(z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil)
+}
+
+// started is when the zone was first moved to its target, nil if it was not.
+func (z *zone) started() *metav1.MicroTime {
+	if z.row.Target != z.UpdateRevision {
+		return nil
+	}
+	return z.row.StartedAt
+}
+
+// start notes in the rows when zones begin to move.
+func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
+	rows := make([]v1alpha1.Zone, len(d.zones))
+	for i, z := range d.zones {
+		rows[i] = z.row
+		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
+		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
+		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
+		if begins && rows[i].StartedAt == nil {
+			now := metav1.NewMicroTime(d.o.Now)
+			rows[i].StartedAt = &now
+		}
+		rows[i].Opened = z.isOpened() || opens
+	}
+	return rows
+}
+
+// small is a number of Pods; there are never as many as an int32 can count.
+func small(n int) int32 { return int32(min(n, Held)) } //nolint:gosec // bounded
+
+func at(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	whole := metav1.NewTime(t.Truncate(time.Second))
+	return &whole
+}
+
+// place is which zone moves, or is the first that is not done, of how many.
+func (d *decision) place() string {
+	n := len(d.zones)
+	for i, z := range d.zones {
+		if l := d.tree.Root.Lock; l.Holder == d.tree.Self && l.Unit == z.Name && !d.isDone(i) {
+			return share(i+1, n)
+		}
+	}
+	for i, z := range d.zones {
+		if d.plan.At(z.Name) != (rollout.Answer{}) {
+			return share(i+1, n)
+		}
+	}
+	return share(n, n)
+}
+
+// count counts the Pods of a zone.
+func (d *decision) count(i int) rollout.Counts {
+	return rollout.Count(rollout.Observed{Now: d.o.Now, Root: d.tree.Root.Children[i]})
+}
+
+// progress is how many Pods are where they should be, of how many.
+func progress(rows []v1alpha1.Zone) string {
+	updated, total := 0, 0
+	for i := range rows {
+		updated, total = updated+int(rows[i].Updated), total+int(rows[i].Total)
+	}
+	return share(updated, total)
+}
+
+func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.Itoa(whole) }
+
+// waitingFor is the sentence that tells most, and since when it is so.
+func (d *decision) waitingFor() (string, *metav1.Time) {
+	if len(d.problems) > 0 {
+		return sentences(d.problems), nil
+	}
+	answer := d.plan.At()
+	if answer.Hold == nil {
+		return "", nil
+	}
+	return answer.Hold.Message, at(answer.Hold.Since)
+}
+
+// conditions are Ready, Reconciling and Stalled, without their times.
+func (d *decision) conditions() []metav1.Condition {
+	reason, message := d.verdict()
+	phase := d.phase()
+	stalled := phase == PhaseStalled || phase == rollout.PhaseFailed
+	done := phase == rollout.PhaseComplete
+	moving := !stalled && !done && phase != rollout.PhasePaused
+	return []metav1.Condition{
+		{Type: ConditionReady, Status: truth(done), Reason: reason, Message: message},
+		{Type: ConditionReconciling, Status: truth(moving), Reason: reason, Message: message},
+		{Type: ConditionStalled, Status: truth(stalled), Reason: reason, Message: message},
+	}
+}
+
+func truth(yes bool) metav1.ConditionStatus {
+	if yes {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}
+
+// verdict is the state of the group as a word and a sentence.
+func (d *decision) verdict() (reason, message string) {
+	answer := d.plan.At()
+	switch {
+	case len(d.problems) > 0:
+		return string(ReasonInvalid), sentences(d.problems)
+	case answer.Hold != nil:
+		return string(answer.Hold.Reason), answer.Hold.Message
+	case answer.Step != nil:
+		return string(rollout.ReasonProgressing), answer.Message()
+	default:
+		return string(rollout.PhaseComplete), fmt.Sprintf("all of %d zones are up to date", len(d.zones))
+	}
+}

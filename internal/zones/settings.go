@@ -1,0 +1,221 @@
+package zones
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+const (
+	defaultDeadline     = 600 * time.Second
+	defaultHistoryLimit = 10
+)
+
+// Settings are what the annotations of a StatefulSet ask for.
+type Settings struct {
+	// MaxUnavailable is not set if there is no such annotation.
+	MaxUnavailable rollout.Limit
+	Paused         bool
+	// Order is the place among the zones, nil if none is asked for.
+	Order *int
+	// Problems are annotations that could not be understood.
+	Problems []Problem
+}
+
+// Problem is a mistake of a user, and how to mend it. It stalls the group.
+type Problem struct {
+	// Object is what has it: "StatefulSet ingester-zone-a".
+	Object string
+	// Field is an annotation or a field, Value what it says.
+	Field, Value, Mend string
+}
+
+// String is the problem as a sentence.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s: %s: %q %s", p.Object, p.Field, p.Value, p.Mend)
+}
+
+// SettingsOf reads the annotations of a StatefulSet.
+func SettingsOf(name string, annotations map[string]string) Settings {
+	r := settingsReader{object: "StatefulSet " + name, annotations: annotations}
+	r.s.MaxUnavailable = r.limit(vocabulary.RolloutMaxUnavailable)
+	r.s.Paused = r.boolean(vocabulary.RolloutPaused)
+	r.s.Order = r.integer(vocabulary.ZoneOrder)
+	return r.s
+}
+
+type settingsReader struct {
+	object      string
+	annotations map[string]string
+	s           Settings
+}
+
+func (r *settingsReader) problem(name, value, mend string) {
+	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Mend: mend})
+}
+
+func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok {
+		return rollout.Limit{}
+	}
+	limit, err := parseLimit(value)
+	if err != nil {
+		r.problem(name, value, err.Error())
+	}
+	return limit
+}
+
+func (r *settingsReader) boolean(key vocabulary.Key) bool {
+	value, name, ok := key.Lookup(r.annotations)
+	if ok && value != "true" && value != "false" {
+		r.problem(name, value, `has to be "true" or "false"`)
+	}
+	return value == "true"
+}
+
+func (r *settingsReader) integer(key vocabulary.Key) *int {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok {
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	if err != nil {
+		r.problem(name, value, "has to be a whole number such as 1")
+		return nil
+	}
+	return &n
+}
+
+// parseLimit reads "2" or "25%".
+func parseLimit(value string) (rollout.Limit, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || percent && n > 100 {
+		return rollout.Limit{}, fmt.Errorf("has to be a number of at least 1 such as %q, or a percentage from 1%% to 100%% such as %q", "2", "25%")
+	}
+	return rollout.Limit{Value: int(n), Percent: percent, Set: true}, nil
+}
+
+// limitOf reads maxUnavailable of a RolloutGroup; not set is no limit.
+func limitOf(value *intstr.IntOrString) (rollout.Limit, error) {
+	if value == nil {
+		return rollout.Limit{}, nil
+	}
+	return parseLimit(value.String())
+}
+
+// maxUnavailable is that of a zone: the group's wins over the annotation's.
+func maxUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit {
+	if limit, err := limitOf(spec.MaxUnavailable); err == nil && limit.Set {
+		return limit
+	}
+	if set.Settings.MaxUnavailable.Set {
+		return set.Settings.MaxUnavailable
+	}
+	return rollout.Number(1)
+}
+
+// number is what a limit comes to, for the field of a StatefulSet.
+func number(limit rollout.Limit, replicas int) int {
+	if limit.Percent {
+		return max(1, replicas*limit.Value/100)
+	}
+	return limit.Value
+}
+
+func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
+	if spec.ProgressDeadlineSeconds == nil {
+		return defaultDeadline
+	}
+	return time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
+}
+
+func soak(spec *v1alpha1.RolloutGroupSpec) time.Duration {
+	if spec.Soak == nil {
+		return 0
+	}
+	return max(0, spec.Soak.Duration)
+}
+
+func historyLimit(spec *v1alpha1.RolloutGroupSpec) int {
+	if spec.HistoryLimit == nil {
+		return defaultHistoryLimit
+	}
+	return int(*spec.HistoryLimit)
+}
+
+// problems are all mistakes in a group.
+func (o *Observed) problems() []Problem {
+	problems := o.orderProblems()
+	group := "RolloutGroup " + o.Group.Name
+	if _, err := limitOf(o.Group.Spec.MaxUnavailable); err != nil {
+		problems = append(problems, Problem{group, "spec.maxUnavailable", o.Group.Spec.MaxUnavailable.String(), err.Error()})
+	}
+	for i := range o.Sets {
+		problems = append(problems, o.Sets[i].Settings.Problems...)
+	}
+	return append(problems, o.strategyProblems()...)
+}
+
+// orderProblems: a zone that is named twice, and two zones in one place.
+func (o *Observed) orderProblems() []Problem {
+	var problems []Problem
+	named := map[string]bool{}
+	for _, name := range o.Group.Spec.ZoneOrder {
+		if named[name] {
+			problems = append(problems, Problem{"RolloutGroup " + o.Group.Name, "spec.zoneOrder", name, "is named twice; name it once"})
+		}
+		named[name] = true
+	}
+	places := map[int]string{}
+	for _, set := range o.byName() {
+		if set.Settings.Order == nil || named[set.Name] {
+			continue
+		}
+		if other, taken := places[*set.Settings.Order]; taken {
+			problems = append(problems, Problem{
+				"StatefulSet " + set.Name, "annotation " + vocabulary.ZoneOrder.Native, strconv.Itoa(*set.Settings.Order),
+				"is the place of StatefulSet " + other + " already; give each its own",
+			})
+		}
+		places[*set.Settings.Order] = set.Name
+	}
+	return problems
+}
+
+// strategyProblems: a strategy that cannot be held, and two in one group.
+func (o *Observed) strategyProblems() []Problem {
+	const field = "spec.updateStrategy.type"
+	var problems []Problem
+	var first *Set
+	for _, set := range o.byName() {
+		object := "StatefulSet " + set.Name
+		switch {
+		case set.Strategy != OnDelete && set.Strategy != RollingUpdate:
+			problems = append(problems, Problem{object, field, set.Strategy, "cannot be held back; use OnDelete or RollingUpdate"})
+		case first == nil:
+			first = set
+		case first.rolling() != set.rolling():
+			problems = append(problems, Problem{object, field, cmp.Or(set.heldAs(), set.Strategy), fmt.Sprintf(
+				"differs from %q of StatefulSet %s; use the same for all of a group", first.heldAs(), first.Name)})
+		}
+	}
+	return problems
+}
+
+// heldAs is the strategy that the user has chosen.
+func (s *Set) heldAs() string {
+	if s.rolling() {
+		return RollingUpdate
+	}
+	return s.Strategy
+}
