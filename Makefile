@@ -40,6 +40,7 @@ verify: ## Check that what is generated is up to date, and that the modules are 
 generate: ## Generate what is generated: permissions, kinds and how they are copied
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
+	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
