@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func byPartition(s *zonesv1.ZoneAwarePodDisruptionBudgetSpec) {
 }
 
 // neverBack makes Pods that are created from now on stay away from being ready.
-func neverBack(s *sts) { s.Spec.Template.Annotations[behaviour] = "never-ready" }
+func neverBack(s *sts) { s.Spec.Template.Annotations = map[string]string{behaviour: "never-ready"} }
 
 // evict asks for an eviction as kubectl drain does.
 func (w *world) evict(pod string, options ...client.SubResourceCreateOption) error {
@@ -140,7 +141,7 @@ func TestRefusedEvictions(t *testing.T) {
 		"two budgets":                 {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(), second()}, "zone-a-0", 400, "multiple zoned pod disruption budgets found for pod"},
 		"one zone":                    {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(only("zone-a"))}, "zone-a-0", 400, "minimum number of StatefulSets not found"},
 		"no partition":                {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(other)}, "zone-a-0", 400, "failed to extract partition from pod Name regular expression"},
-		"a Pod that is not there":     {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "zone-a-7", 404, "not found"},
+		"a Pod that is not there":     {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "zone-a-7", 400, "not found"},
 		"one that has no StatefulSet": {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "stray", 500, "spillway had no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +332,7 @@ func (w *world) drain(clients int) []string {
 				}
 				err := w.evict(pod)
 				mu.Lock()
-				if err == nil && !contains(evicted, pod) {
+				if err == nil && !slices.Contains(evicted, pod) {
 					evicted = append(evicted, pod)
 				}
 				mu.Unlock()
@@ -343,15 +344,6 @@ func (w *world) drain(clients int) []string {
 	}
 	group.Wait()
 	return evicted
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // isBack is true of a Pod that was replaced, or is on its way out.

@@ -311,6 +311,9 @@ func (w *world) edit(name string, change option) {
 	w.t.Helper()
 	set := w.set(name)
 	changed := set.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
 	change(changed)
 	if err := w.client.Patch(w.t.Context(), changed, client.MergeFrom(set)); err != nil {
 		w.t.Fatal(fmt.Errorf("edit %s: %w", name, err))
