@@ -84,7 +84,7 @@ func rules(operation admissionregistrationv1.OperationType, group, version strin
 // Routes answer the webhooks of [Declared].
 func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	if o.ClusterDomain == "" {
-		o.ClusterDomain = DefaultClusterDomain
+		o.ClusterDomain = notice.DefaultDomain
 	}
 	look := observer{live: mgr.GetAPIReader()}
 	keeper := lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()}

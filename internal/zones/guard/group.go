@@ -3,8 +3,6 @@ package guard
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
 )
 
 // zone is a StatefulSet with the Pods that it owns.
@@ -34,23 +33,6 @@ func (z *zone) replicas() int {
 		return 1
 	}
 	return int(*z.set.Spec.Replicas)
-}
-
-func firstOrdinal(set *appsv1.StatefulSet) int {
-	if set.Spec.Ordinals == nil {
-		return 0
-	}
-	return int(set.Spec.Ordinals.Start)
-}
-
-// ordinal is that of a Pod of a StatefulSet, -1 if its name has none.
-func ordinal(set, pod string) int {
-	suffix, ok := strings.CutPrefix(pod, set+"-")
-	n, err := strconv.Atoi(suffix)
-	if !ok || err != nil || n < 0 {
-		return -1
-	}
-	return n
 }
 
 // owned are the Pods that belong to a StatefulSet by its UID.
@@ -82,10 +64,11 @@ func readySince(p *corev1.Pod) (time.Time, bool) {
 // spec, all may be at another revision.
 func (z *zone) unsettled() (notUpdated, notReady int) {
 	updated, ready := 0, 0
-	first, end := firstOrdinal(z.set), firstOrdinal(z.set)+z.replicas()
+	first := notice.FirstOrdinal(z.set)
+	end := first + z.replicas()
 	for i := range z.pods {
 		p := &z.pods[i]
-		if n := ordinal(z.set.Name, p.Name); n < first || n >= end {
+		if n := notice.Ordinal(z.set.Name, p.Name); n < first || n >= end {
 			continue
 		}
 		if p.Labels[appsv1.StatefulSetRevisionLabel] == z.set.Status.UpdateRevision {

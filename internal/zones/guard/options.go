@@ -1,9 +1,6 @@
 package guard
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // The paths that the predecessor serves.
 const (
@@ -13,14 +10,12 @@ const (
 	PathValidation       = "/admission/zpdb-validation"
 )
 
-// DefaultClusterDomain is the domain under which Services have names.
-const DefaultClusterDomain = "cluster.local."
-
 // Options are the choices of whoever runs the manager.
 type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
 	// ClusterDomain is the domain under which Services have names.
+	// Empty is [notice.DefaultDomain].
 	ClusterDomain string
 	// PodTimeout is how long a Pod has to answer; zero has a default.
 	PodTimeout time.Duration
@@ -29,8 +24,4 @@ type Options struct {
 	FailClosed bool
 	// Now is the clock.
 	Now func() time.Time
-}
-
-func (o Options) watches(namespace string) bool {
-	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }

@@ -44,7 +44,7 @@ type removal struct {
 
 	set      *appsv1.StatefulSet
 	group    string
-	endpoint endpoint
+	endpoint notice.Endpoint
 }
 
 // Handle answers one request.
@@ -70,7 +70,7 @@ func (p *preparer) Handle(ctx context.Context, req admission.Request) admission.
 	}
 	r := removal{change: c, set: set, group: vocabulary.GroupOf(set.Labels, set.Annotations)}
 	var missing string
-	if r.endpoint, missing = endpointOf(set); missing != "" {
+	if r.endpoint, missing = notice.EndpointOf(set); missing != "" {
 		return deny(r.refused(missing))
 	}
 	response := p.remove(ctx, &r)
@@ -142,7 +142,7 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 }
 
 func (r *removal) targets(domain string, z *zone) []notice.Target {
-	return r.endpoint.targets(r.namespace, domain, leaving(z.set, z.pods, *r.from, *r.to))
+	return r.endpoint.Targets(r.namespace, domain, notice.Leaving(z.set, z.pods, *r.from, *r.to))
 }
 
 // underLock tells the Pods, and makes sure that the lock is held still.
