@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -80,7 +79,7 @@ func (p *Pods) Obey(w http.ResponseWriter, r *http.Request) {
 	if _, already := p.prepared[pod]; !already {
 		p.prepared[pod] = p.now()
 	}
-	_ = json.NewEncoder(w).Encode(map[string]int64{"timestamp": p.prepared[pod].Unix()})
+	_, _ = fmt.Fprintf(w, `{"timestamp": %d}`, p.prepared[pod].Unix())
 }
 
 // Prepared are the Pods that are prepared, by name.

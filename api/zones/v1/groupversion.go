@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,7 +14,12 @@ var GroupVersion = schema.GroupVersion{Group: "rollout-operator.grafana.com", Ve
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 // AddToScheme makes the kinds known to a scheme.
-func AddToScheme(s *runtime.Scheme) error { return schemeBuilder.AddToScheme(s) }
+func AddToScheme(s *runtime.Scheme) error {
+	if err := schemeBuilder.AddToScheme(s); err != nil {
+		return fmt.Errorf("make the kinds of %s known: %w", GroupVersion, err)
+	}
+	return nil
+}
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,

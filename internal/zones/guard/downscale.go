@@ -81,6 +81,7 @@ func replicasText(n int32) string { return strconv.Itoa(int(n)) + " replicas" }
 
 // recentDownscale is what the minimum time of another zone forbids, nil for nothing.
 func (g *group) recentDownscale(except string, now time.Time) (*rollout.Block, error) {
+	var none *rollout.Block
 	for i := range g.zones {
 		set := g.zones[i].set
 		if set.Name == except {
@@ -99,7 +100,7 @@ func (g *group) recentDownscale(except string, now time.Time) (*rollout.Block, e
 				"statefulset %s was downscaled at %s and is labelled to wait %s between zone downscales", set.Name, last.UTC(), wait)}, nil
 		}
 	}
-	return nil, nil
+	return none, nil
 }
 
 // bystander is another zone, as one unit.

@@ -195,13 +195,14 @@ func (e *evictor) owner(ctx context.Context, pod *corev1.Pod) (*appsv1.StatefulS
 
 // group is the RolloutGroup of a StatefulSet, nil if it has none.
 func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1.RolloutGroup, error) {
+	var none *v1alpha1.RolloutGroup
 	name := vocabulary.GroupOf(set.Labels, set.Annotations)
 	if name == "" {
-		return nil, nil
+		return none, nil
 	}
 	group, err := e.observer.lockOf(ctx, set.Namespace, name)
 	if errors.Is(err, errNoGroup) {
-		return nil, nil
+		return none, nil
 	}
 	return group, err
 }
@@ -242,7 +243,7 @@ func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.See
 		lock.TakeForEviction(&group.Status, group.Name, found.owner.set.Name, found.now)
 		lock.See(&group.Status, seen)
 		if err := e.actor.keeper.Write(ctx, group); err != nil {
-			return err //nolint:wrapcheck // it says what it was about
+			return err
 		}
 	}
 	found.record()

@@ -181,7 +181,7 @@ func (p *preparer) admit(ctx context.Context, key client.ObjectKey, d *v1alpha1.
 	if err == nil && !admitted {
 		return errLost
 	}
-	return err //nolint:wrapcheck // it says what it was about
+	return err
 }
 
 // giveUp tells the Pods otherwise, and gives the lock back; with a context that lives

@@ -96,7 +96,7 @@ func (c *Caller) CallAll(ctx context.Context, method string, targets []Target) (
 	})
 	for _, a := range answers {
 		if a.Err != nil {
-			return answers, context.Cause(ctx)
+			return answers, fmt.Errorf("tell Pods: %w", context.Cause(ctx))
 		}
 	}
 	return answers, nil
@@ -165,8 +165,7 @@ func request(ctx context.Context, method string, t Target) (*http.Request, error
 
 // withoutURL leaves out the URL, which may have credentials.
 func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		return of.Err
 	}
 	return err
@@ -186,5 +185,5 @@ func dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
 			hostPort = net.JoinHostPort(at.ip, port)
 		}
 	}
-	return (&net.Dialer{}).DialContext(ctx, network, hostPort)
+	return (&net.Dialer{}).DialContext(ctx, network, hostPort) //nolint:wrapcheck // the transport does
 }

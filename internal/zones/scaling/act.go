@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -91,7 +92,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	wanted := map[int]bool{}
 	for _, n := range call.Ordinals {
 		wanted[n] = true
-		said[n] = Told{Stays: !call.Prepare, Asked: a.options.Now()}
+		said[n] = Told{Stays: !call.Prepare, Asked: a.options.Now(), AsOf: set.ResourceVersion}
 	}
 	var listening []corev1.Pod
 	for i := range pods {
@@ -155,26 +156,14 @@ func (a *actor) scale(ctx context.Context, s *sight, scale *Scale) error {
 	return nil
 }
 
-// errTaken says that somebody else has taken the lock.
-var errTaken = errors.New("the lock was taken by somebody else")
-
-// lock takes the lock for a downscale that no guard prepares.
+// lock takes the lock for a downscale that no guard prepares, if nobody has written the
+// group since it was seen: what it was decided from is in its status.
 func (a *actor) lock(ctx context.Context, s *sight, scale *Scale) error {
 	now := metav1.NewMicroTime(a.options.Now())
 	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
-	taken := false
-	err := a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
-		holder := lock.Observed(status, now.Time).Holder
-		goesOn := status.Downscale != nil && !status.Downscale.Prepares && holder == lock.DownscaleHolder(d.Zone)
-		if taken = holder == "" || goesOn; taken {
-			lock.TakeForDownscale(status, d)
-		}
-		return taken
-	})
-	if err == nil && !taken {
-		return errTaken
-	}
-	return err //nolint:wrapcheck // it says what it was about
+	group := s.group.DeepCopy()
+	lock.TakeForDownscale(&group.Status, d)
+	return a.keeper.Write(ctx, group)
 }
 
 // writeBack writes the status of a mirrored object, if it is as it was seen.
@@ -225,7 +214,7 @@ func (a *actor) settle(ctx context.Context, s *sight, settlement Settlement) err
 			return err
 		}
 	}
-	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool { //nolint:wrapcheck // it says what it was about
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
 		return a.close(status, d, verdict, set)
 	})
 }
@@ -284,25 +273,25 @@ func (a *actor) revive(ctx context.Context, s *sight, d *v1alpha1.Downscale, set
 		if err != nil {
 			return err
 		}
-		var old []corev1.Pod
-		remain := int32(min(int(d.From), liveSet(set).Replicas)) //nolint:gosec // of two numbers one of which is such a one
-		for _, p := range notice.Leaving(set, pods, remain, d.To) {
-			if !p.CreationTimestamp.After(d.At.Time) {
-				old = append(old, p)
-			}
-		}
-		if err := a.stay(ctx, set, old); err != nil {
+		if err := a.stay(ctx, set, survivors(d, set, pods)); err != nil {
 			return err
 		}
 	}
-	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool { //nolint:wrapcheck // it says what it was about
-		for i := range status.Downscales {
-			if e := &status.Downscales[i]; e.Zone == d.Zone && e.At.Equal(&d.At) && e.Prepares {
-				e.Prepares = false
-				return true
-			}
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
+		i := slices.IndexFunc(status.Downscales, func(e v1alpha1.Downscale) bool { return e.Zone == d.Zone && e.At.Equal(&d.At) })
+		if i < 0 || !status.Downscales[i].Prepares {
+			return false
 		}
-		return false
+		status.Downscales[i].Prepares = false
+		return true
+	})
+}
+
+// survivors are the Pods that are as old as a downscale that they were to go with.
+func survivors(d *v1alpha1.Downscale, set *appsv1.StatefulSet, pods []corev1.Pod) []corev1.Pod {
+	remain := int32(min(int(d.From), liveSet(set).Replicas)) //nolint:gosec // of two numbers one of which is such a one
+	return slices.DeleteFunc(notice.Leaving(set, pods, remain, d.To), func(p corev1.Pod) bool {
+		return p.CreationTimestamp.After(d.At.Time)
 	})
 }
 
@@ -311,9 +300,9 @@ func (a *actor) release(ctx context.Context, s *sight) error {
 	since := s.Status.Lock.Expires
 	seen, asOf, err := a.observer.evictionsSeen(ctx, s.key.Namespace)
 	if err != nil || !seen {
-		return err //nolint:wrapcheck // it says what it was about
+		return err
 	}
-	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool { //nolint:wrapcheck // it says what it was about
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
 		l := status.Lock
 		if l == nil || l.Purpose != v1alpha1.PurposeEviction || !l.Expires.Equal(since) {
 			return false // there is another one since
@@ -327,5 +316,5 @@ func (a *actor) release(ctx context.Context, s *sight) error {
 // isOvertaken is true if a write was refused because somebody was faster: it is
 // decided anew, in silence.
 func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errTaken)
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }

@@ -48,8 +48,8 @@ func (m *memories) get(key types.NamespacedName) *memory {
 func (m *memory) recall(s *Set) map[int]Told {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.told[s.UID], func(ordinal int, _ Told) bool {
-		return ordinal < s.FirstOrdinal || ordinal >= s.FirstOrdinal+s.Replicas
+	maps.DeleteFunc(m.told[s.UID], func(ordinal int, told Told) bool {
+		return ordinal < s.FirstOrdinal || ordinal >= s.FirstOrdinal+s.Replicas || told.AsOf != "" && told.AsOf != s.ResourceVersion
 	})
 	return maps.Clone(m.told[s.UID])
 }

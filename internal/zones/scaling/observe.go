@@ -36,6 +36,8 @@ type sight struct {
 	Observed
 
 	key types.NamespacedName
+	// group is the object behind Observed.Status.
+	group *v1alpha1.RolloutGroup
 	// sets are the objects behind Observed.Sets.
 	sets []appsv1.StatefulSet
 }
@@ -52,7 +54,7 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 	if client.IgnoreNotFound(err) != nil {
 		return s, fmt.Errorf("get RolloutGroup %s: %w", key.Name, err)
 	}
-	s.Status, s.HasGroup = group.Status, err == nil
+	s.group, s.Status, s.HasGroup = group, group.Status, err == nil
 	sets := &appsv1.StatefulSetList{}
 	if err := o.cached.List(ctx, sets, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("list StatefulSets: %w", err)
@@ -119,17 +121,25 @@ func (o *observer) readMirror(ctx context.Context, namespace string, m Mirror) *
 		obj.SetGroupVersionKind(mapping.GroupVersionKind)
 		obj.SetNamespace(namespace)
 		obj.SetName(m.Name)
-		scale := &autoscalingv1.Scale{}
+		scale := &unstructured.Unstructured{}
+		scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 		if err := o.scales.SubResource("scale").Get(ctx, obj, scale); err != nil {
 			found.Problem = err.Error()
 			continue
 		}
-		return &Mirrored{
-			Replicas: int(scale.Spec.Replicas), StatusReplicas: int(scale.Status.Replicas),
-			UID: scale.UID, ResourceVersion: scale.ResourceVersion,
-		}
+		return mirroredBy(scale)
 	}
 	return found
+}
+
+// mirroredBy is what a Scale says; a number that it leaves out is zero.
+func mirroredBy(scale *unstructured.Unstructured) *Mirrored {
+	wanted, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	if err != nil {
+		return &Mirrored{Problem: "its scale has no number of replicas"}
+	}
+	there, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas")
+	return &Mirrored{Replicas: int(wanted), StatusReplicas: int(there), UID: scale.GetUID(), ResourceVersion: scale.GetResourceVersion()}
 }
 
 // pods are those of a StatefulSet, from the API server itself.
@@ -153,10 +163,11 @@ func (o *observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.
 
 // set reads a StatefulSet as it is now, nil if there is none.
 func (o *observer) set(ctx context.Context, namespace, name string) (*appsv1.StatefulSet, error) {
+	var none *appsv1.StatefulSet
 	set := &appsv1.StatefulSet{}
 	err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return none, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get StatefulSet %s: %w", name, err)

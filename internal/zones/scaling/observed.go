@@ -9,7 +9,7 @@ import (
 )
 
 // Observed is one group, read at one moment. Nobody changes it.
-type Observed struct {
+type Observed struct { //nolint:recvcheck // tables of tests build it by values
 	Now  time.Time
 	Name string
 	// Status is that of the RolloutGroup. HasGroup is false if there is none, so that
@@ -30,7 +30,7 @@ type Refusal struct {
 }
 
 // Set is what matters of a StatefulSet.
-type Set struct {
+type Set struct { //nolint:recvcheck // tables of tests build it by values
 	Name            string
 	UID             types.UID
 	ResourceVersion string
@@ -68,6 +68,9 @@ type Told struct {
 	Since time.Time
 	// Asked is when it said so.
 	Asked time.Time
+	// AsOf is set where there was no Pod to tell: the resourceVersion of the set. When
+	// that has changed, there may be one.
+	AsOf string
 }
 
 // set is the one of a name, nil if there is none.

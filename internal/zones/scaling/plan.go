@@ -30,8 +30,8 @@ const (
 
 // The halves of the tree: adding replicas needs no lock.
 const (
-	up   = "up"
-	down = "down"
+	up   = "upscale"
+	down = "downscale"
 )
 
 // Plan is what is about to be done, and what waits.
@@ -319,7 +319,7 @@ func (o *Observed) writeBacks() []WriteBack {
 	}
 	var due []WriteBack
 	for _, w := range found {
-		if r, ok := o.Refusals[w.Mirror.String()]; w.Replicas != w.Mirrored.StatusReplicas && !(ok && o.Now.Before(r.At)) {
+		if w.Replicas != w.Mirrored.StatusReplicas && !o.Now.Before(o.Refusals[w.Mirror.String()].At) {
 			due = append(due, *w)
 		}
 	}

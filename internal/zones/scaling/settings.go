@@ -62,7 +62,9 @@ type Problem struct {
 }
 
 // String is the problem as a clause.
-func (p Problem) String() string { return fmt.Sprintf("annotation %s: %q %s", p.Field, p.Value, p.Mend) }
+func (p Problem) String() string {
+	return fmt.Sprintf("annotation %s: %q %s", p.Field, p.Value, p.Mend)
+}
 
 // reader reads settings.
 type reader struct {
