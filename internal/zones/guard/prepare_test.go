@@ -319,3 +319,32 @@ func (w *world) edit(name string, change option) {
 		w.t.Fatal(fmt.Errorf("edit %s: %w", name, err))
 	}
 }
+
+// A rollout that takes the lock at the very instant of a downscale: one of them has it.
+func TestIssue79ARolloutAndADownscaleAtTheSameInstant(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.guarded()
+	w.group(zone("zone-a", 2, told(pods)), zone("zone-b", 2))
+	for round := range *rounds {
+		var scaled, rolls error
+		var group sync.WaitGroup
+		group.Go(func() { scaled = w.scale("zone-a", 1) })
+		group.Go(func() { rolls = w.startRollout() })
+		group.Wait()
+		if (scaled == nil) == (rolls == nil) {
+			t.Fatalf("round %d: the downscale: %v, the rollout: %v", round, scaled, rolls)
+		}
+		w.restore()
+	}
+}
+
+// startRollout takes the lock as the rollout does: by compare-and-swap, if it is free.
+func (w *world) startRollout() error {
+	g := &v1alpha1.RolloutGroup{}
+	w.get(ingester, g)
+	if g.Status.Lock != nil {
+		return errors.New("the lock is held by " + g.Status.Lock.Holder)
+	}
+	g.Status.Lock = &v1alpha1.Lock{Holder: "rollout/ingester", Purpose: v1alpha1.PurposeRollout, Zone: "zone-b", Since: metav1.NowMicro()}
+	return w.client.Status().Update(w.t.Context(), g)
+}
