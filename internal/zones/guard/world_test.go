@@ -318,4 +318,4 @@ type (
 )
 
 // rounds is how often two zones are scaled down at the same instant.
-var rounds = flag.Int("rounds", 20, "how often what races is tried")
+var rounds = flag.Int("rounds", 200, "how often what races is tried")

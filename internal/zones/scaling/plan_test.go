@@ -195,6 +195,16 @@ func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 	}
 }
 
+// Defect 7: where the predecessor keeps the time of the last downscale elsewhere, its
+// controller does not read it there. Ours reads what the guards have written.
+func TestDefect7WhatTheGuardsHaveWrittenKeepsFollowersWaiting(t *testing.T) {
+	o := group(zone("a", 1), zone("b", 3, leader, "a", minTime, "12h")).scaledDown("a", time.Hour)
+	want := "MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:00:00 UTC, and 12h0m0s have to pass\nwake in 11h0m0s\n"
+	if diff := cmp.Diff(want, told(o)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Issue 61: the annotation wins over the label, of which is warned.
 func TestIssue61TheAnnotationWins(t *testing.T) {
 	label := map[string]string{"grafana.com/" + minTime: "1h"}

@@ -59,7 +59,8 @@ func TestFollowersFollow(t *testing.T) {
 	}
 }
 
-// Mirror resources are watched, and written back to; a change of one is seen at once.
+// Performance: the predecessor does not watch what is mirrored, and sees a change of it
+// after minutes. It is written back to.
 func TestAMirroredResourceUnderAnAutoscaler(t *testing.T) {
 	w := newWorld(t)
 	w.create(template(1), zone("zone-a", 1, mirrors), zone("zone-b", 1, mirrors))
