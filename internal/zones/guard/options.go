@@ -12,8 +12,6 @@ const (
 
 // Options are the choices of whoever runs the manager.
 type Options struct {
-	// Namespaces are those to look at, all if empty.
-	Namespaces []string
 	// ClusterDomain is the domain under which Services have names.
 	// Empty is [notice.DefaultDomain].
 	ClusterDomain string

@@ -74,7 +74,7 @@ func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := guard.Options{Namespaces: []string{namespace}, Now: time.Now, PodTimeout: time.Second}
+	o := guard.Options{Now: time.Now, PodTimeout: time.Second}
 	return &world{t: t, client: c, namespace: namespace, options: o, requests: fault.New()}
 }
 
