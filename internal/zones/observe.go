@@ -71,7 +71,7 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, er
 	}
 	s := sight{key: m.key, object: group, sets: v.sets}
 	s.Observed = Observed{
-		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due(),
+		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.calmed(v.observed()), Refusals: m.due(),
 	}
 	return s, nil
 }
@@ -101,6 +101,7 @@ func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
 // look reads the view of the cache, or of the API server itself.
 func (o *observer) look(ctx context.Context, m *memory, live bool) (view, v1alpha1.Seen, error) {
 	if live && m.live != nil {
+		m.renew(m.live)
 		return *m.live, m.live.asOf, nil
 	}
 	v, err := steady(ctx, o.cached, m.key)
@@ -108,6 +109,7 @@ func (o *observer) look(ctx context.Context, m *memory, live bool) (view, v1alph
 		return view{}, v1alpha1.Seen{}, err
 	}
 	m.asOf = newerOf(m.asOf, v.asOf)
+	m.renew(&v)
 	if !live {
 		return v, m.asOf, nil
 	}

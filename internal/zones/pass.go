@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -116,6 +117,8 @@ type deeds struct {
 // outcome is what became of a write.
 type outcome struct {
 	write Write
+	// set is what the API server answered to a write of a StatefulSet's spec.
+	set *appsv1.StatefulSet
 	// err is nil if the write was made.
 	err error
 }
@@ -127,4 +130,7 @@ func (d *deeds) overtaken() bool {
 
 // goOn is true if what was written is to be acted upon at once, rather than when
 // a watch shows it.
-func (d *deeds) goOn(p *pass) bool { return d.group != nil && (p.Permits || p.create) }
+func (d *deeds) goOn(p *pass) bool {
+	return d.group != nil && (p.Permits || p.create) ||
+		slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.write.Done && o.err == nil })
+}

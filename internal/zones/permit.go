@@ -102,7 +102,7 @@ func (d *decision) needsLive(after *Observed) bool {
 		return false
 	}
 	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.row.Opened && (after == nil || disrupts(after, z.Name))
+		return z.isOpened() && (after == nil || disrupts(after, z.Name))
 	})
 }
 

@@ -109,7 +109,7 @@ func (d *decision) row(i int) v1alpha1.Zone {
 // isOpened is true if the controller may have replaced Pods of which this view
 // does not know, or still may.
 func (z *zone) isOpened() bool {
-	certain := z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil
+	certain := (z.o.Live || z.Calm) && !z.open() && !z.stale() && z.moves[""] == nil
 	return z.row.Opened && !certain
 }
 

@@ -54,8 +54,10 @@ func (w *world) users() {
 		w.edit(w.chance(0.35))
 	case 3:
 		w.revert()
-	case 4, 5:
+	case 4:
 		w.pauseZone(s, true)
+	case 5:
+		w.pauseTurn()
 	case 6, 7, 8:
 		w.pauseZone(s, false)
 	case 9:
@@ -81,7 +83,7 @@ func (w *world) meddle(s *set) {
 	case 3, 4, 5:
 		w.deleteAny()
 	case 6:
-		if len(w.sets) > 2 && !s.deleting {
+		if w.lasting() > 2 && !s.deleting {
 			w.notef("a user deletes %s", s.name)
 			s.deleting = true
 			w.changed(s)
@@ -93,6 +95,16 @@ func (w *world) meddle(s *set) {
 	case 8, 9:
 		w.exposeZone(s)
 	}
+}
+
+// lasting is how many zones are not being deleted.
+func (w *world) lasting() int {
+	n := 0
+	for i := range w.sets {
+		n += one(!w.sets[i].deleting)
+	}
+
+	return n
 }
 
 // edit gives all zones a new template, one after the other.
@@ -126,6 +138,15 @@ func (w *world) apply() {
 		w.notef("a user wants %s at %s", s.name, e.template)
 		s.template = e.template
 		w.respecified(s)
+	}
+}
+
+// pauseTurn pauses the zone that moves.
+func (w *world) pauseTurn() {
+	if lock := w.group.status.Lock; lock != nil {
+		if s := w.set(lock.Zone); s != nil {
+			w.pauseZone(s, true)
+		}
 	}
 }
 
