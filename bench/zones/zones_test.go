@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 // TestOneGroup rolls three zones again and again, and measures the time from
@@ -42,6 +43,7 @@ func TestOneGroup(t *testing.T) {
 			fmt.Printf("| %s, %d zones of %d Pods, %d rollouts | |\n", strategy, len(theZones), podsPerZone, rollouts)
 			fmt.Printf("| from a zone that is Ready to the first write to the next | p50 %s, p99 %s |\n", at(idle, 50), at(idle, 99))
 			fmt.Printf("| API calls a Pod | %.2f |\n", float64(calls)/float64(rollouts*pods))
+			fmt.Println(tally(asked))
 			fmt.Printf("| API calls a zone | %.2f |\n", float64(calls)/float64(rollouts*len(theZones)))
 			// What is deleted is written down before; and the end of a rollout is, once.
 			if most := 2*rollouts*pods + rollouts; strategy == appsv1.OnDeleteStatefulSetStrategyType && calls > most {
@@ -153,4 +155,12 @@ func (w *world) complete(ctx context.Context, name string) error {
 
 func at(sorted []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)].Round(100 * time.Microsecond)
+}
+
+func tally(asked []fault.Request) map[string]int {
+	n := map[string]int{}
+	for _, r := range asked {
+		n[r.Verb+" "+r.Resource+"/"+r.Subresource]++
+	}
+	return n
 }

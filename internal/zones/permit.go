@@ -98,7 +98,7 @@ func (d *decision) needsLive(after *Observed) bool {
 		return false
 	case d.mayWithdraw():
 		return true
-	case after == nil && !d.plan.Release:
+	case after == nil && !d.isOver():
 		return false
 	}
 	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
