@@ -48,6 +48,9 @@ type memory struct {
 	// cache is as new; at is when.
 	group *v1alpha1.RolloutGroup
 	at    time.Time
+	// known is the group as it was seen or written last. If somebody deletes it, what
+	// it was to persist is kept here.
+	known *v1alpha1.RolloutGroup
 	// asOf is how new the newest view was.
 	asOf v1alpha1.Seen
 	// live is what the API server itself has answered in this reconcile, nil if it
@@ -69,6 +72,8 @@ type memory struct {
 	waits string
 	// told are mistakes that were told by an Event.
 	told string
+	// gauges are what the metrics of the group show.
+	gauges map[series]float64
 }
 
 // made identifies a write by what it was made to.

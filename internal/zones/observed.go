@@ -23,6 +23,9 @@ type Observed struct {
 	Live bool
 	// Sets are the StatefulSets of the group, in any order.
 	Sets []Set
+	// Strays are the Pods of moves whose StatefulSet is gone. They are known only if
+	// Live.
+	Strays []Pod
 	// Refusals are writes that the API server did not accept, by the name of the
 	// Pod or the StatefulSet.
 	Refusals map[string]Refusal

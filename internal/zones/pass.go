@@ -20,8 +20,9 @@ import (
 // RolloutGroup itself.
 type pass struct {
 	Plan
-	// create and remove are about a group that nobody wrote.
-	create, remove bool
+	// create and remove are about a group that nobody wrote, restore about one that
+	// somebody has deleted.
+	create, remove, restore bool
 	// persist is true if the status is to be written now. Where it differs and is
 	// not written, differs is true: it may become part of another write.
 	persist, differs bool
@@ -39,6 +40,9 @@ func planPass(s *sight, m *memory, options Options) pass {
 	case s.object == nil:
 		problem := namelessGroup(s.key.Name)
 		return pass{create: problem == "", nameless: problem}
+	}
+	if s.restored {
+		return pass{Plan: Plan{Status: s.Group.Status}, persist: true, restore: true}
 	}
 	p := pass{Plan: Decide(s.Observed)}
 	p.wake = p.Wake
@@ -131,6 +135,6 @@ func (d *deeds) overtaken() bool {
 // goOn is true if what was written is to be acted upon at once, rather than when
 // a watch shows it.
 func (d *deeds) goOn(p *pass) bool {
-	return d.group != nil && (p.Permits || p.create) ||
+	return d.group != nil && (p.Permits || p.create || p.restore) ||
 		slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.write.Done && o.err == nil })
 }

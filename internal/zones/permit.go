@@ -71,12 +71,13 @@ func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
 }
 
 // renewed are the moves that are kept, and whether some have to be permitted anew
-// because nobody has acted upon them in time.
+// because nobody has acted upon them in time. One that was refused is permitted anew
+// when it is tried again, and not before.
 func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 	moves, again := d.moves(), false
 	for i := range moves {
 		m := &moves[i]
-		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) {
+		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) && !d.isPutOff(m.Pod) && !d.isPutOff(m.Zone) {
 			m.At, again = metav1.NewMicroTime(d.o.Now), true
 		}
 	}

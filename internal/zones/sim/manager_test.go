@@ -126,7 +126,7 @@ func (m *manager) decide() {
 		w.count("live looks")
 		m.lookLive()
 		o = m.observed()
-		o.Live = true
+		o.Live, o.Strays = true, m.strays(o.Group.Status.Moves)
 		p = m.plan(m, o)
 		m.wake = p.Wake
 	}
@@ -209,6 +209,19 @@ func (v *view) observed(s *set) zones.Set {
 	}
 
 	return o
+}
+
+// strays are the Pods of moves of zones that are gone.
+func (m *manager) strays(moves []v1alpha1.Move) (strays []zones.Pod) {
+	for _, move := range moves {
+		for i := range m.view.pods {
+			if p := &m.view.pods[i]; p.name == move.Pod {
+				strays = append(strays, zones.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
+			}
+		}
+	}
+
+	return strays
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
