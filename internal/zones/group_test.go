@@ -50,6 +50,7 @@ func TestAutomaticGroupComesAndGoes(t *testing.T) {
 
 // One that a user wrote is kept, and so is one that a user has changed.
 func TestGroupsOfUsersAreKept(t *testing.T) {
+	t.Parallel()
 	for name, write := range map[string]func(*world){
 		"written before its members": func(w *world) {
 			w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.MinReadySeconds = 0 }))
@@ -262,6 +263,7 @@ func TestHistory(t *testing.T) {
 
 // A tracked StatefulSet of a group gets its hash at once, and rolls zone by zone.
 func TestConfigAndZonesTogether(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage(func(o *manager.Options) {
 			o.Rings = []string{manager.RingConfig, manager.RingZones}
@@ -371,6 +373,7 @@ func TestGroupsRollSideBySide(t *testing.T) {
 // A user who deletes the group in the middle gets it back with all that it was to
 // persist, and the rollout goes on.
 func TestGroupIsDeletedMidRollout(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, w *world, strategy string) {
 		w.manage()
 		w.settles(strategy)

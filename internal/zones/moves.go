@@ -66,7 +66,7 @@ func (z *zone) wants(m *v1alpha1.Move) bool {
 	case m.Pod == "":
 		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())
 	default:
-		return m.Revision == z.promises() && z.podNamed(m.Pod).Revision != m.Revision
+		return z.podNamed(m.Pod).Revision != z.promises() // wherever it was to get when it was permitted
 	}
 }
 
