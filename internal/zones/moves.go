@@ -61,7 +61,7 @@ func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.
 // wants is true if a move that stands is still a good idea.
 func (z *zone) wants(m *v1alpha1.Move) bool {
 	switch {
-	case z.o.Group.Spec.Pause != nil || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
+	case z.o.Group.Spec.Pause != nil || z.o.isClosed() || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
 		return false
 	case m.Pod == "":
 		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())

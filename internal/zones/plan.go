@@ -213,5 +213,8 @@ func (d *decision) wake() time.Time {
 	if l := d.o.Group.Status.Lock; l != nil && l.Expires != nil {
 		sooner(l.Expires.Time)
 	}
+	if d.phase() != rollout.PhaseComplete {
+		sooner(d.o.closes())
+	}
 	return wake
 }

@@ -110,6 +110,15 @@ func (o *Observed) with(change func(*v1alpha1.RolloutGroupSpec)) *Observed {
 	return o
 }
 
+// windows are open for an hour.
+func windows(schedules ...string) func(*v1alpha1.RolloutGroupSpec) {
+	return func(g *v1alpha1.RolloutGroupSpec) {
+		for _, s := range schedules {
+			g.MaintenanceWindows = append(g.MaintenanceWindows, v1alpha1.MaintenanceWindow{Schedule: s, DurationSeconds: 3600})
+		}
+	}
+}
+
 func (o *Observed) server(s Server) *Observed {
 	o = o.copy()
 	o.Server = s
@@ -319,6 +328,34 @@ func planCases() map[string]planCase {
 				g.Pause = &v1alpha1.Pause{By: "alice", Reason: "lunch", Since: new(metav1.NewTime(noon))}
 			}),
 			"Paused: the rollout is paused by alice since 4 May 12:00:00 UTC: lunch\n",
+		},
+		"outside of its windows nothing is begun": {
+			group(zoneOf("a", "v1 v1!")).with(windows("0 2 * * *")),
+			"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"nor is what was permitted done": {
+			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").with(windows("0 2 * * *")),
+			"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"and a zone that is open is held": {
+			group(zoneOf("a", "v2 v1", opened), zoneOf("b", "v1", held)).locked("a").with(windows("0 2 * * *")),
+			"Hold a\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"in one of them it goes on": {
+			group(zoneOf("a", "v1")).with(windows("0 2 * * *", "0 12 * * *")),
+			"permits a-0 for \"a\"\n",
+		},
+		"and a group that is complete does not care": {
+			group(zoneOf("a", "v2", done)).with(windows("0 2 * * *")),
+			"",
+		},
+		"a window that is none stalls the group": {
+			group(zoneOf("a", "v1")).with(windows("midnight")),
+			"InvalidInput: the rollout waits: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" has to be a schedule as of a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
 		},
 		"a zone that is being deleted": {
 			group(zoneOf("a", "v1 v1!", deletingSet), zoneOf("b", "v1")),

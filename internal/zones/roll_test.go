@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -286,6 +287,24 @@ func TestPausedGroup(t *testing.T) {
 		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
 		w.complete("v2")
 		w.event("RolloutResumed")
+		w.goes(3, "zone-a", "zone-b", "zone-c")
+	})
+}
+
+func TestMaintenanceWindows(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		later := time.Now().UTC().Add(12 * time.Hour)
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) {
+			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: fmt.Sprintf("0 %d * * *", later.Hour()), DurationSeconds: 60}}
+		}))
+		w.manage()
+		w.settles(strategy, replicas(1))
+		w.roll("v2")
+		w.saysEventually("Waiting", "its next maintenance window opens on")
+		w.goes(0)
+		w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"maintenanceWindows":[{"schedule":"* * * * *","durationSeconds":120,"timeZone":"Asia/Tokyo"}]}}`)
+		w.complete("v2")
 		w.goes(3, "zone-a", "zone-b", "zone-c")
 	})
 }

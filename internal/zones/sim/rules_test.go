@@ -76,6 +76,7 @@ func broken() map[string]*rules {
 		"every Pod is taken for ready":                 blind(allReady),
 		"a status speaks of the spec":                  blind(allObserved),
 		"a pause is none":                              blind(noPause),
+		"it is always time":                            blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
 		"nothing soaks":                                blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
 		"a Pod is available as soon as it is ready":    blind(noMinReady),
 		"only one's own moves count":                   blind(onlyOwnMoves),

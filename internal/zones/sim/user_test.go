@@ -11,6 +11,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
+// windowSeconds is how long a maintenance window is open, each three minutes.
+const windowSeconds = 100
+
 // policy is what a user asks for.
 func (w *world) policy() v1alpha1.RolloutGroupSpec {
 	spec := v1alpha1.RolloutGroupSpec{}
@@ -32,6 +35,10 @@ func (w *world) policy() v1alpha1.RolloutGroupSpec {
 
 	if w.chance(0.3) {
 		spec.ProgressDeadlineSeconds = new(int32(30 + w.rnd.IntN(60)))
+	}
+
+	if w.chance(0.15) {
+		spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "*/3 * * * *", DurationSeconds: windowSeconds}}
 	}
 
 	if w.chance(0.2) {
