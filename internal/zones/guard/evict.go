@@ -131,19 +131,15 @@ func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (label 
 func (e *evictor) look(ctx context.Context, pod *corev1.Pod) (*eviction, v1alpha1.Seen, error) {
 	var seen v1alpha1.Seen
 	found := &eviction{now: e.options.Now(), pod: pod}
-	owner, ownerErr := e.owner(ctx, pod)
-	if ownerErr == nil {
-		group, err := e.group(ctx, owner)
-		if err != nil {
-			return nil, seen, err
-		}
-		found.group = group
-	}
 	if ok, err := e.readBudget(ctx, found); err != nil || !ok {
 		return nil, seen, err
 	}
-	if ownerErr != nil {
-		return nil, seen, e.deny(http.StatusInternalServerError, "sts-not-found", ownerErr)
+	owner, err := e.owner(ctx, pod)
+	if err != nil {
+		return nil, seen, e.deny(http.StatusInternalServerError, "sts-not-found", err)
+	}
+	if found.group, err = e.group(ctx, owner); err != nil {
+		return nil, seen, err
 	}
 	zones, seen, err := e.observer.scope(ctx, pod.Namespace, found.budget.object.Spec.Selector.MatchLabels)
 	if err != nil {
