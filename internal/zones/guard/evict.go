@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -141,7 +142,7 @@ func (e *evictor) look(ctx context.Context, pod *corev1.Pod) (*eviction, v1alpha
 	if found.group, err = e.group(ctx, owner); err != nil {
 		return nil, seen, err
 	}
-	zones, seen, err := e.observer.scope(ctx, pod.Namespace, found.budget.object.Spec.Selector.MatchLabels)
+	zones, seen, err := e.observer.scope(ctx, pod.Namespace, found.budget.Object.Spec.Selector.MatchLabels)
 	if err != nil {
 		return nil, seen, err
 	}
@@ -160,14 +161,14 @@ func (e *evictor) readBudget(ctx context.Context, found *eviction) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	object, err := matching(all, found.pod.Labels)
+	object, err := budget.Matching(all, found.pod.Labels)
 	if err != nil {
 		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
 	}
 	if object == nil {
 		return false, nil
 	}
-	if found.budget, err = budgetOf(object); err != nil {
+	if found.budget, err = budget.Of(object); err != nil {
 		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
 	}
 	return true, nil
@@ -205,7 +206,7 @@ func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1
 
 // judge says why a Pod must not be evicted, nil if it may.
 func (e *evictor) judge(ctx context.Context, found *eviction) error {
-	most := found.budget.unavailable(found.owner.set)
+	most := found.budget.Unavailable(found.owner.set)
 	if most == 0 {
 		return e.deny(http.StatusForbidden, "max-unavailable-0", errors.New("max unavailable = 0"))
 	}
@@ -213,7 +214,7 @@ func (e *evictor) judge(ctx context.Context, found *eviction) error {
 		return e.deny(http.StatusBadRequest, "min-sts-not-found", errors.New("minimum number of StatefulSets not found"))
 	}
 	var err error
-	if found.partition, err = found.budget.partitionOf(found.pod.Name); err != nil {
+	if found.partition, err = found.budget.PartitionOf(found.pod.Name); err != nil {
 		return e.deny(http.StatusBadRequest, "partition-not-identified", err)
 	}
 	if v := found.decideBudget(most); !v.allowed {
@@ -243,5 +244,5 @@ func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.See
 		}
 	}
 	found.record()
-	return e.actor.recordEviction(ctx, found.budget.object)
+	return e.actor.recordEviction(ctx, found.budget.Object)
 }
