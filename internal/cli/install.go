@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -133,12 +134,22 @@ func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstruc
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {
 		return "", fmt.Errorf("apply %s: %w", what, err)
 	}
-	switch before.GetResourceVersion() {
-	case "":
+	switch {
+	case before.GetResourceVersion() == "":
 		return "created", nil
-	case after.GetResourceVersion():
+	case equality.Semantic.DeepEqual(wanted(before), wanted(after)):
 		return "unchanged", nil
 	default:
 		return "configured", nil
 	}
+}
+
+// wanted is what somebody asks for of an object: without what API servers and
+// controllers write on it all the time.
+func wanted(obj *unstructured.Unstructured) map[string]any {
+	content := obj.DeepCopy().Object
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	return content
 }
