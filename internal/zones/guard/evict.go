@@ -48,18 +48,20 @@ func (e *evictor) deny(code int32, label string, err error) error {
 
 // Handle answers one request.
 func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.Response {
+	formerInFlight.Inc()
+	defer formerInFlight.Dec()
 	label, warning, err := e.handle(ctx, &req)
 	var no refusal
 	switch {
 	case errors.As(err, &no):
-		evictions.WithLabelValues(no.label, fmt.Sprint(no.code)).Inc()
+		answered(no.label, int(no.code))
 		log.FromContext(ctx).Info("pod eviction denied", "pod", req.Name, "namespace", req.Namespace, "reason", no.reason)
 		return denyWith(no.code, no.reason)
 	case err != nil:
-		evictions.WithLabelValues("failed", fmt.Sprint(http.StatusInternalServerError)).Inc()
+		answered("failed", http.StatusInternalServerError)
 		return denyWith(http.StatusInternalServerError, err.Error())
 	}
-	evictions.WithLabelValues(label, fmt.Sprint(http.StatusOK)).Inc()
+	answered(label, http.StatusOK)
 	if warning != "" {
 		return allow(warning)
 	}
