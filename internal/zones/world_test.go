@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -36,12 +37,13 @@ import (
 )
 
 // TestMain lets more tests run at a time than there are processors: they wait for
-// controllers, most of the time.
+// controllers, most of the time. The small worlds leave a lot behind, not for long.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
+	debug.SetGCPercent(400)
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
