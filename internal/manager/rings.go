@@ -68,7 +68,10 @@ func (o Options) rings() ([]ring, error) {
 			interests: zones.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
-		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingPlans: {
+			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
+		},
 	}
 	var rings []ring
 	for _, name := range o.Rings {

@@ -42,7 +42,9 @@ type cluster struct {
 	files plans.Files
 	// config is how the manager connects.
 	config *rest.Config
-	stop   func()
+	// webhooks are those of the ring; nil if the manager is to serve none.
+	webhooks *testenv.Webhooks
+	stop     func()
 }
 
 // installed has the kinds and the guard installed once for all tests.
@@ -93,6 +95,9 @@ func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
 		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	}
+	if c.webhooks != nil {
+		o.Admission = c.webhooks.Options
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, inj.Wrap(c.config), o) }()
@@ -112,6 +117,14 @@ func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
 	})
 	c.t.Cleanup(stop)
 	return stop
+}
+
+// serve is manage with the ring's webhook, and waits until the API server calls.
+func (c *cluster) serve() {
+	c.t.Helper()
+	c.webhooks = testenv.RegisterWebhooks(c.t, c.namespace, plans.Declared().Webhooks)
+	c.manage()
+	c.webhooks.WaitServed(c.t)
 }
 
 // halt stops the manager, and returns once it has stopped.
