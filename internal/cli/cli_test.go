@@ -44,6 +44,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"apply": apply, "apply-cluster": applyCluster, "eventually": eventually, "kubeconfig-as": kubeconfigAs},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
+		},
 	})
 }
