@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/status,verbs=update
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/finalizers,verbs=update
 // +kubebuilder:rbac:groups=kudo.dev,resources=operatorversions,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete

@@ -3,15 +3,18 @@ package plans_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -288,4 +291,44 @@ spec:
 	c.manage()
 	c.instance("web", "app-1")
 	c.rests("web", "deploy Complete")
+}
+
+// TestContentsThatNobodyNeedsGo: of an OperatorVersion that is edited again and
+// again the newest contents are kept, and the one with which a plan runs.
+func TestContentsThatNobodyNeedsGo(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one(web))
+	c.manage()
+	c.instance("stuck", "app-1", "P", "never-ready")
+	c.waits("stuck", "Available: 0/1")
+	began := c.now("stuck").Status.Execution.ContentHash
+	ov := &v1beta1.OperatorVersion{}
+	for n := range plans.PinsKept + 3 {
+		if err := c.get(ov, "app-1"); err != nil {
+			t.Fatal(err)
+		}
+		ov.Spec.Templates["t.yaml"] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}, data: {n: '%d'}}", n)
+		if err := c.client.Update(t.Context(), ov); err != nil {
+			t.Fatal(err)
+		}
+		c.instance(fmt.Sprintf("web-%d", n), "app-1")
+		c.rests(fmt.Sprintf("web-%d", n), "deploy Complete")
+	}
+	pins := &appsv1.ControllerRevisionList{}
+	c.eventually(func() error {
+		c.list(pins)
+		if n := len(pins.Items); n > plans.PinsKept+1 {
+			return fmt.Errorf("%d contents are kept", n)
+		}
+		return nil
+	})
+	names := []string{}
+	for i := range pins.Items {
+		names = append(names, pins.Items[i].Name)
+	}
+	for _, hash := range []string{began, plans.ContentHash(&ov.Spec)} {
+		if !slices.Contains(names, plans.PinName("app-1", hash)) {
+			t.Errorf("content %s is not among those that are kept: %v", hash, names)
+		}
+	}
 }

@@ -69,6 +69,25 @@ var updated = plot{
 	times: map[string]int{"ConfigMap old": 1, "Secret old": 1, "ConfigMap new": 1, "Secret new": 1, "Job job": 2, "ConfigMap last": 1},
 }
 
+// changedOver is the plot of an upgrade of what the predecessor has applied.
+var changedOver = plot{
+	name: "upgrade of what was changed over",
+	before: func(c *cluster) {
+		c.inherit()
+		c.manage()
+		c.rests("web", "")
+		c.halt()
+	},
+	begin: func(c *cluster) { c.change("web", use("app-2")) },
+	over:  func(c *cluster) error { return c.ran("update Complete") },
+	end: func(c *cluster) map[string]string {
+		end, d := c.everything(), c.deployment("app")
+		end["Pod template"] = fmt.Sprint(len(d.Spec.Template.Spec.Containers), len(d.Spec.Template.Spec.Containers[0].Env), d.Spec.Template.Annotations)
+		return end
+	},
+	times: map[string]int{"Deployment app": 1, "ConfigMap app": 1},
+}
+
 // pruning is a package whose objects are called otherwise in each version.
 const pruning = `
 version: "%[1]s"
@@ -326,7 +345,7 @@ type without struct {
 	writes int
 }
 
-var calm = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}}
+var calm = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}, changedOver.name: {}}
 
 // undisturbed tells a plot without a fault, once for all tests.
 func undisturbed(t *testing.T, p plot) (end map[string]string, writes int) {
@@ -357,7 +376,7 @@ func (s *story) matches(end map[string]string) {
 // once for each write of it, stopping the manager before and after that write and
 // starting another.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
-	for _, p := range []plot{deployed, updated, deleted} {
+	for _, p := range []plot{deployed, updated, deleted, changedOver} {
 		t.Run(p.name, func(t *testing.T) {
 			end, writes := undisturbed(t, p)
 			t.Logf("it takes %d writes", writes)

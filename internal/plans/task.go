@@ -92,6 +92,9 @@ type Write struct {
 	// gets by chance if it has none. They are written by [GeneratedFieldOwner], so
 	// that they stay when Object is applied again.
 	Generate map[string]int
+	// TakeOver is a JSON patch to make before Object is applied, nil for none; see
+	// [takeover].
+	TakeOver []byte
 	// UID and ResourceVersion are preconditions, empty for none.
 	UID             types.UID
 	ResourceVersion string
