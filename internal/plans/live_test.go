@@ -89,7 +89,7 @@ func (c *cluster) manage() {
 	c.stop = c.manageWith(c.faults)
 }
 
-func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
+func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	c.t.Helper()
 	o := manager.Options{
 		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
@@ -98,6 +98,9 @@ func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
 	}
 	if c.webhooks != nil {
 		o.Admission = c.webhooks.Options
+	}
+	for _, f := range change {
+		f(&o)
 	}
 	return testenv.Managed(c.t, inj, func(ctx context.Context, log logr.Logger) error {
 		o.Log = log
