@@ -65,6 +65,9 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 			return nil, fmt.Errorf("webhook %q is declared, and nobody answers at %q", w.Name, w.Path)
 		}
 		s.mux.Handle(w.Path, newEndpoint(w, r.Handler, log, bytes))
+		if w.Marked {
+			s.mux.Handle(w.markedPath(), newEndpoint(w, marking{r.Handler}, log, bytes))
+		}
 		delete(handlers, w.Path)
 	}
 	for path := range handlers {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,6 +69,7 @@ func newInstall(Environment) *cobra.Command {
 	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that somebody else fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labelled)")
+	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", true, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them; further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
@@ -132,12 +134,22 @@ func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstruc
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {
 		return "", fmt.Errorf("apply %s: %w", what, err)
 	}
-	switch before.GetResourceVersion() {
-	case "":
+	switch {
+	case before.GetResourceVersion() == "":
 		return "created", nil
-	case after.GetResourceVersion():
+	case equality.Semantic.DeepEqual(wanted(before), wanted(after)):
 		return "unchanged", nil
 	default:
 		return "configured", nil
 	}
+}
+
+// wanted is what somebody asks for of an object: without what API servers and
+// controllers write on it all the time.
+func wanted(obj *unstructured.Unstructured) map[string]any {
+	content := obj.DeepCopy().Object
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	return content
 }

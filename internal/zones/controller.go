@@ -104,18 +104,18 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, ownerIndex, indexOwner); err != nil {
 		return fmt.Errorf("index Pods by owner: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("zones").
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("zones").
 		Watches(&v1alpha1.RolloutGroup{}, &handler.EnqueueRequestForObject{}).
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: groupsAtOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
-		}).Complete(r)
+		}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return nil
+	return r.observer.budgets.watch(mgr, c)
 }
 
 func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
@@ -127,7 +127,8 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	return &reconciler{
 		observer: observer{
 			options: o, cached: cachedViewer{mgr.GetCache()}, live: liveViewer{mgr.GetAPIReader()},
-			server: &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			server:  &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			budgets: &budgets{reader: mgr.GetCache()},
 		},
 		actor:    a,
 		reporter: reporter{events: mgr.GetEventRecorder("spillway"), now: o.Now},

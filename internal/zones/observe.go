@@ -25,6 +25,7 @@ type observer struct {
 	// cached reads the views of the informers, live asks the API server.
 	cached, live viewer
 	server       *server
+	budgets      *budgets
 }
 
 // viewer reads the RolloutGroups, and the StatefulSets of a group with their Pods.
@@ -73,7 +74,7 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, er
 	s.Observed = Observed{
 		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due(),
 	}
-	return s, nil
+	return s, o.budgets.bound(ctx, &s)
 }
 
 func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alpha1.RolloutGroup, error) {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -77,7 +78,7 @@ func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(kubernetes.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), zonesv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})

@@ -176,6 +176,15 @@ type RolloutGroupStatus struct {
 	// decided. Whoever sees less must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
+	// Downscale is the downscale that the lock is held for. It was written down before
+	// any Pod was prepared for it, and stays until it was seen or undone.
+	// +optional
+	Downscale *Downscale `json:"downscale,omitempty"`
+	// Downscales has the last downscale of each zone.
+	// +optional
+	// +listType=map
+	// +listMapKey=zone
+	Downscales []Downscale `json:"downscales,omitempty"`
 	// Zones has a row for each zone, in the order in which they go.
 	// +optional
 	// +listType=map
@@ -214,6 +223,26 @@ type Lock struct {
 	// Expires is when it counts as free even if nobody releases it.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
+}
+
+// Downscale takes replicas away from a zone.
+type Downscale struct {
+	// Zone is the StatefulSet.
+	Zone string `json:"zone"`
+	// UID is that of the StatefulSet.
+	UID types.UID `json:"uid"`
+	// From and To are its replicas before and after.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+	// At is when it was permitted.
+	At metav1.MicroTime `json:"at"`
+	// Prepares is true if Pods are told before they go.
+	// +optional
+	Prepares bool `json:"prepares,omitempty"`
+	// AdmittedAt is when the API server was told to go on. Its write may follow for
+	// as long as a request lasts.
+	// +optional
+	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
 }
 
 // Move is something that is about to be disrupted, or on its way back.
