@@ -27,8 +27,6 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // passesAtOnce bounds how many passes follow one another without a pause.

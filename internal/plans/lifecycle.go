@@ -19,6 +19,8 @@ const (
 	ReasonNoVersion rollout.Reason = "OperatorVersionMissing"
 	// ReasonNoContent: what the plan began with is not there any more.
 	ReasonNoContent rollout.Reason = "ContentMissing"
+	// ReasonUnseen: something may not be looked at.
+	ReasonUnseen rollout.Reason = "NotPermitted"
 )
 
 // goesOn is the link of a plan that runs: it goes on, unless somebody gives it up

@@ -75,7 +75,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (Obser
 	}
 	o := Observed{
 		Now: b.options.Now(), NewUID: uuid.NewUUID(), Instance: instance, PipeImage: b.options.PipeImage,
-		Objects: map[Ref]*unstructured.Unstructured{}, Kinds: map[schema.GroupKind]Scope{}, Refusals: b.known(key),
+		Objects: map[Ref]*unstructured.Unstructured{}, Unseen: map[Ref]string{}, Kinds: map[schema.GroupKind]Scope{}, Refusals: b.known(key),
 	}
 	b.follower.begin(key)
 	if err := b.observeVersions(ctx, &o); err != nil {
@@ -221,10 +221,15 @@ func (b *observer) look(ctx context.Context, key types.NamespacedName, o *Observ
 	}
 	for _, ref := range needs.Objects {
 		u, err := b.object(ctx, key, ref)
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			o.Unseen[ref] = fmt.Sprintf("%s may not be looked at (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
+				ref, err, vocabulary.PackagePermissions)
+		case err != nil:
 			return err
+		default:
+			o.Objects[ref] = u
 		}
-		o.Objects[ref] = u
 	}
 	return nil
 }
