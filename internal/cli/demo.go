@@ -165,7 +165,7 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 
 // installKinds makes the kinds of the rings known, as install does.
 func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
-	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: manager.Rings()})
+	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
 	if err != nil {
 		return err
 	}

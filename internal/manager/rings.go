@@ -30,10 +30,7 @@ const (
 )
 
 // Rings are the names of the rings that run unless others are asked for.
-func Rings() []string { return []string{RingConfig, RingZones} }
-
-// known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans) }
+func Rings() []string { return []string{RingConfig, RingZones, RingPlans} }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -104,7 +101,7 @@ func noSuchRing(name string) error {
 	case RingFleet:
 		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
 	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
+		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
 	}
 }
 
