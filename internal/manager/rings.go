@@ -30,10 +30,7 @@ const (
 )
 
 // Rings are the names of the rings that run unless others are asked for.
-func Rings() []string { return []string{RingConfig, RingZones} }
-
-// known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans) }
+func Rings() []string { return []string{RingConfig, RingZones, RingPlans} }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -79,7 +76,10 @@ func (o Options) rings() ([]ring, error) {
 			},
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
-		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingPlans: {
+			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
+		},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
@@ -101,7 +101,7 @@ func noSuchRing(name string) error {
 	case RingFleet:
 		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
 	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
+		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
 	}
 }
 
