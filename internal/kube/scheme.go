@@ -9,12 +9,13 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
 
 // NewScheme knows the kinds of Kubernetes, and those of Spillway.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s)); err != nil {
+	if err := errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), zonesv1.AddToScheme(s)); err != nil {
 		return nil, fmt.Errorf("make the kinds known: %w", err)
 	}
 	return s, nil

@@ -6,8 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -48,48 +46,12 @@ func Interests() []kube.Interest {
 // the kind RolloutGroup is not installed, the ring says so and waits for it; the
 // rest of the manager goes on.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	there, err := installed(mgr.GetRESTMapper())
-	if err != nil {
-		return err
+	needed := kube.Needed{
+		Ring: "zones", Called: "the kind RolloutGroup is", Without: "nothing is rolled",
+		Mend:  "apply what \"spillway install --export\" prints, or leave zones out of --rings",
+		Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
 	}
-	if there {
-		return start(ctx, mgr, o)
-	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startOnceInstalled(ctx, mgr, o) }))
-	if err != nil {
-		return fmt.Errorf("wait for the kind RolloutGroup: %w", err)
-	}
-	return nil
-}
-
-// installed is true if the API server knows the kind RolloutGroup.
-func installed(mapper apimeta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind(), v1alpha1.GroupVersion.Version)
-	if apimeta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for the kind RolloutGroup: %w", err)
-	}
-	return true, nil
-}
-
-func startOnceInstalled(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	logger := mgr.GetLogger().WithName("zones")
-	logger.Error(nil, "nothing is rolled: the kind RolloutGroup is not installed; apply what \"spillway install --export\" prints, or leave zones out of --rings",
-		"kind", "rolloutgroups."+v1alpha1.GroupVersion.Group)
-	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		there, err := installed(mgr.GetRESTMapper())
-		if err != nil {
-			logger.V(1).Info("looking again", "error", err.Error())
-		}
-		return there, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	logger.Info("the kind RolloutGroup is installed now")
-	return start(ctx, mgr, o)
+	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
 }
 
 // start adds the controller.
@@ -104,18 +66,18 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, ownerIndex, indexOwner); err != nil {
 		return fmt.Errorf("index Pods by owner: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("zones").
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("zones").
 		Watches(&v1alpha1.RolloutGroup{}, &handler.EnqueueRequestForObject{}).
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: groupsAtOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
-		}).Complete(r)
+		}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return nil
+	return r.observer.budgets.watch(mgr, c)
 }
 
 func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
@@ -127,7 +89,8 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	return &reconciler{
 		observer: observer{
 			options: o, cached: cachedViewer{mgr.GetCache()}, live: liveViewer{mgr.GetAPIReader()},
-			server: &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			server:  &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			budgets: &budgets{reader: mgr.GetCache()},
 		},
 		actor:    a,
 		reporter: reporter{events: mgr.GetEventRecorder("spillway"), now: o.Now},

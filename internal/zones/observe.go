@@ -26,6 +26,7 @@ type observer struct {
 	// cached reads the views of the informers, live asks the API server.
 	cached, live viewer
 	server       *server
+	budgets      *budgets
 }
 
 // viewer reads the RolloutGroups, and the StatefulSets of a group with their Pods.
@@ -79,9 +80,11 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, er
 		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.calmed(v.observed()), Refusals: m.due(),
 	}
 	if live {
-		s.Strays, err = o.strays(ctx, &s)
+		if s.Strays, err = o.strays(ctx, &s); err != nil {
+			return sight{}, err
+		}
 	}
-	return s, err
+	return s, o.budgets.bound(ctx, &s)
 }
 
 // strays asks for the Pods of moves whose StatefulSets are gone.

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
 // Observed is one group, read at one moment. Nobody changes it.
@@ -94,6 +95,8 @@ type Set struct {
 	// CurrentRevision and UpdateRevision are those of the status.
 	CurrentRevision, UpdateRevision string
 	Settings                        Settings
+	// Bound is what a disruption budget for its Pods asks of a rollout.
+	Bound budget.Bound
 	// Pods are those that the set owns, by UID, in any order.
 	Pods []Pod
 }

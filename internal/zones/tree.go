@@ -185,14 +185,13 @@ func (z *zone) notObserved() string {
 
 // unit is the zone as the engine sees it.
 func (z *zone) unit() rollout.Unit {
-	spec := &z.o.Group.Spec
 	unit := rollout.Unit{
 		Name:  z.Name,
 		Group: true,
 		Policy: rollout.Policy{
 			MaxUnavailable: z.policy,
 			MinReady:       z.minReady(),
-			Soak:           soak(spec),
+			Soak:           z.o.soak(),
 		},
 		Gates: z.gates(),
 	}

@@ -35,9 +35,10 @@ func Declared() admission.Declared { return Declare(Options{}) }
 
 // Declare is [Declared] for the choices that matter there: FailClosed.
 //
-// By default, with nobody there to answer, a Scale that has the label no-downscale is
-// lowered, since it cannot be told from any other; a StatefulSet whose Pods have to be
-// told, and a Pod that is to be evicted, stay.
+// By default, with nobody there to answer, a Scale whose object has the label
+// no-downscale is lowered, since it cannot be told from any other; a StatefulSet whose
+// Pods have to be told stays, and so does the Scale of any; and a Pod stays whose
+// namespace has a budget.
 func Declare(o Options) admission.Declared {
 	unasked := admissionregistrationv1.Ignore
 	if o.FailClosed {
@@ -45,7 +46,7 @@ func Declare(o Options) admission.Declared {
 	}
 	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: lowersInCEL}
 	return admission.Declared{
-		Policies: policies(),
+		Policies: policies(), Unanswered: unanswered(),
 		Webhooks: []admission.Webhook{
 			{
 				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
@@ -60,7 +61,7 @@ func Declare(o Options) admission.Declared {
 				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared-or-scale", Expression: isScaleInCEL + " || " + hasLabel(vocabulary.PrepareDownscale)}},
 			},
 			{
-				Name: "pod-eviction.zones.spillway.dev", Path: PathPodEviction,
+				Name: podEviction, Path: PathPodEviction, Marked: true,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: quickTimeout,
 				SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
 				Rules:       rules(admissionregistrationv1.Create, "", "v1", "pods/eviction"),

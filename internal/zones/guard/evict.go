@@ -1,14 +1,18 @@
 package guard
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -45,45 +50,99 @@ func (e *evictor) deny(code int32, label string, err error) error {
 	return refusal{code: code, reason: err.Error(), label: label}
 }
 
+// answer is a yes.
+type answer struct {
+	// label is the reason in metrics.
+	label, warning string
+	// pin is what the Pod has to be when the eviction is made, nil for anything.
+	pin *metav1.Preconditions
+}
+
 // Handle answers one request.
 func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.Response {
-	label, warning, err := e.handle(ctx, &req)
+	formerInFlight.Inc()
+	defer formerInFlight.Dec()
+	yes, err := e.handle(ctx, &req)
 	var no refusal
 	switch {
 	case errors.As(err, &no):
-		evictions.WithLabelValues(no.label, fmt.Sprint(no.code)).Inc()
+		answered(no.label, int(no.code))
 		log.FromContext(ctx).Info("pod eviction denied", "pod", req.Name, "namespace", req.Namespace, "reason", no.reason)
 		return denyWith(no.code, no.reason)
 	case err != nil:
-		evictions.WithLabelValues("failed", fmt.Sprint(http.StatusInternalServerError)).Inc()
+		answered("failed", http.StatusInternalServerError)
 		return denyWith(http.StatusInternalServerError, err.Error())
 	}
-	evictions.WithLabelValues(label, fmt.Sprint(http.StatusOK)).Inc()
-	if warning != "" {
-		return allow(warning)
+	answered(yes.label, http.StatusOK)
+	log.FromContext(ctx).V(1).Info("pod eviction allowed", "pod", req.Name, "namespace", req.Namespace, "reason", yes.label, "pin", yes.pin.String())
+	response := allow()
+	if yes.warning != "" {
+		response = allow(yes.warning)
 	}
-	return allow()
+	if yes.pin != nil {
+		response.Patches = pinned(req.Object.Raw, yes.pin)
+	}
+	return response
+}
+
+// pinned makes an eviction one of the Pod that was judged, and of no other: of what
+// was admitted the API server would otherwise take whatever has that name by then.
+func pinned(raw []byte, pin *metav1.Preconditions) []jsonpatch.Operation {
+	eviction := &policyv1.Eviction{}
+	if err := json.Unmarshal(raw, eviction); err != nil {
+		return nil // the API server does not send what is none
+	}
+	if eviction.DeleteOptions == nil {
+		eviction.DeleteOptions = &metav1.DeleteOptions{}
+	}
+	if before := eviction.DeleteOptions.Preconditions; before != nil {
+		pin = &metav1.Preconditions{UID: cmp.Or(before.UID, pin.UID), ResourceVersion: cmp.Or(before.ResourceVersion, pin.ResourceVersion)}
+	}
+	eviction.DeleteOptions.Preconditions = pin
+	after, err := json.Marshal(eviction)
+	if err != nil {
+		return nil
+	}
+	return admission.PatchResponseFromRaw(raw, after).Patches
 }
 
 // handle decides in the predecessor's order.
-func (e *evictor) handle(ctx context.Context, req *admission.Request) (label, warning string, err error) {
+func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, error) {
 	if err := isEviction(req); err != nil {
-		return "", "", e.deny(http.StatusBadRequest, "invalid-request", err)
+		return answer{}, e.deny(http.StatusBadRequest, "invalid-request", err)
 	}
 	pod, err := e.observer.pod(ctx, req.Namespace, req.Name)
 	switch {
 	case err != nil:
-		return "", "", e.deny(http.StatusBadRequest, "pod-not-found", err)
+		return answer{}, e.deny(http.StatusBadRequest, "pod-not-found", err)
 	case isNoLoss(pod):
-		return "pod-not-ready", "pod is not ready", nil
+		return e.admitNoLoss(ctx, pod)
 	}
 	for range evictionTries {
-		label, err := e.decide(ctx, pod, req.DryRun != nil && *req.DryRun)
+		yes, err := e.decide(ctx, pod, req.DryRun != nil && *req.DryRun)
 		if !apierrors.IsConflict(err) {
-			return label, "", err
+			return yes, err
 		}
 	}
-	return "", "", e.deny(http.StatusTooManyRequests, "overtaken", errors.New("too many pods are being evicted at a time; try again"))
+	return answer{}, e.deny(http.StatusTooManyRequests, "overtaken", errors.New("too many pods are being evicted at a time; try again"))
+}
+
+// admitNoLoss admits the eviction of a Pod that is down anyway; and where a budget is for
+// it, of that one alone, and only while it is so.
+func (e *evictor) admitNoLoss(ctx context.Context, pod *corev1.Pod) (answer, error) {
+	yes := answer{label: "pod-not-ready", warning: "pod is not ready"}
+	all, err := e.observer.budgets(ctx, pod.Namespace)
+	if err != nil {
+		return yes, err
+	}
+	if object, err := budget.Matching(all, pod.Labels); object == nil && err == nil {
+		return yes, nil
+	}
+	yes.pin = &metav1.Preconditions{UID: &pod.UID}
+	if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+		yes.pin.ResourceVersion = &pod.ResourceVersion
+	}
+	return yes, nil
 }
 
 func isEviction(req *admission.Request) error {
@@ -109,21 +168,22 @@ func isNoLoss(pod *corev1.Pod) bool {
 }
 
 // decide looks, decides and records, once. A conflict says that somebody was faster.
-func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (label string, err error) {
+func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (answer, error) {
 	found, seen, err := e.look(ctx, pod)
 	if err != nil {
-		return "", err
+		return answer{}, err
 	}
 	if found == nil {
-		return "pod-not-in-scope", nil
+		return answer{label: "pod-not-in-scope"}, nil
 	}
 	if err := e.judge(ctx, found); err != nil {
-		return "", err
+		return answer{}, err
 	}
+	yes := answer{label: "allowed", pin: &metav1.Preconditions{UID: &pod.UID}}
 	if dry {
-		return "allowed", nil
+		return yes, nil
 	}
-	return "allowed", e.record(ctx, found, seen)
+	return yes, e.record(ctx, found, seen)
 }
 
 // look reads what an eviction is decided from: what others have written down first,
@@ -131,21 +191,17 @@ func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (label 
 func (e *evictor) look(ctx context.Context, pod *corev1.Pod) (*eviction, v1alpha1.Seen, error) {
 	var seen v1alpha1.Seen
 	found := &eviction{now: e.options.Now(), pod: pod}
-	owner, ownerErr := e.owner(ctx, pod)
-	if ownerErr == nil {
-		group, err := e.group(ctx, owner)
-		if err != nil {
-			return nil, seen, err
-		}
-		found.group = group
-	}
 	if ok, err := e.readBudget(ctx, found); err != nil || !ok {
 		return nil, seen, err
 	}
-	if ownerErr != nil {
-		return nil, seen, e.deny(http.StatusInternalServerError, "sts-not-found", ownerErr)
+	owner, err := e.owner(ctx, pod)
+	if err != nil {
+		return nil, seen, e.deny(http.StatusInternalServerError, "sts-not-found", err)
 	}
-	zones, seen, err := e.observer.scope(ctx, pod.Namespace, found.budget.object.Spec.Selector.MatchLabels)
+	if found.group, err = e.group(ctx, owner); err != nil {
+		return nil, seen, err
+	}
+	zones, seen, err := e.observer.scope(ctx, pod.Namespace, found.budget.Object.Spec.Selector.MatchLabels)
 	if err != nil {
 		return nil, seen, err
 	}
@@ -164,14 +220,14 @@ func (e *evictor) readBudget(ctx context.Context, found *eviction) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	object, err := matching(all, found.pod.Labels)
+	object, err := budget.Matching(all, found.pod.Labels)
 	if err != nil {
 		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
 	}
 	if object == nil {
 		return false, nil
 	}
-	if found.budget, err = budgetOf(object); err != nil {
+	if found.budget, err = budget.Of(object); err != nil {
 		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
 	}
 	return true, nil
@@ -209,7 +265,7 @@ func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1
 
 // judge says why a Pod must not be evicted, nil if it may.
 func (e *evictor) judge(ctx context.Context, found *eviction) error {
-	most := found.budget.unavailable(found.owner.set)
+	most := found.budget.Unavailable(found.owner.set)
 	if most == 0 {
 		return e.deny(http.StatusForbidden, "max-unavailable-0", errors.New("max unavailable = 0"))
 	}
@@ -217,7 +273,7 @@ func (e *evictor) judge(ctx context.Context, found *eviction) error {
 		return e.deny(http.StatusBadRequest, "min-sts-not-found", errors.New("minimum number of StatefulSets not found"))
 	}
 	var err error
-	if found.partition, err = found.budget.partitionOf(found.pod.Name); err != nil {
+	if found.partition, err = found.budget.PartitionOf(found.pod.Name); err != nil {
 		return e.deny(http.StatusBadRequest, "partition-not-identified", err)
 	}
 	if v := found.decideBudget(most); !v.allowed {
@@ -247,5 +303,5 @@ func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.See
 		}
 	}
 	found.record()
-	return e.actor.recordEviction(ctx, found.budget.object)
+	return e.actor.recordEviction(ctx, found.budget.Object)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -24,7 +25,7 @@ type eviction struct {
 	now    time.Time
 	pod    *corev1.Pod
 	owner  *zone
-	budget *budget
+	budget *budget.Budget
 	zones  []zone
 	// partition is that of the Pod, empty in zone mode.
 	partition string
@@ -57,7 +58,7 @@ func (e *eviction) decideBudget(most int) verdict {
 
 // zoneTree has a unit for each zone.
 func (e *eviction) zoneTree(most int) rollout.Unit {
-	root := rollout.Unit{Name: e.budget.object.Name, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}}
+	root := rollout.Unit{Name: e.budget.Object.Name, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}}
 	for i := range e.zones {
 		z := &e.zones[i]
 		unit := rollout.Unit{Name: z.set.Name, Group: true, Children: e.leaves(z)}
@@ -72,7 +73,7 @@ func (e *eviction) zoneTree(most int) rollout.Unit {
 
 // partitionTree has the Pods of the partition in the other zones.
 func (e *eviction) partitionTree(most int) rollout.Unit {
-	root := rollout.Unit{Name: "partition " + e.partition, Group: true, Policy: rollout.Policy{MaxUnavailable: rollout.Number(most), MinReady: e.budget.delay}}
+	root := rollout.Unit{Name: "partition " + e.partition, Group: true, Policy: rollout.Policy{MaxUnavailable: rollout.Number(most), MinReady: e.budget.Delay}}
 	for i := range e.zones {
 		if z := &e.zones[i]; z.set.UID != e.owner.set.UID {
 			root.Children = append(root.Children, e.leaves(z)...)
@@ -112,7 +113,7 @@ func (e *eviction) considered(z *zone) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range z.pods {
 		p := &z.pods[i]
-		if partition, err := e.budget.partitionOf(p.Name); err == nil && partition == e.partition && p.UID != e.pod.UID {
+		if partition, err := e.budget.PartitionOf(p.Name); err == nil && partition == e.partition && p.UID != e.pod.UID {
 			pods = append(pods, p)
 		}
 	}
@@ -120,8 +121,12 @@ func (e *eviction) considered(z *zone) []*corev1.Pod {
 }
 
 // unknown is how many replicas have no Pod. Of what partition these would be nobody
-// knows; and a zone without a Pod of the partition has lost it.
+// knows; and a zone without a Pod of the partition has lost it. While the controller of
+// a zone has not seen its spec, it may be about to take any of its Pods.
 func (e *eviction) unknown(z *zone) int {
+	if z.set.Generation != z.set.Status.ObservedGeneration {
+		return max(1, z.replicas())
+	}
 	missing := max(0, max(z.replicas(), int(z.set.Status.Replicas))-len(z.pods))
 	if e.partition != "" && missing == 0 && len(e.considered(z)) == 0 {
 		return 1
@@ -131,7 +136,7 @@ func (e *eviction) unknown(z *zone) int {
 
 // isUp is true of a Pod that is ready and was not evicted just now.
 func (e *eviction) isUp(p *corev1.Pod) bool {
-	return isReady(p) && !isPending(e.budget.object, p, e.now)
+	return isReady(p) && !isPending(e.budget.Object, p, e.now)
 }
 
 // isPending is true of a Pod whose eviction was admitted and may still come.
@@ -143,7 +148,7 @@ func isPending(b *zonesv1.ZoneAwarePodDisruptionBudget, p *corev1.Pod, now time.
 // ripens is true of a Pod that is up, and has not been for long enough.
 func (e *eviction) ripens(p *corev1.Pod) bool {
 	since, _ := readySince(p)
-	return e.now.Before(since.Add(e.budget.delay))
+	return e.now.Before(since.Add(e.budget.Delay))
 }
 
 func (e *eviction) count(z *zone) count {
@@ -218,12 +223,12 @@ func (e *eviction) decideLock() verdict {
 // record notes the eviction in the status of the budget, and forgets those that were
 // seen or cannot come any more.
 func (e *eviction) record() {
-	status := &e.budget.object.Status
+	status := &e.budget.Object.Status
 	kept := map[string]zonesv1.DisruptedPod{e.pod.Name: {UID: e.pod.UID, At: metav1.NewMicroTime(e.now)}}
 	for i := range e.zones {
 		for j := range e.zones[i].pods {
 			p := &e.zones[i].pods[j]
-			if p.UID != e.pod.UID && isPending(e.budget.object, p, e.now) {
+			if p.UID != e.pod.UID && isPending(e.budget.Object, p, e.now) {
 				kept[p.Name] = status.DisruptedPods[p.Name]
 			}
 		}

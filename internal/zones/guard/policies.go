@@ -15,7 +15,7 @@ import (
 const policyName = "no-downscale.zones.spillway.dev"
 
 const (
-	isScaleInCEL = "request.subResource == 'scale'"
+	isScaleInCEL = "request.?subResource.orValue('') == 'scale'"
 	// lowersInCEL is [change.lowers] in CEL. A Scale of no replicas does not say so.
 	lowersInCEL = "(has(object.spec.replicas) || " + isScaleInCEL + ") && has(oldObject.spec.replicas) && " +
 		"object.spec.?replicas.orValue(0) < oldObject.spec.replicas"
@@ -33,35 +33,46 @@ func hasLabel(key vocabulary.Key) string {
 // policies forbid to lower the replicas of an object that has the label, with no call
 // that leaves the API server; so they hold when the manager is down.
 func policies() []client.Object {
-	fail := admissionregistrationv1.Fail
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: scalables()},
+	return []client.Object{
+		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: on(rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
 			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labelled", Expression: hasLabel(vocabulary.NoDownscale)}},
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: "!(" + lowersInCEL + ")", MessageExpression: refusedInCEL(),
 			}},
-		},
+		}),
+		binding(policyName, policyName, nil),
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}
-	return []client.Object{policy, binding}
 }
 
-func scalables() []admissionregistrationv1.NamedRuleWithOperations {
-	rule := admissionregistrationv1.NamedRuleWithOperations{}
-	rule.Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
-	rule.APIGroups, rule.APIVersions = []string{appsv1.GroupName}, []string{"v1"}
-	rule.Resources = []string{"deployments", "statefulsets", "replicasets"}
-	return []admissionregistrationv1.NamedRuleWithOperations{rule}
+func policy(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) client.Object {
+	if spec.FailurePolicy == nil {
+		fail := admissionregistrationv1.Fail
+		spec.FailurePolicy = &fail
+	}
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}
+}
+
+func binding(name, policy string, params *admissionregistrationv1.ParamRef) client.Object {
+	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy, ParamRef: params, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+}
+
+// on are the same rules as those of a webhook.
+func on(rules []admissionregistrationv1.RuleWithOperations) *admissionregistrationv1.MatchResources {
+	named := make([]admissionregistrationv1.NamedRuleWithOperations, len(rules))
+	for i := range rules {
+		named[i].RuleWithOperations = rules[i]
+	}
+	return &admissionregistrationv1.MatchResources{ResourceRules: named}
 }
 
 // refusedInCEL is the sentence of [change.refused] in CEL.

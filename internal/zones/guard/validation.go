@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
 // validator refuses budgets that could not be understood. The kind's own rules say
@@ -20,7 +21,7 @@ func (validator) Handle(_ context.Context, req admission.Request) admission.Resp
 	if err := json.Unmarshal(req.Object.Raw, object); err != nil {
 		return denyWith(http.StatusBadRequest, err.Error())
 	}
-	if _, err := budgetOf(object); err != nil {
+	if _, err := budget.Of(object); err != nil {
 		return denyWith(http.StatusBadRequest, err.Error())
 	}
 	return allow()

@@ -117,6 +117,7 @@ func installKinds(t *testing.T, c client.Client) {
 func (w *world) guarded() {
 	w.t.Helper()
 	declared := guard.Declare(w.options)
+	w.unanswered()
 	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, declared.Webhooks)
 	w.serve(w.webhooks.Options, w.requests)
 	w.webhooks.WaitServed(w.t)

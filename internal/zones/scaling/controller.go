@@ -43,11 +43,11 @@ import (
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// Interests are what is looked at: StatefulSets of groups, and the groups.
+// Interests are what is looked at besides the RolloutGroups, whose kind may not be
+// installed yet when the cache is made: StatefulSets of groups.
 func Interests() []kube.Interest {
 	return []kube.Interest{
 		{Object: &appsv1.StatefulSet{}, Sees: func(obj client.Object) bool { return groupOf(obj) != "" }},
-		{Object: &v1alpha1.RolloutGroup{}},
 	}
 }
 

@@ -39,9 +39,13 @@ func (m *memories) get(key types.NamespacedName) *memory {
 		m.of = map[types.NamespacedName]*memory{}
 	}
 	if m.of[key] == nil {
-		m.of[key] = &memory{told: map[types.UID]map[int]Told{}, failures: map[string]failure{}, warned: map[string]string{}}
+		m.of[key] = newMemory()
 	}
 	return m.of[key]
+}
+
+func newMemory() *memory {
+	return &memory{told: map[types.UID]map[int]Told{}, failures: map[string]failure{}, warned: map[string]string{}}
 }
 
 // recall is what the Pods of a set said, as far as there still are replicas for it.

@@ -1,4 +1,4 @@
-package guard
+package budget
 
 import (
 	"time"
@@ -21,16 +21,16 @@ type Bound struct {
 // BoundOf is the bound of a zone, by the budget that is for its Pods. It reads nothing
 // but what it is given, so it costs a rollout no call.
 func BoundOf(budgets []zonesv1.ZoneAwarePodDisruptionBudget, set *appsv1.StatefulSet) (Bound, error) {
-	object, err := matching(budgets, set.Spec.Template.Labels)
+	object, err := Matching(budgets, set.Spec.Template.Labels)
 	if err != nil || object == nil {
 		return Bound{}, err
 	}
-	b, err := budgetOf(object)
+	b, err := Of(object)
 	if err != nil {
 		return Bound{}, err
 	}
 	if b.partition != nil {
-		return Bound{Soak: b.delay}, nil
+		return Bound{Soak: b.Delay}, nil
 	}
-	return Bound{MaxUnavailable: b.unavailable(set)}, nil
+	return Bound{MaxUnavailable: b.Unavailable(set)}, nil
 }

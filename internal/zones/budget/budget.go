@@ -1,4 +1,6 @@
-package guard
+// Package budget understands ZoneAwarePodDisruptionBudgets: for whom they are, and what
+// they ask of evictions and of rollouts. It reads nothing but what it is given.
+package budget
 
 import (
 	"errors"
@@ -8,26 +10,28 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
 
-// budget is a ZoneAwarePodDisruptionBudget, understood.
-type budget struct {
-	object *zonesv1.ZoneAwarePodDisruptionBudget
+// Budget is a ZoneAwarePodDisruptionBudget, understood.
+type Budget struct {
+	// Object is what was understood.
+	Object *zonesv1.ZoneAwarePodDisruptionBudget
 	// max is how many Pods may be down; percent is of the replicas, if it is set.
 	max, percent int
 	// partition finds the partition in the name of a Pod; nil in zone mode.
 	partition *regexp.Regexp
 	group     int
-	// delay is how long a Pod has to be ready to be counted on.
-	delay time.Duration
+	// Delay is how long a Pod has to be ready to be counted on.
+	Delay time.Duration
 }
 
-// budgetOf understands a budget, or says in the predecessor's words why it cannot.
-func budgetOf(object *zonesv1.ZoneAwarePodDisruptionBudget) (*budget, error) {
+// Of understands a budget, or says in the predecessor's words why it cannot.
+func Of(object *zonesv1.ZoneAwarePodDisruptionBudget) (*Budget, error) {
 	spec := &object.Spec
-	b := &budget{object: object, max: 1}
+	b := &Budget{Object: object, max: 1}
 	switch {
 	case spec.MaxUnavailable != nil && spec.MaxUnavailablePercentage != nil:
 		return nil, errors.New("invalid value: only one of maxUnavailable or maxUnavailablePercentage may be set")
@@ -54,13 +58,13 @@ func budgetOf(object *zonesv1.ZoneAwarePodDisruptionBudget) (*budget, error) {
 	return b, b.readDelay(spec)
 }
 
-func (b *budget) readPartition(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error {
+func (b *Budget) readPartition(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error {
 	if spec.PodNamePartitionRegex == "" {
 		return nil
 	}
 	re, err := regexp.Compile("^" + spec.PodNamePartitionRegex + "$")
 	if err != nil {
-		return err //nolint:wrapcheck // budgetOf does
+		return err //nolint:wrapcheck // Of does
 	}
 	b.partition, b.group = re, 1
 	if spec.PodNameRegexGroup != nil {
@@ -77,7 +81,7 @@ func (b *budget) readPartition(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) e
 	return nil
 }
 
-func (b *budget) readDelay(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error {
+func (b *Budget) readDelay(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error {
 	if spec.CrossZoneEvictionDelay == "" {
 		return nil
 	}
@@ -90,12 +94,12 @@ func (b *budget) readDelay(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error
 	case b.partition == nil:
 		return errors.New("invalid value: crossZoneEvictionDelay can only be used with podNamePartitionRegex")
 	}
-	b.delay = d
+	b.Delay = d
 	return nil
 }
 
-// matching is the budget that is for a Pod with such labels, nil if there is none.
-func matching(all []zonesv1.ZoneAwarePodDisruptionBudget, podLabels map[string]string) (*zonesv1.ZoneAwarePodDisruptionBudget, error) {
+// Matching is the budget that is for a Pod with such labels, nil if there is none.
+func Matching(all []zonesv1.ZoneAwarePodDisruptionBudget, podLabels map[string]string) (*zonesv1.ZoneAwarePodDisruptionBudget, error) {
 	var found *zonesv1.ZoneAwarePodDisruptionBudget
 	for i := range all {
 		if !labels.SelectorFromSet(all[i].Spec.Selector.MatchLabels).Matches(labels.Set(podLabels)) {
@@ -109,18 +113,17 @@ func matching(all []zonesv1.ZoneAwarePodDisruptionBudget, podLabels map[string]s
 	return found, nil
 }
 
-// unavailable is how many Pods may be down, of a StatefulSet or a partition.
-func (b *budget) unavailable(set *appsv1.StatefulSet) int {
-	z := zone{set: set}
-	replicas := min(z.replicas(), int(set.Status.Replicas))
+// Unavailable is how many Pods may be down, of a StatefulSet or a partition.
+func (b *Budget) Unavailable(set *appsv1.StatefulSet) int {
+	replicas := int(min(ptr.Deref(set.Spec.Replicas, 1), set.Status.Replicas))
 	if b.percent == 0 || replicas == 0 {
 		return b.max
 	}
 	return max(1, b.percent*replicas/100)
 }
 
-// partitionOf is the partition of a Pod, empty in zone mode.
-func (b *budget) partitionOf(pod string) (string, error) {
+// PartitionOf is the partition of a Pod, empty in zone mode.
+func (b *Budget) PartitionOf(pod string) (string, error) {
 	if b.partition == nil {
 		return "", nil
 	}
