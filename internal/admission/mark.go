@@ -40,6 +40,16 @@ func (m marking) Handle(ctx context.Context, req webhook.Request) webhook.Respon
 	return response
 }
 
+// unmarked answers a webhook that only validates, and must not answer with a patch.
+type unmarked struct{ webhook.Handler }
+
+// Handle answers as the handler does.
+func (u unmarked) Handle(ctx context.Context, req webhook.Request) webhook.Response {
+	response := u.Handler.Handle(ctx, req)
+	response.Patches = nil
+	return response
+}
+
 // mark adds the mark to an object. What cannot be decoded the API server does not
 // send.
 func mark(raw []byte) jsonpatch.Operation {

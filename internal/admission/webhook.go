@@ -25,7 +25,8 @@ type Webhook struct {
 	// Marked webhooks give what they allow the annotation [vocabulary.Admitted]. With
 	// nobody there to answer, the API server goes on without it; and a policy of
 	// [Declared.Unanswered] refuses, inside of the API server, what needs the answer.
-	// So a manager that is down concerns only those who rely on it.
+	// So a manager that is down concerns only those who rely on it. What else the answer
+	// changes is changed only where we have registered the webhook ourselves.
 	Marked bool
 	// FailurePolicy says what becomes of a write when no answer can be had. It
 	// has to be given. Of a marked webhook it is about a server that is there.

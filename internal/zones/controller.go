@@ -28,9 +28,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // passesAtOnce bounds how many passes follow one another without a look at the
-// queue: one that creates the group, one that finds that the cache is not good
-// enough, one that permits, one that acts.
-const passesAtOnce = 4
+// queue: one that creates the group, one that holds what is done, one that finds
+// that the cache is not good enough, one that permits, one that acts.
+const passesAtOnce = 5
 
 // Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
@@ -138,7 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 // learn remembers what became of a pass, and says when to look again.
 func (r *reconciler) learn(ctx context.Context, s *sight, p *pass, d *deeds, m *memory) (reconcile.Result, error) {
 	now := r.observer.options.Now()
-	wake := m.learn(now, p, d)
+	wake := m.learn(now, s, p, d)
 	if s.object == nil && len(s.sets) == 0 {
 		r.memories.forget(s.key)
 		r.reporter.forget(s.key.Name)

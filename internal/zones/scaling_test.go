@@ -1,7 +1,12 @@
 package zones_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -157,4 +163,74 @@ func TestABudgetThatCannotBeUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually(w.isComplete)
+}
+
+// Rollouts, downscales and evictions come at once, all through the real API; and at no
+// instant is a Pod of one zone taken while another zone is not whole.
+func TestFaultEverythingAtOnce(t *testing.T) {
+	w := newWorld(t)
+	pods, zones := testenv.ServePods(t), []string{"zone-a", "zone-b", "zone-c"}
+	hooks := testenv.RegisterWebhooks(t, w.namespace, manager.Options{}.Declarations(manager.RingZones).Webhooks)
+	w.create(&zonesv1.ZoneAwarePodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: ingester},
+		Spec:       zonesv1.ZoneAwarePodDisruptionBudgetSpec{Selector: zonesv1.Selector{MatchLabels: map[string]string{"rollout-group": ingester}}},
+	})
+	w.manage(func(o *manager.Options) { o.Admission = hooks.Options })
+	hooks.WaitServed(t)
+	w.settles(onDelete, tells(pods), func(s *appsv1.StatefulSet) { s.Spec.Template.Labels["rollout-group"] = ingester })
+
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	var evicted, scaled atomic.Int64
+	for client := range 4 {
+		others.Go(func() { w.drain(ctx, rand.New(rand.NewPCG(1, uint64(client))), &evicted) })
+	}
+	others.Go(func() { w.shrinkAndGrow(ctx, zones, &scaled) })
+	for _, image := range []string{"v2", "v3"} {
+		w.roll(image, zones...)
+		w.eventually(func() error { return w.allRun(image, zones) })
+	}
+	w.eventually(func() error {
+		if evicted.Load() < 3 || scaled.Load() < 3 {
+			return fmt.Errorf("%d evictions and %d downscales got through", evicted.Load(), scaled.Load())
+		}
+		return nil
+	})
+	stop()
+	others.Wait()
+	w.eventually(w.isComplete)
+	w.witness.testify()
+	t.Logf("%d evictions and %d downscales got through", evicted.Load(), scaled.Load())
+}
+
+// drain asks for evictions of Pods, and does not take a no for an answer.
+func (w *world) drain(ctx context.Context, random *rand.Rand, evicted *atomic.Int64) {
+	for ctx.Err() == nil {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("zone-%c-%d", 'a'+random.IntN(3), random.IntN(3))}}
+		if err := w.client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}); err == nil {
+			evicted.Add(1)
+		}
+	}
+}
+
+// shrinkAndGrow takes a replica of one zone after another away, and gives it back.
+func (w *world) shrinkAndGrow(ctx context.Context, zones []string, scaled *atomic.Int64) {
+	for i := 0; ctx.Err() == nil; i++ {
+		if w.scale(&appsv1.StatefulSet{}, zones[i%len(zones)], 2) == nil {
+			scaled.Add(1)
+			for w.scale(&appsv1.StatefulSet{}, zones[i%len(zones)], 3) != nil {
+				continue // somebody else was faster
+			}
+		}
+	}
+}
+
+// allRun is nil once all Pods that there are to be run an image.
+func (w *world) allRun(image string, zones []string) error {
+	for _, zone := range zones {
+		if got := w.images(zone); strings.Trim(got, image+" ") != "" || got == "" {
+			return fmt.Errorf("%s runs %s: %s", zone, got, w.says())
+		}
+	}
+	return nil
 }

@@ -178,6 +178,7 @@ func (o *Observed) problems() []Problem {
 	for i := range o.Sets {
 		problems = append(problems, o.Sets[i].Settings.Problems...)
 	}
+	problems = append(problems, o.windowProblems()...)
 	return append(problems, o.strategyProblems()...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.AtOnce(6)
+	debug.SetGCPercent(400) // the small worlds leave a lot behind, not for long
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 

@@ -80,6 +80,13 @@ type RolloutGroupSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// MaintenanceWindows are when Pods may be replaced. Outside of them nothing is
+	// begun, and a zone that is open is held again; what was on its way stays on its
+	// way. Default: always.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Pause keeps everything as it is until it is removed.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
@@ -108,6 +115,22 @@ const (
 	ReplaceStuckPods StuckPods = "Replace"
 	KeepStuckPods    StuckPods = "Keep"
 )
+
+// MaintenanceWindow is a stretch of time that recurs.
+type MaintenanceWindow struct {
+	// Schedule is when it opens, as of a CronJob: "0 2 * * 1-5".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Schedule string `json:"schedule"`
+	// DurationSeconds is how long it stays open, up to 31 days.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2678400
+	DurationSeconds int32 `json:"durationSeconds"`
+	// TimeZone is that of the schedule: "Europe/London". Default UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+}
 
 // Pause is a user's wish that nothing moves.
 type Pause struct {

@@ -1,14 +1,18 @@
 package guard
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -46,11 +50,19 @@ func (e *evictor) deny(code int32, label string, err error) error {
 	return refusal{code: code, reason: err.Error(), label: label}
 }
 
+// answer is a yes.
+type answer struct {
+	// label is the reason in metrics.
+	label, warning string
+	// pin is what the Pod has to be when the eviction is made, nil for anything.
+	pin *metav1.Preconditions
+}
+
 // Handle answers one request.
 func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.Response {
 	formerInFlight.Inc()
 	defer formerInFlight.Dec()
-	label, warning, err := e.handle(ctx, &req)
+	yes, err := e.handle(ctx, &req)
 	var no refusal
 	switch {
 	case errors.As(err, &no):
@@ -61,32 +73,76 @@ func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.R
 		answered("failed", http.StatusInternalServerError)
 		return denyWith(http.StatusInternalServerError, err.Error())
 	}
-	answered(label, http.StatusOK)
-	if warning != "" {
-		return allow(warning)
+	answered(yes.label, http.StatusOK)
+	log.FromContext(ctx).V(1).Info("pod eviction allowed", "pod", req.Name, "namespace", req.Namespace, "reason", yes.label, "pin", yes.pin.String())
+	response := allow()
+	if yes.warning != "" {
+		response = allow(yes.warning)
 	}
-	return allow()
+	if yes.pin != nil {
+		response.Patches = pinned(req.Object.Raw, yes.pin)
+	}
+	return response
+}
+
+// pinned makes an eviction one of the Pod that was judged, and of no other: of what
+// was admitted the API server would otherwise take whatever has that name by then.
+func pinned(raw []byte, pin *metav1.Preconditions) []jsonpatch.Operation {
+	eviction := &policyv1.Eviction{}
+	if err := json.Unmarshal(raw, eviction); err != nil {
+		return nil // the API server does not send what is none
+	}
+	if eviction.DeleteOptions == nil {
+		eviction.DeleteOptions = &metav1.DeleteOptions{}
+	}
+	if before := eviction.DeleteOptions.Preconditions; before != nil {
+		pin = &metav1.Preconditions{UID: cmp.Or(before.UID, pin.UID), ResourceVersion: cmp.Or(before.ResourceVersion, pin.ResourceVersion)}
+	}
+	eviction.DeleteOptions.Preconditions = pin
+	after, err := json.Marshal(eviction)
+	if err != nil {
+		return nil
+	}
+	return admission.PatchResponseFromRaw(raw, after).Patches
 }
 
 // handle decides in the predecessor's order.
-func (e *evictor) handle(ctx context.Context, req *admission.Request) (label, warning string, err error) {
+func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, error) {
 	if err := isEviction(req); err != nil {
-		return "", "", e.deny(http.StatusBadRequest, "invalid-request", err)
+		return answer{}, e.deny(http.StatusBadRequest, "invalid-request", err)
 	}
 	pod, err := e.observer.pod(ctx, req.Namespace, req.Name)
 	switch {
 	case err != nil:
-		return "", "", e.deny(http.StatusBadRequest, "pod-not-found", err)
+		return answer{}, e.deny(http.StatusBadRequest, "pod-not-found", err)
 	case isNoLoss(pod):
-		return "pod-not-ready", "pod is not ready", nil
+		return e.admitNoLoss(ctx, pod)
 	}
 	for range evictionTries {
-		label, err := e.decide(ctx, pod, req.DryRun != nil && *req.DryRun)
+		yes, err := e.decide(ctx, pod, req.DryRun != nil && *req.DryRun)
 		if !apierrors.IsConflict(err) {
-			return label, "", err
+			return yes, err
 		}
 	}
-	return "", "", e.deny(http.StatusTooManyRequests, "overtaken", errors.New("too many pods are being evicted at a time; try again"))
+	return answer{}, e.deny(http.StatusTooManyRequests, "overtaken", errors.New("too many pods are being evicted at a time; try again"))
+}
+
+// admitNoLoss admits the eviction of a Pod that is down anyway; and where a budget is for
+// it, of that one alone, and only while it is so.
+func (e *evictor) admitNoLoss(ctx context.Context, pod *corev1.Pod) (answer, error) {
+	yes := answer{label: "pod-not-ready", warning: "pod is not ready"}
+	all, err := e.observer.budgets(ctx, pod.Namespace)
+	if err != nil {
+		return yes, err
+	}
+	if object, err := budget.Matching(all, pod.Labels); object == nil && err == nil {
+		return yes, nil
+	}
+	yes.pin = &metav1.Preconditions{UID: &pod.UID}
+	if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+		yes.pin.ResourceVersion = &pod.ResourceVersion
+	}
+	return yes, nil
 }
 
 func isEviction(req *admission.Request) error {
@@ -112,21 +168,22 @@ func isNoLoss(pod *corev1.Pod) bool {
 }
 
 // decide looks, decides and records, once. A conflict says that somebody was faster.
-func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (label string, err error) {
+func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (answer, error) {
 	found, seen, err := e.look(ctx, pod)
 	if err != nil {
-		return "", err
+		return answer{}, err
 	}
 	if found == nil {
-		return "pod-not-in-scope", nil
+		return answer{label: "pod-not-in-scope"}, nil
 	}
 	if err := e.judge(ctx, found); err != nil {
-		return "", err
+		return answer{}, err
 	}
+	yes := answer{label: "allowed", pin: &metav1.Preconditions{UID: &pod.UID}}
 	if dry {
-		return "allowed", nil
+		return yes, nil
 	}
-	return "allowed", e.record(ctx, found, seen)
+	return yes, e.record(ctx, found, seen)
 }
 
 // look reads what an eviction is decided from: what others have written down first,

@@ -121,8 +121,12 @@ func (e *eviction) considered(z *zone) []*corev1.Pod {
 }
 
 // unknown is how many replicas have no Pod. Of what partition these would be nobody
-// knows; and a zone without a Pod of the partition has lost it.
+// knows; and a zone without a Pod of the partition has lost it. While the controller of
+// a zone has not seen its spec, it may be about to take any of its Pods.
 func (e *eviction) unknown(z *zone) int {
+	if z.set.Generation != z.set.Status.ObservedGeneration {
+		return max(1, z.replicas())
+	}
 	missing := max(0, max(z.replicas(), int(z.set.Status.Replicas))-len(z.pods))
 	if e.partition != "" && missing == 0 && len(e.considered(z)) == 0 {
 		return 1

@@ -1,13 +1,18 @@
 package guard_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -134,4 +139,58 @@ func TestEvictionRequestsThatAreNone(t *testing.T) {
 			t.Errorf("%+v, want 400 %q", got.Result, want)
 		}
 	}
+}
+
+// What was admitted is the eviction of one Pod: not of its successor, and of one that is
+// no loss not any more once it is one.
+func TestAnEvictionIsOfThePodThatWasJudged(t *testing.T) {
+	w := newWorld(t)
+	w.create(budget())
+	gated := func(s *sts) {
+		s.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "spillway.dev/test"}}
+	}
+	other := func(s *sts) {
+		s.Spec.Template.Labels, s.Spec.Selector.MatchLabels = map[string]string{"app": "other"}, map[string]string{"app": "other"}
+		delete(s.Labels, "rollout-group")
+		gated(s)
+	}
+	w.group(zone("zone-a", 1), zone("zone-b", 1))
+	w.create(zone("zone-c", 1, gated), zone("other", 1, other))
+	handler := w.routesOn(testenv.Shared())[guard.PathPodEviction]
+	for pod, want := range map[string][]string{"zone-c-0": {"uid", "resourceVersion"}, "other-0": nil} {
+		testenv.Eventually(t, func(ctx context.Context) error {
+			request := evictionOf(w.namespace, pod)
+			request.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod}})
+			response := handler.Handle(ctx, request)
+			if !response.Allowed {
+				return fmt.Errorf("%s: %s", pod, response.Result.Message)
+			}
+			if got := pins(t, &response); !slices.Equal(got, want) {
+				t.Errorf("%s is pinned by %v, want %v", pod, got, want)
+			}
+			return nil
+		})
+	}
+	w.guarded()
+	testenv.Eventually(t, func(context.Context) error { return w.evict("zone-c-0") })
+	wantRefused(t, w.evict("zone-b-0"), 429, "in zone-c")
+}
+
+// pins are the preconditions that an answer adds to an eviction.
+func pins(t *testing.T, response *webhook.Response) []string {
+	t.Helper()
+	var found []string
+	for _, o := range response.Patches {
+		options, ok := o.Value.(map[string]any)
+		if !ok || o.Path != "/deleteOptions" {
+			t.Fatalf("%+v", o)
+		}
+		preconditions, _ := options["preconditions"].(map[string]any)
+		for _, name := range []string{"uid", "resourceVersion"} {
+			if preconditions[name] != nil {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
 }
