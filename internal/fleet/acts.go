@@ -43,7 +43,7 @@ func (d *decision) prepare() []Write {
 	var writes []Write
 	for i := range d.stages {
 		for _, g := range d.stages[i].spec.Gates {
-			if d.o.gate(gateName(d.target, d.stages[i].name, g)) == nil {
+			if d.o.gate(GateName(d.target, d.stages[i].name, g)) == nil {
 				writes = append(writes, Write{Act: CreateGate, Revision: d.target, Stage: d.stages[i].name, Gate: g})
 			}
 		}
@@ -189,17 +189,19 @@ func (d *decision) used() map[string]bool {
 }
 
 // isComplete is true once the target has got everywhere: all is where it should
-// be, but for what has failed and is borne.
+// be, but for as many failures as are borne. Where nobody has run it, it has not
+// got anywhere.
 func (d *decision) isComplete() bool {
 	if len(d.problems) > 0 || d.o.revision(d.target) == nil || d.o.Module.Spec.Selector == nil {
 		return false
 	}
+	ran := slices.ContainsFunc(d.members, func(m member) bool { return m.stage >= 0 && !m.isNew })
 	for i := range d.stages {
 		if !d.isStageDone(i) {
 			return false
 		}
 	}
-	return true
+	return ran
 }
 
 func (d *decision) isStageDone(i int) bool {
@@ -224,7 +226,15 @@ func (d *decision) isStageDone(i int) bool {
 	}
 	unit := &d.tree.Root.Children[1].Children[i]
 	groupHolds := len(d.stagePlans[i].Holds) > failed // a gate, or a soak
-	return !groupHolds && (failed == 0 || unit.Policy.OnFailure == rollout.Continue || failed <= limit(unit.Policy.MaxFailures).of(n))
+	return !groupHolds && failed <= mayFail(unit.Policy.MaxFailures, n)
+}
+
+// mayFail is how many of n may fail; none of no limit.
+func mayFail(l rollout.Limit, n int) int {
+	if l.Value == 0 {
+		return 0
+	}
+	return limit(l).of(n)
 }
 
 // hasFailed is true of a member that has failed where it is.

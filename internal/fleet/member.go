@@ -112,9 +112,8 @@ func rankOf(value string) float64 {
 // look finds out how a member does, as the engine wants to know it.
 func (d *decision) look(m *member) {
 	switch {
-	case m.move != nil:
+	case m.move != nil: // its time begins to run once it is there
 		m.leaf = rollout.Leaf{Current: m.move.Revision, Health: rollout.Progressing, Reason: "being assigned"}
-		m.started = m.move.At.Time
 	case m.isAssigned():
 		m.leaf = m.record.leaf()
 		m.started = m.record.AssignedAt
@@ -134,10 +133,21 @@ func (d *decision) look(m *member) {
 }
 
 // isNew is true of a cluster that has never run the module, where there is a
-// revision that got everywhere.
+// revision that got everywhere. One that does not get to run that is treated like
+// all others, so that a later revision may mend it.
 func (d *decision) isNew(m *member) bool {
 	ran := m.record != nil && m.record.Succeeded != ""
-	return d.good != "" && !ran && (m.leaf.Current == "" || m.leaf.Current == d.good)
+	if !d.o.Module.staged() || d.good == "" || ran || m.leaf.Current != "" && m.leaf.Current != d.good {
+		return false
+	}
+	late := !m.started.IsZero() && !d.o.Now.Before(m.started.Add(d.deadline()))
+	return m.leaf.Health != rollout.Failed && !late
+}
+
+// isUp is true of a cluster that runs what its assemblage says, and is healthy,
+// whatever it is about to be assigned.
+func (m *member) isUp() bool {
+	return m.isAssigned() && m.Ready && !m.Unreachable && m.record.leaf().Health == rollout.Healthy
 }
 
 // leaf is how a cluster does that was assigned something.

@@ -45,6 +45,9 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 	if c == nil || c.stage < 0 || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
+	if m.Repair && c.isUp() {
+		return false
+	}
 	if c.isNew {
 		return m.Revision == d.good
 	}
@@ -111,7 +114,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, At: metav1.NewMicroTime(d.o.Now)})
+			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)})
 		}
 	}
 	return moves

@@ -82,7 +82,7 @@ func (w *Write) target() string {
 	case w.Cluster != nil:
 		return w.Cluster.Name
 	case w.Act == CreateGate:
-		return gateName(w.Revision, w.Stage, w.Gate)
+		return GateName(w.Revision, w.Stage, w.Gate)
 	default:
 		return w.Revision
 	}

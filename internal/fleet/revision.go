@@ -53,8 +53,8 @@ func bounded(name string, length int) string {
 	return strings.TrimRight(name[:min(len(name), length)], "-.")
 }
 
-// gateName is the name of the RolloutGate for a gate of a stage.
-func gateName(revision, stage string, g v1alpha1.Gate) string {
+// GateName is the name of the RolloutGate for a gate of a stage.
+func GateName(revision, stage string, g v1alpha1.Gate) string {
 	return revision + "-" + stage + "-" + hash(stage, g.Name, gateTime(g))
 }
 

@@ -112,11 +112,11 @@ func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
 func (d *decision) stageUnit(s *stage) rollout.Unit {
 	r := d.o.Module.rollout()
 	policy := rollout.Policy{
-		MinReady: seconds(r.MinReadySeconds), Deadline: d.deadline(), OnFailure: d.onFailure(), MaxFailures: rollout.Number(0),
+		MinReady: seconds(r.MinReadySeconds), Deadline: d.deadline(), OnFailure: d.onFailure(),
+		MaxFailures: rollout.Limit(limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))),
 	}
 	if d.o.Module.staged() {
 		policy.MaxUnavailable = rollout.Limit(limitOf(first(s.spec.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))))
-		policy.MaxFailures = rollout.Limit(limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0))))
 	}
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
@@ -178,7 +178,7 @@ func (d *decision) gates(s *stage) []rollout.Gate {
 		if gateTime(g) == v1alpha1.Before {
 			gate.When = rollout.Before
 		}
-		if found := d.o.gate(gateName(d.target, s.name, g)); found != nil {
+		if found := d.o.gate(GateName(d.target, s.name, g)); found != nil {
 			gate.Verdict, gate.Message, gate.Since = found.Verdict, short(found.Message, saidLength), found.Since
 		}
 		gates = append(gates, gate)

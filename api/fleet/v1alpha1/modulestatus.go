@@ -144,6 +144,10 @@ type Move struct {
 	Cluster string `json:"cluster"`
 	// Revision is what it is assigned.
 	Revision string `json:"revision"`
+	// Repair is true if the cluster was not ready, so that moving it took nothing
+	// away. Should it become ready before that is done, it is not done.
+	// +optional
+	Repair bool `json:"repair,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }
