@@ -37,9 +37,16 @@ type Object struct{ APIVersion, Kind, Name string }
 // String is how sentences call the object: "ConfigMap region".
 func (o Object) String() string { return o.Kind + " " + o.Name }
 
-// Known are the objects that were looked at: their content, or nil for one that
-// is not there.
-type Known map[Object]map[string]any
+// Known are the objects that were looked at.
+type Known map[Object]Look
+
+// Look is what came of looking at an object.
+type Look struct {
+	// Content is that of the object, nil if it is not there.
+	Content map[string]any
+	// Refused says why it may not be looked at, as a clause; empty if it may.
+	Refused string
+}
 
 // Result is what bindings come to.
 type Result struct {
@@ -59,6 +66,8 @@ type Error struct {
 	Binding string
 	// Reason says what is wrong, and where it can how to mend it.
 	Reason string
+	// Waits is true if the binding is in order, and what it refers to is not there.
+	Waits bool
 }
 
 // Error implements error.
@@ -143,6 +152,14 @@ func (e *evaluation) add(b Binding) {
 func (e *evaluation) failf(name, format string, args ...any) {
 	if e.errs[name] == nil {
 		e.errs[name] = &Error{Binding: name, Reason: fmt.Sprintf(format, args...)}
+	}
+}
+
+// waitf notes that what a binding refers to is not there.
+func (e *evaluation) waitf(name, format string, args ...any) {
+	if e.errs[name] == nil {
+		e.failf(name, format, args...)
+		e.errs[name].Waits = true
 	}
 }
 
@@ -236,20 +253,26 @@ func (e *evaluation) field(name string, f Field) (value string, ok bool) {
 		e.failf(name, "objectFieldRef needs an apiVersion, a kind and a name; it has %q, %q and %q", f.APIVersion, f.Kind, f.Name)
 		return "", false
 	}
-	content, looked := e.known[f.Object]
+	look, looked := e.known[f.Object]
 	switch {
 	case !looked:
 		e.needs[f.Object] = true
-		return "", false
-	case content == nil:
-		e.failf(name, "%s does not exist", f.Object)
-		return "", false
+	case look.Refused != "":
+		e.failf(name, "%s %s", f.Object, look.Refused)
+	case look.Content == nil:
+		e.waitf(name, "%s does not exist", f.Object)
+	default:
+		return e.read(name, f, look.Content)
 	}
-	return e.read(name, f, content)
+	return "", false
 }
 
 func (e *evaluation) read(name string, f Field, content map[string]any) (value string, ok bool) {
 	at, err := lookup(content, f.Path)
+	if err != nil && isUnset(err) {
+		e.waitf(name, "%s: fieldPath %q: %s", f.Object, f.Path, err)
+		return "", false
+	}
 	if err != nil {
 		e.failf(name, "%s: fieldPath %q: %s", f.Object, f.Path, err)
 		return "", false

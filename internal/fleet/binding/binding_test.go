@@ -29,7 +29,9 @@ func region() map[string]any {
 }
 
 func TestEvaluate(t *testing.T) {
-	known := Known{configMap("region"): region(), configMap("gone"): nil}
+	known := Known{
+		configMap("region"): {Content: region()}, configMap("gone"): {}, configMap("closed"): {Refused: "may not be read"},
+	}
 	for name, test := range map[string]struct {
 		bindings []Binding
 		want     Values
@@ -66,7 +68,8 @@ func TestEvaluate(t *testing.T) {
 			[]Binding{field("A", "$(B)", "/x"), field("B", "region", "/data/name")},
 			Values{ClusterName: "c1", "B": "eu"}, "", []Object{configMap("eu")},
 		},
-		"nothing there": {[]Binding{field("A", "gone", "/x"), value("B", "b")}, Values{ClusterName: "c1", "B": "b"}, `binding "A": ConfigMap gone does not exist`, nil},
+		"nothing there":   {[]Binding{field("A", "gone", "/x"), value("B", "b")}, Values{ClusterName: "c1", "B": "b"}, `binding "A": ConfigMap gone does not exist`, nil},
+		"may not be read": {[]Binding{field("A", "closed", "/x")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap closed may not be read`, nil},
 		"no such field": {
 			[]Binding{field("A", "region", "/data/zone/x")}, Values{ClusterName: "c1"},
 			`binding "A": ConfigMap region: fieldPath "/data/zone/x": there is no /data/zone: the field is not set`, nil,
@@ -158,7 +161,7 @@ func generated(t *rapid.T) ([]Binding, Known) {
 		}
 		return b
 	}), 0, 6).Draw(t, "bindings")
-	known := Known{configMap("x"): {"x": "$(A)", "": "e"}, configMap("0"): nil}
+	known := Known{configMap("x"): {Content: map[string]any{"x": "$(A)", "": "e"}}, configMap("0"): {}}
 	return bindings, known
 }
 
@@ -201,7 +204,7 @@ func settle(bindings []Binding, known Known) Result {
 			return r
 		}
 		for _, object := range r.Needs {
-			known[object] = nil
+			known[object] = Look{}
 		}
 	}
 }
@@ -238,10 +241,32 @@ func TestErrorsNameTheBinding(t *testing.T) {
 	}
 }
 
+// What may still come about is told apart from what somebody has to mend.
+func TestErrorsSayWhetherSomethingMayStillCome(t *testing.T) {
+	known := Known{configMap("region"): {Content: region()}, configMap("gone"): {}, configMap("closed"): {Refused: "may not be read"}}
+	for waits, bindings := range map[bool][]Binding{
+		true:  {field("A", "gone", "/x"), field("A", "region", "/data/zone")},
+		false: {field("A", "closed", "/x"), field("A", "region", "x"), field("A", "region", "/list/9"), value("A", "$(A)")},
+	} {
+		for _, b := range bindings {
+			var e *Error
+			if err := Evaluate([]Binding{b}, nil, known).Err; !errors.As(err, &e) || e.Waits != waits {
+				t.Errorf("%v: waits is not %v", err, waits)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	if diff := cmp.Diff(map[string]bool{"A": true, "B": true}, Names("$(A)$$(C)", "x", "$(B)$(A)$(")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func FuzzEvaluate(f *testing.F) {
 	f.Add("A", "$(B)$$", "B", "x", "/data/name")
 	f.Add("A", "$(A)", "", "region", "~")
 	f.Fuzz(func(_ *testing.T, a, text, b, object, path string) {
-		settle([]Binding{value(a, text), field(b, object, path), field("C", text, text)}, Known{configMap("region"): region()})
+		settle([]Binding{value(a, text), field(b, object, path), field("C", text, text)}, Known{configMap("region"): {Content: region()}})
 	})
 }

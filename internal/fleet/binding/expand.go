@@ -36,3 +36,15 @@ func expand(text string, value func(name string) string) string {
 
 // Escape is text that expands to s.
 func Escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+// Names are those that texts refer to.
+func Names(texts ...string) map[string]bool {
+	names := map[string]bool{}
+	for _, text := range texts {
+		expand(text, func(name string) string {
+			names[name] = true
+			return ""
+		})
+	}
+	return names
+}

@@ -10,6 +10,11 @@ import (
 // errEmptyPath: the empty pointer is the whole object, which is no value.
 var errEmptyPath = errors.New("it is empty; name a field, as in /data/region")
 
+// errUnset: the object may have the field one day.
+var errUnset = errors.New("the field is not set")
+
+func isUnset(err error) bool { return errors.Is(err, errUnset) }
+
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // lookup is what a JSON pointer (RFC 6901) points to.
@@ -42,7 +47,7 @@ func step(at any, token string) (any, error) {
 		if v, ok := at[token]; ok {
 			return v, nil
 		}
-		return nil, errors.New("the field is not set")
+		return nil, errUnset
 	case []any:
 		i, err := strconv.ParseUint(token, 10, 31)
 		if err != nil || token != strconv.FormatUint(i, 10) {
