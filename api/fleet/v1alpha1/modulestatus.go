@@ -13,7 +13,8 @@ type ModuleStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Phase is Complete, Progressing, Waiting, Paused, RollingBack or Failed.
+	// Phase is Complete, Progressing, Waiting, Paused, Failed, RollingBack, or
+	// RolledBack once that is done.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 	// Stage is which stage moves, of how many: "canary 1/3".
@@ -61,20 +62,20 @@ type ModuleStatus struct {
 	FailingTruncated bool `json:"failingTruncated,omitempty"`
 	// Moves are clusters that are about to be assigned a revision. Each was written
 	// down, by compare-and-swap on the resourceVersion of this object, before it
-	// was done. There are at most 100 at a time.
+	// was done. There are at most 50 at a time.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=50
 	Moves []Move `json:"moves,omitempty"`
 	// Seen is how new the view was from which the moves were decided. Whoever sees
 	// less must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
-	// History are the last rollouts, the newest first.
+	// History are the last rollouts, the newest first, at most 20.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=20
 	History []PastRollout `json:"history,omitempty"`
 }
 
