@@ -54,6 +54,10 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 k8s: ## Build the control plane for tests and demo; the last line is its folder
 	@hack/k8s/build.sh
 
+.PHONY: flux
+flux: ## Build Flux's kustomize-controller for the tests of the fleet; the last line is its folder
+	@hack/flux/build.sh
+
 .PHONY: bench
 bench: ## Measure: API calls, ratio to the physical floor, memory
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
