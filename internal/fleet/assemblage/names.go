@@ -1,0 +1,54 @@
+package assemblage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+const (
+	// maxName is how long a name may be: Flux puts it into labels.
+	maxName = 63
+	// hashLength is how much of a hash tells two names apart.
+	hashLength = 10
+)
+
+// notInNames is what the name of an object may not contain.
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// nameOf joins parts to a name. One that is not fit to be a name ends with a hash of
+// what it should have been.
+func nameOf(parts ...string) string {
+	whole := strings.Join(parts, "-")
+	fit := notInNames.ReplaceAllString(strings.ToLower(whole), "-")
+	if fit == whole && len(whole) <= maxName {
+		return whole
+	}
+	return cut(fit, maxName-1-hashLength) + "-" + hashOf([]byte(whole))
+}
+
+// hashedName is a name that ends with a hash of something.
+func hashedName(part string, of any) string {
+	raw, _ := json.Marshal(of) //nolint:errchkjson // plain structs
+	fit := notInNames.ReplaceAllString(strings.ToLower(part), "-")
+	return cut(fit, maxName-1-hashLength) + "-" + hashOf([]byte(part), raw)
+}
+
+func cut(s string, length int) string {
+	s = strings.Trim(s[:min(len(s), length)], "-")
+	if s == "" {
+		return "x" // all that is left is the hash
+	}
+	return s
+}
+
+func hashOf(parts ...[]byte) string {
+	h := sha256.New()
+	for _, part := range parts {
+		_, _ = h.Write(part) // it never fails
+		_, _ = h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))[:hashLength]
+}
