@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -25,13 +26,15 @@ const (
 	RingZones  = "zones"
 	RingPlans  = "plans"
 	RingFleet  = "fleet"
+	// RingAssemblage is the part of the fleet that runs on workload clusters.
+	RingAssemblage = "assemblage"
 )
 
 // Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig, RingZones} }
 
 // known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans) }
+func known() []string { return append(Rings(), RingPlans, RingAssemblage) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -57,6 +60,7 @@ var declarations = map[string]admission.Declared{
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces
+	o.Assemblage.Namespaces = o.Namespaces
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -68,7 +72,8 @@ func (o Options) rings() ([]ring, error) {
 			interests: zones.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
-		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingPlans:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {

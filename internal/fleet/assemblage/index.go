@@ -83,14 +83,6 @@ func missingKind(mapper apimeta.RESTMapper, assemblage string) (string, error) {
 	return "", nil
 }
 
-// AddToScheme adds the kinds of Flux that the controllers use.
-func AddToScheme(s *runtime.Scheme) error {
-	if err := errors.Join(kustomizev1.AddToScheme(s), sourcev1.AddToScheme(s)); err != nil {
-		return fmt.Errorf("make the kinds of Flux known: %w", err)
-	}
-	return nil
-}
-
 // index adds the indices. Those of Kustomizations may be there already, for another
 // kind of assemblage.
 func index(ctx context.Context, mgr ctrl.Manager, f flavour) error {
