@@ -46,7 +46,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavour, clusters
 	r := &reconciler{
 		observer: observer{flavour: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
 		actor:    actor{flavour: f, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
-		reporter: newReporter(mgr.GetEventRecorder("spillway"), f.kind),
+		reporter: NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
 	if err := referents.Build(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
 		return fmt.Errorf("build the controller of %ss: %w", f.kind, err)
@@ -98,7 +98,7 @@ func (c *Clusters) Events(concerned func(ctx context.Context, secret types.Names
 type reconciler struct {
 	observer observer
 	actor    actor
-	reporter *reporter
+	reporter *Reporter
 }
 
 // Reconcile observes, plans, acts and tells; and once more at once while there is more
@@ -112,7 +112,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		if !ok {
 			r.observer.referents.Forget(req.NamespacedName)
-			r.reporter.forget(req.NamespacedName)
+			r.reporter.Forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		// 2. Plan: pure, but that it may ask to look at more.
@@ -123,7 +123,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// 3. Act.
 		d := r.actor.act(ctx, o, &p)
 		// 4. Tell: Events, metrics, log.
-		r.reporter.report(ctx, o, &p, &d)
+		r.reporter.Report(o.Assemblage.meta(), o.Assemblage.GroupVersionKind, &o.Assemblage.Status, &p.Status, d.told)
 		if d.err != nil || d.made == 0 {
 			return r.next(ctx, &p, &d)
 		}

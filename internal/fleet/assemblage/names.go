@@ -44,6 +44,9 @@ func cut(s string, length int) string {
 	return s
 }
 
+// Hash is a short hash of something that was applied.
+func Hash(raw []byte) string { return hashOf(raw) }
+
 func hashOf(parts ...[]byte) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -47,6 +47,11 @@ type Assemblage struct {
 	Status v1alpha1.AssemblageStatus
 }
 
+// meta is what identifies the assemblage.
+func (a *Assemblage) meta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: a.UID}
+}
+
 // isRemote is true if Flux applies to another cluster.
 func (a *Assemblage) isRemote() bool { return a.Secret != "" }
 

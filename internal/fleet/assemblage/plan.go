@@ -2,6 +2,7 @@ package assemblage
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -199,14 +200,23 @@ func (d *decision) sync(s *Sync) verdict {
 
 // unbound is what is said of a sync with a binding that has no value.
 func (d *decision) unbound(err error) verdict {
+	state, reason, message := Unbound(err)
+	if state == v1alpha1.StateFailed {
+		d.wake(d.o.Now.Add(refusedAgain))
+	}
+	return verdict{state: state, reason: reason, message: message}
+}
+
+// Unbound is what is said of a sync whose bindings have such an error: what has to be
+// mended goes before what may still come about.
+func Unbound(err error) (state v1alpha1.State, reason, message string) {
 	for _, e := range unjoin(err) {
 		var b *binding.Error
 		if !errors.As(e, &b) || !b.Waits {
-			d.wake(d.o.Now.Add(refusedAgain))
-			return failed(ReasonInvalidBinding, "%s", e)
+			return v1alpha1.StateFailed, ReasonInvalidBinding, e.Error()
 		}
 	}
-	return waits(ReasonBindingNotReady, "%s", unjoin(err)[0])
+	return v1alpha1.StateWaiting, ReasonBindingNotReady, unjoin(err)[0].Error()
 }
 
 // unjoin are the errors that were joined.
@@ -220,14 +230,26 @@ func unjoin(err error) []error {
 // unusable is ok if there is no kubeconfig with which to apply anything. What was
 // applied already is left as it is.
 func (d *decision) unusable() (v verdict, ok bool) {
-	var invalid *cluster.InvalidError
-	switch problem := d.o.Reach.Problem; {
-	case errors.Is(problem, cluster.ErrMissing):
-		return waits(ReasonKubeconfig, "there is no Secret %s with a kubeconfig", d.o.Assemblage.Secret), true
-	case errors.As(problem, &invalid):
-		return failed(ReasonKubeconfig, "Secret %s: %s", d.o.Assemblage.Secret, invalid), true
-	default:
+	state, reason, message := Unusable(d.o.Reach.Problem, d.o.Assemblage.Secret)
+	if reason != ReasonKubeconfig {
 		return verdict{}, false
+	}
+	return verdict{state: state, reason: reason, message: message}, true
+}
+
+// Unusable is what is said of the syncs of a cluster that cannot be reached, for a reason
+// that package cluster gives.
+func Unusable(problem error, secret string) (state v1alpha1.State, reason, message string) {
+	var invalid *cluster.InvalidError
+	switch {
+	case problem == nil:
+		return "", "", ""
+	case errors.Is(problem, cluster.ErrMissing):
+		return v1alpha1.StateWaiting, ReasonKubeconfig, fmt.Sprintf("there is no Secret %s with a kubeconfig", secret)
+	case errors.As(problem, &invalid):
+		return v1alpha1.StateFailed, ReasonKubeconfig, fmt.Sprintf("Secret %s: %s", secret, invalid)
+	default:
+		return v1alpha1.StateUnreachable, ReasonUnreachable, problem.Error()
 	}
 }
 

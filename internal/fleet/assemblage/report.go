@@ -1,15 +1,14 @@
 package assemblage
 
 import (
-	"context"
-	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -28,8 +27,8 @@ var syncs = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(syncs) } //nolint:gochecknoinits // controller-runtime serves its registry
 
-// reporter tells what happened: Events, metrics, log.
-type reporter struct {
+// Reporter tells what happened to the assemblages of a kind: Events and metrics.
+type Reporter struct {
 	events events.EventRecorder
 	kind   string
 
@@ -38,19 +37,9 @@ type reporter struct {
 	states map[types.NamespacedName][]v1alpha1.State
 }
 
-func newReporter(recorder events.EventRecorder, kind string) *reporter {
-	return &reporter{events: recorder, kind: kind, states: map[types.NamespacedName][]v1alpha1.State{}}
-}
-
-// report tells of one pass. Events are sent only for what was written.
-func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, d *deeds) {
-	if d.told {
-		r.tellTransitions(&o.Assemblage, &p.Status)
-	}
-	if d.err != nil && !errors.Is(d.err, errOvertaken) {
-		log.FromContext(ctx).V(1).Info("trying again later", "error", d.err.Error())
-	}
-	r.measure(o.Assemblage.NamespacedName, &p.Status)
+// NewReporter returns a reporter for a kind.
+func NewReporter(recorder events.EventRecorder, kind string) *Reporter {
+	return &Reporter{events: recorder, kind: kind, states: map[types.NamespacedName][]v1alpha1.State{}}
 }
 
 // told is which state is worth an Event.
@@ -59,18 +48,26 @@ var told = map[v1alpha1.State]string{
 	v1alpha1.StateWaiting: EventWaits, v1alpha1.StateUnreachable: EventWaits,
 }
 
-func (r *reporter) tellTransitions(a *Assemblage, now *v1alpha1.AssemblageStatus) {
-	was := map[string]*v1alpha1.SyncStatus{}
-	for i := range a.Status.Syncs {
-		was[a.Status.Syncs[i].Name] = &a.Status.Syncs[i]
+// Report tells what has changed in a status. Events are sent only if it was written.
+func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, now *v1alpha1.AssemblageStatus, written bool) {
+	states := make([]v1alpha1.State, 0, len(now.Syncs))
+	before := map[string]*v1alpha1.SyncStatus{}
+	for i := range was.Syncs {
+		before[was.Syncs[i].Name] = &was.Syncs[i]
 	}
-	object := &corev1.ObjectReference{APIVersion: a.GroupVersion().String(), Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 	for i := range now.Syncs {
 		s := &now.Syncs[i]
-		before := was[s.Name]
-		if reason := told[s.State]; reason != "" && (before == nil || before.State != s.State || before.Revision != s.Revision) {
-			r.events.Eventf(object, nil, eventType(s.State), reason, "Sync", "sync %s: %s", s.Name, s.Message)
+		states = append(states, s.State)
+		if b := before[s.Name]; written && told[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
+			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), told[s.State], "Sync", "%s", "sync "+s.Name+": "+s.Message)
 		}
+	}
+	r.count(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, states)
+}
+
+func referenceTo(obj metav1.Object, gvk schema.GroupVersionKind) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}
 }
 
@@ -81,16 +78,8 @@ func eventType(s v1alpha1.State) string {
 	return corev1.EventTypeWarning
 }
 
-func (r *reporter) measure(key types.NamespacedName, s *v1alpha1.AssemblageStatus) {
-	var states []v1alpha1.State
-	for i := range s.Syncs {
-		states = append(states, s.Syncs[i].State)
-	}
-	r.count(key, states)
-}
-
 // count brings the gauge up to date.
-func (r *reporter) count(key types.NamespacedName, states []v1alpha1.State) {
+func (r *Reporter) count(key types.NamespacedName, states []v1alpha1.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, state := range r.states[key] {
@@ -104,5 +93,5 @@ func (r *reporter) count(key types.NamespacedName, states []v1alpha1.State) {
 	}
 }
 
-// forget forgets an assemblage that is gone.
-func (r *reporter) forget(key types.NamespacedName) { r.count(key, nil) }
+// Forget forgets an assemblage that is gone.
+func (r *Reporter) Forget(key types.NamespacedName) { r.count(key, nil) }

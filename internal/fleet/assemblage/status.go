@@ -52,13 +52,11 @@ func (d *decision) hush(s *Sync, v *verdict) {
 // reportEnd says what the end of the assemblage waits for.
 func (d *decision) reportEnd(left string) {
 	a := &d.o.Assemblage
-	d.plan.Status = *a.Status.DeepCopy()
-	if left == "" {
+	if d.plan.Status = a.Status; left == "" {
 		return
 	}
-	conclude(&d.plan.Status, a.Generation, metav1.NewMicroTime(d.o.Now), worst{
-		state: v1alpha1.StateUpdating, reason: ReasonDeleting, message: fmt.Sprintf("waiting for Flux to take away what Kustomization %s has applied", left),
-	})
+	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), v1alpha1.StateUpdating, ReasonDeleting,
+		fmt.Sprintf("waiting for Flux to take away what Kustomization %s has applied", left))
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 
@@ -104,6 +102,13 @@ func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.M
 	if r.State == v1alpha1.StateSucceeded {
 		s.LastSucceededRevision, s.Resolved = r.Revision, r.Resolved
 	}
+	return s
+}
+
+// Concluded is a status that says of the whole assemblage what stands in its way.
+func Concluded(was *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, state v1alpha1.State, reason, message string) v1alpha1.AssemblageStatus {
+	s := *was.DeepCopy()
+	conclude(&s, generation, now, worst{state, reason, message})
 	return s
 }
 
