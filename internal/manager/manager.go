@@ -26,6 +26,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -54,6 +55,8 @@ type Options struct {
 	Zones zones.Options
 	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
 	Plans plans.Options
+	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.
+	Fleet fleet.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -31,7 +32,7 @@ const (
 func Rings() []string { return []string{RingConfig, RingZones} }
 
 // known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans) }
+func known() []string { return append(Rings(), RingPlans, RingFleet) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -56,7 +57,7 @@ var declarations = map[string]admission.Declared{
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces
+	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -69,12 +70,13 @@ func (o Options) rings() ([]ring, error) {
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
 		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingFleet: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
 		r, ok := all[name]
 		if !ok {
-			return nil, noSuchRing(name)
+			return nil, fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
 		}
 		r.name = name
 		rings = append(rings, r)
@@ -83,15 +85,6 @@ func (o Options) rings() ([]ring, error) {
 		return nil, errors.New("--rings: name at least one ring, such as " + RingConfig)
 	}
 	return rings, nil
-}
-
-func noSuchRing(name string) error {
-	switch name {
-	case RingFleet:
-		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
-	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
-	}
 }
 
 // cached is how the cache holds the kinds that the rings look at. An object is
