@@ -10,8 +10,8 @@ TOOL := $(GO) tool -modfile=tools.mod
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-SIMS ?= ./internal/rollout/sim ./internal/zones/sim
-RINGS := config zones plans
+SIMS ?= ./internal/rollout/sim ./internal/zones/sim ./internal/fleet/sim
+RINGS := config zones plans fleet
 
 .PHONY: help
 help: ## Say what there is
@@ -47,7 +47,7 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	mkdir -p internal/manifests/generated/assemblage
 	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
-	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
+	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
 
 .PHONY: k8s

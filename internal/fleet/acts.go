@@ -28,7 +28,26 @@ func (d *decision) acts() []Write {
 		others := append(d.corrections(), d.removals()...)
 		writes = append(writes, others[:min(len(others), writesAtOnce)]...)
 	}
-	return append(writes, d.outdated()...)
+	return slices.Concat(writes, d.resolved(), d.outdated())
+}
+
+// resolved are for revisions of which a cluster has told for the first time what
+// they turned out to be.
+func (d *decision) resolved() []Write {
+	var writes []Write
+	for i := range d.o.Revisions {
+		r := &d.o.Revisions[i]
+		if r.Resolved != "" || r.Deleting {
+			continue
+		}
+		ran := func(record Record) bool {
+			return record.Revision == r.Name && record.Reported && record.State == v1alpha1.StateSucceeded && record.Resolved != ""
+		}
+		if i := slices.IndexFunc(d.o.Records, ran); i >= 0 {
+			writes = append(writes, Write{Act: Resolve, Revision: r.Name, Resolved: d.o.Records[i].Resolved})
+		}
+	}
+	return writes
 }
 
 // prepare makes the revision that is wanted, and its gates once it is there.

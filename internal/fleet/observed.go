@@ -38,8 +38,8 @@ type Observed struct {
 	Gates []Gate
 	// Refusals are writes that the API server did not accept, by cluster.
 	Refusals map[string]Refusal
-	// Foreign are clusters of which somebody else keeps the sync of this name: what
-	// was ours of it has been removed.
+	// Foreign are clusters of which somebody else keeps a sync of this name: in
+	// another assemblage, or in the same one after ours was removed.
 	Foreign map[string]bool
 }
 
@@ -69,8 +69,8 @@ type Cluster struct {
 	Unreachable bool
 	// Deleting is true once it is on its way out; it is left alone then.
 	Deleting bool
-	// Kubeconfig is the name of the Secret with its kubeconfig.
-	Kubeconfig string
+	// Kubeconfig names the Secret with its kubeconfig.
+	Kubeconfig v1alpha1.LocalReference
 	// Ref is what stands for it on the hub.
 	Ref v1alpha1.ClusterReference
 	// Owner is what its assemblages are removed with. Nil if there is nothing.
@@ -86,6 +86,9 @@ type Record struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
+	// Kubeconfig and Ref are what it says of the cluster.
+	Kubeconfig v1alpha1.LocalReference
+	Ref        *v1alpha1.ClusterReference
 	// Assigned is true if there is a sync of the module. Without one, there may be
 	// a Hold.
 	Assigned bool

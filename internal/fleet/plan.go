@@ -44,6 +44,8 @@ const (
 	// one away that nobody needs.
 	CreateRevision Act = "CreateRevision"
 	DeleteRevision Act = "DeleteRevision"
+	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
+	Resolve Act = "Resolve"
 	// CreateGate makes a RolloutGate for somebody to decide.
 	CreateGate Act = "CreateGate"
 	// Assign writes the sync of the module into the assemblage of a cluster, as a
@@ -66,10 +68,12 @@ type Write struct {
 	// Revision is what is assigned, made or deleted, AssignedAt since when.
 	Revision   string
 	AssignedAt time.Time
-	// Number is for CreateRevision; Stage and Gate for CreateGate.
-	Number int64
-	Stage  string
-	Gate   v1alpha1.Gate
+	// Number is for CreateRevision, Resolved for Resolve, Stage and Gate for
+	// CreateGate.
+	Number   int64
+	Resolved string
+	Stage    string
+	Gate     v1alpha1.Gate
 	// Until is when it is too late for the write; zero for never.
 	Until time.Time
 }

@@ -18,6 +18,8 @@ const (
 	ReasonWindow rollout.Reason = "OutsideWindow"
 	// ReasonNoStage: no stage selects the cluster.
 	ReasonNoStage rollout.Reason = "NoStage"
+	// ReasonForeign: somebody else keeps a sync of the module's name.
+	ReasonForeign rollout.Reason = "DuplicateSync"
 	// ReasonRevision: there is no ModuleRevision yet.
 	ReasonRevision rollout.Reason = "RevisionMissing"
 )
@@ -215,6 +217,8 @@ func (d *decision) leafUnit(m *member, target string) rollout.Unit {
 	unit := rollout.Unit{Name: m.Name, Leaf: leaf}
 	if leaf.Current == target {
 		unit.StartedAt = m.started
+	} else if d.o.Foreign[m.Name] {
+		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
 	}
 	return unit
 }

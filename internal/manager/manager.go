@@ -26,6 +26,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -55,6 +56,8 @@ type Options struct {
 	Zones zones.Options
 	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
 	Plans plans.Options
+	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.
+	Fleet fleet.Options
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
 	Assemblage assemblage.Options

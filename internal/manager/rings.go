@@ -14,7 +14,10 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -34,7 +37,7 @@ const (
 func Rings() []string { return []string{RingConfig, RingZones} }
 
 // known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans, RingAssemblage) }
+func known() []string { return append(Rings(), RingPlans, RingFleet, RingAssemblage) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -59,8 +62,11 @@ var declarations = map[string]admission.Declared{
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces
+	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
 	o.Assemblage.Namespaces = o.Namespaces
+	if o.Fleet.Assemblages == nil {
+		o.Fleet.Assemblages = o.assemblages
+	}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -74,12 +80,13 @@ func (o Options) rings() ([]ring, error) {
 		},
 		RingPlans:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
 		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
+		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
 		r, ok := all[name]
 		if !ok {
-			return nil, noSuchRing(name)
+			return nil, fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
 		}
 		r.name = name
 		rings = append(rings, r)
@@ -90,13 +97,9 @@ func (o Options) rings() ([]ring, error) {
 	return rings, nil
 }
 
-func noSuchRing(name string) error {
-	switch name {
-	case RingFleet:
-		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
-	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
-	}
+// assemblages adds what carries out on the hub what the fleet has assigned.
+func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
+	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
 }
 
 // cached is how the cache holds the kinds that the rings look at. An object is

@@ -134,6 +134,9 @@ var (
 // AssemblageFinalizer keeps an assemblage until what it has brought about is gone.
 const AssemblageFinalizer = "spillway.dev/assemblage"
 
+// ModuleFinalizer keeps a module until it was taken away from all clusters.
+const ModuleFinalizer = "spillway.dev/module"
+
 // Ring is the label of installed objects that belong to one ring, by its name.
 const Ring = "spillway.dev/ring"
 

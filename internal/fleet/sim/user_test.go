@@ -93,7 +93,9 @@ func (w *world) addStages(r *v1alpha1.Rollout) {
 func (w *world) newTag(good bool) {
 	w.tags++
 	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(w.tags)}}}}
-	w.respec(func(s *v1alpha1.ModuleSpec) { s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}} })
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
+	})
 	w.good[w.wanted()] = good
 	w.notef("the user wants %s, which works: %v", w.wanted(), good)
 	w.count("edits")
@@ -193,11 +195,18 @@ func (w *world) pin(name string, a assemblage) {
 	if a.hold == nil {
 		a.hold = &v1alpha1.Hold{By: "alice"}
 	} else {
-		a.hold = nil
+		w.unpin(name, &a)
 	}
 	w.changed(name, a, true)
 	w.notef("%s is held: %v", name, a.hold != nil)
 	w.count("pins")
+}
+
+// unpin lets a cluster go. What is down in it by then is on the user: what was
+// decided without it may still come to pass.
+func (w *world) unpin(name string, a *assemblage) {
+	a.hold = nil
+	w.oracle.gone(name)
 }
 
 // decideGates is that somebody decides.
@@ -220,11 +229,13 @@ func (w *world) decideGates(likely float64) {
 func (w *world) calm() {
 	w.storm = false
 	w.notef("the storm is over")
-	w.respec(func(s *v1alpha1.ModuleSpec) { s.Suspend, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, "", new(int32(10000)) })
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Suspend, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, "", new(int32(10000))
+	})
 
 	if len(w.clusters) > 20 { // one at a time would take for ever
 		w.respec(func(s *v1alpha1.ModuleSpec) {
-			s.Rollout.MaxUnreadyClusters = new(intstr.FromString("25%"))
+			s.Rollout.MaxUnreadyClusters = new(intstr.FromString("100%")) // never less than was permitted
 			for i := range s.Rollout.Stages {
 				s.Rollout.Stages[i].MaxUnreadyClusters = nil
 			}
@@ -239,7 +250,7 @@ func (w *world) calm() {
 		c := &w.clusters[i]
 		c.Ready, c.Unreachable = true, false
 		if a, ok := w.assemblages[c.Name]; ok && a.hold != nil {
-			a.hold = nil
+			w.unpin(c.Name, &a)
 			w.changed(c.Name, a, true)
 		}
 	}

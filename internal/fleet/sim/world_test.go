@@ -182,7 +182,7 @@ func (w *world) notef(format string, args ...any) {
 func (w *world) join() {
 	w.names++
 	c := cluster{Cluster: fleet.Cluster{
-		Name: "c" + strconv.Itoa(w.names), UID: types.UID("u" + strconv.Itoa(w.names)), Ready: !w.chance(0.1), Kubeconfig: "x",
+		Name: "c" + strconv.Itoa(w.names), UID: types.UID("u" + strconv.Itoa(w.names)), Ready: !w.chance(0.1),
 		Labels: map[string]string{"env": "prod", "stage": []string{"a", "b", "none"}[w.rnd.IntN(3)], "wave": strconv.Itoa(w.rnd.IntN(3))},
 	}}
 	if w.chance(0.1) {
