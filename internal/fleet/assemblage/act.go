@@ -206,6 +206,15 @@ func (a actor) tell(ctx context.Context, o *Observed, p *Plan) error {
 	return wrapped(client.IgnoreNotFound(err), "write the status")
 }
 
+// collect deletes a source as it was seen.
+func (a actor) collect(ctx context.Context, source client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	uid, version := source.GetUID(), source.GetResourceVersion()
+	err := a.client.Delete(ctx, source, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return overtakenOr(wrapped(client.IgnoreNotFound(err), "collect %s", source.GetName()))
+}
+
 func wrapped(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

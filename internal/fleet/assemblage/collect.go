@@ -2,12 +2,12 @@ package assemblage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -77,7 +77,10 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, c.actor.collect(ctx, source)
+	if err := c.actor.collect(ctx, source); !errors.Is(err, errOvertaken) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: overtakenPause}, nil
 }
 
 func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {
@@ -92,16 +95,4 @@ func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, e
 		}
 	}
 	return false, nil
-}
-
-// collect deletes a source as it was seen.
-func (a actor) collect(ctx context.Context, source client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	uid, version := source.GetUID(), source.GetResourceVersion()
-	err := a.client.Delete(ctx, source, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsConflict(err) {
-		return nil // it has changed, and with that it is looked at again
-	}
-	return wrapped(client.IgnoreNotFound(err), "collect %s", source.GetName())
 }

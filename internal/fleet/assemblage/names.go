@@ -15,29 +15,33 @@ const (
 	hashLength = 10
 )
 
-// notInNames is what the name of an object may not contain.
-var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+var (
+	// notInNames is what the name of an object may not contain.
+	notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+	// isName is true of what is fit to be one.
+	isName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString
+)
 
 // nameOf joins parts to a name. One that is not fit to be a name ends with a hash of
 // what it should have been.
 func nameOf(parts ...string) string {
 	whole := strings.Join(parts, "-")
-	fit := notInNames.ReplaceAllString(strings.ToLower(whole), "-")
-	if fit == whole && len(whole) <= maxName {
+	if isName(whole) && len(whole) <= maxName {
 		return whole
 	}
-	return cut(fit, maxName-1-hashLength) + "-" + hashOf([]byte(whole))
+	return fitting(whole) + "-" + hashOf([]byte(whole))
 }
 
 // hashedName is a name that ends with a hash of something.
 func hashedName(part string, of any) string {
 	raw, _ := json.Marshal(of) //nolint:errchkjson // plain structs
-	fit := notInNames.ReplaceAllString(strings.ToLower(part), "-")
-	return cut(fit, maxName-1-hashLength) + "-" + hashOf([]byte(part), raw)
+	return fitting(part) + "-" + hashOf([]byte(part), raw)
 }
 
-func cut(s string, length int) string {
-	s = strings.Trim(s[:min(len(s), length)], "-")
+// fitting is what of a text can stand in a name, before a hash.
+func fitting(s string) string {
+	s = notInNames.ReplaceAllString(strings.ToLower(s), "-")
+	s = strings.Trim(s[:min(len(s), maxName-1-hashLength)], "-")
 	if s == "" {
 		return "x" // all that is left is the hash
 	}

@@ -2,6 +2,8 @@ package assemblage
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -93,7 +95,7 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 	case ready.Status == metav1.ConditionTrue:
 		return updating("Flux has not applied %s yet", source.Revision)
 	case passing[ready.Reason]:
-		return waits(ready.Reason, "%s", ready.Message)
+		return waits(ready.Reason, "%s", shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
 	}
@@ -113,7 +115,7 @@ func fetch(source *Source) (v verdict, fetched bool) {
 	case source.Revision != "" && source.ObservedGeneration == source.Generation:
 		return verdict{}, true // that it cannot be fetched again just now does no harm
 	case source.Ready != nil && source.Ready.Status == metav1.ConditionFalse && source.Ready.ObservedGeneration == source.Generation:
-		return waits(ReasonSourceNotReady, "it cannot be fetched: %s", source.Ready.Message), false
+		return waits(ReasonSourceNotReady, "it cannot be fetched: %s", shortened(source.Ready.Message)), false
 	default:
 		return updating("its source is being fetched"), false
 	}
@@ -168,9 +170,14 @@ func failureID(k *kustomizev1.Kustomization, ready *metav1.Condition) string {
 // messageLength bounds what is quoted of others.
 const messageLength = 1024
 
+// temporary are folders that Flux works in, by another name each time.
+var temporary = regexp.MustCompile(`\S*/kustomization-[0-9]+/`)
+
+// shortened is a message of Flux, as it is each time that the same is wrong.
 func shortened(message string) string {
+	message = temporary.ReplaceAllString(message, "")
 	if len(message) <= messageLength {
 		return message
 	}
-	return message[:messageLength] + " ..."
+	return strings.ToValidUTF8(message[:messageLength], "") + " ..."
 }

@@ -64,6 +64,12 @@ func newClient(t testing.TB, cp *controlplane.ControlPlane) client.Client {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newQuietWorld(t)
+}
+
+// newQuietWorld is for a test that others wait for.
+func newQuietWorld(t *testing.T) *world {
+	t.Helper()
 	c := newClient(t, testenv.Shared())
 	installed.Do(func() { testenv.InstallKinds(t, c, "../../manifests/generated/assemblage/fleet*.yaml") })
 	w := &world{T: t, cp: testenv.Shared(), client: c, namespace: testenv.Namespace(t)}
@@ -128,7 +134,7 @@ func (s *safeBuffer) String() string {
 
 // configMap is a manifest of one in the namespace of the world.
 func (w *world) configMap(name, data string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: %s\n", name, w.namespace, data)
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '%s', namespace: %s}\ndata: %s\n", name, w.namespace, data)
 }
 
 // publish has a tag of the repository consist of a ConfigMap that says it.
