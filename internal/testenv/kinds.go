@@ -60,3 +60,15 @@ func established(ctx context.Context, c client.Client, name string) error {
 	}
 	return errors.New(name + " is not established")
 }
+
+// ApplyManifest applies an object that is given as YAML.
+func ApplyManifest(t testing.TB, c client.Client, manifest string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -75,6 +75,12 @@ func newClient(t testing.TB, cp *controlplane.ControlPlane) client.Client {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newQuietWorld(t)
+}
+
+// newQuietWorld is for a test that others wait for.
+func newQuietWorld(t *testing.T) *world {
+	t.Helper()
 	hub := newClient(t, testenv.Shared())
 	installed.Do(func() {
 		testenv.InstallKinds(t, hub, "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml")
@@ -327,4 +333,18 @@ func (w *world) has(c client.Client, kustomizations, sources int) {
 
 func namespaceOf(w *world) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+}
+
+// concluded waits until an assemblage of the hub says this about itself.
+func (w *world) concluded(obj client.Object, name, saying string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(context.Context) error {
+		status := w.status(obj, name)
+		for _, c := range status.Conditions {
+			if c.Type == "Ready" && strings.Contains(c.Message, saying) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the conditions are %+v", status.Conditions)
+	})
 }
