@@ -42,7 +42,7 @@ func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Ad
 // wants is true if a move is still a good idea.
 func (d *decision) wants(m *v1alpha1.Move) bool {
 	c := d.member(m.Cluster)
-	if c == nil || c.stage < 0 || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
 	if m.Repair && c.isUp() {
@@ -97,7 +97,7 @@ func (d *decision) permit() (*Observed, bool) {
 		status.RolledBack, news = d.wanted, nil
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
-	status.Moves = replace(moves, news)
+	status.Moves = replace(d.withdrawn(moves), news)
 	status.Seen = d.o.seen()
 	status.Stages = d.start(news)
 	status.TargetRevision = d.target
@@ -130,6 +130,15 @@ func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 		}
 	}
 	return moves, again
+}
+
+// withdrawn are the moves with those marked that are not wanted at present. What is
+// permitted now is permitted because they are not made.
+func (d *decision) withdrawn(moves []v1alpha1.Move) []v1alpha1.Move {
+	for i := range moves {
+		moves[i].Withdrawn = !d.wants(&moves[i])
+	}
+	return moves
 }
 
 // replace adds moves; one of a cluster that has moved before takes the place of
