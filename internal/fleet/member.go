@@ -150,6 +150,9 @@ func (m *member) isUp() bool {
 	return m.isAssigned() && m.Ready && !m.Unreachable && m.record.leaf().Health == rollout.Healthy
 }
 
+// isDrifted is true of a cluster of which nobody knows what it runs.
+func (m *member) isDrifted() bool { return m.isAssigned() && m.record.Drifted && m.move == nil }
+
 // leaf is how a cluster does that was assigned something.
 func (r *Record) leaf() rollout.Leaf {
 	leaf := rollout.Leaf{Current: r.Revision, Health: rollout.Progressing}
