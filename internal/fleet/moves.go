@@ -56,10 +56,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 
 // member is a cluster of the module by name, nil if it is none.
 func (d *decision) member(name string) *member {
-	if i, ok := d.places[name]; ok {
-		return &d.members[i]
-	}
-	return nil
+	return d.byName[name]
 }
 
 // moves are those that are kept.
@@ -81,17 +78,16 @@ func (d *decision) mayWithdraw() bool {
 	})
 }
 
-// permit is the module after what the engine wants has been permitted; false if
-// there is nothing to permit.
-func (d *decision) permit() (*Observed, bool) {
+// permit is the status by which what the engine wants is permitted; false if there
+// is nothing to permit.
+func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	moves, renewed := d.renewed()
 	news := d.newMoves(movesAtOnce - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
 	if len(news) == 0 && !renewed && !rollsBack {
 		return nil, false
 	}
-	after := *d.o
-	status := *after.Module.Status.DeepCopy()
+	status := d.status()
 	if rollsBack {
 		// What is given up is given up before anything goes back.
 		status.RolledBack, news = d.wanted, nil
@@ -99,10 +95,8 @@ func (d *decision) permit() (*Observed, bool) {
 	}
 	status.Moves = replace(d.withdrawn(moves), news)
 	status.Seen = d.o.seen()
-	status.Stages = d.start(news)
-	status.TargetRevision = d.target
-	after.Module.Status = status
-	return &after, true
+	d.start(status.Stages, news)
+	return &status, true
 }
 
 // newMoves are those for the steps of the plan, as many as fit.

@@ -66,6 +66,7 @@ func (d *decision) root() rollout.Unit {
 	for i := range d.stages {
 		s := &d.stages[i]
 		unit := d.stageUnit(s)
+		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
 				fresh.Children = append(fresh.Children, d.leafUnit(m, d.good))
