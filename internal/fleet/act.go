@@ -197,7 +197,10 @@ func (a *actor) part(s *sight, w *Write) map[string]any {
 	}
 	if r := w.Record; r != nil {
 		metadata["name"], metadata["uid"], metadata["resourceVersion"] = r.Name, r.UID, r.ResourceVersion
-		kubeconfig, ref = r.Kubeconfig, r.Ref
+		kubeconfig = r.Kubeconfig
+		if ref == nil || r.Ref != nil {
+			ref = r.Ref
+		}
 	}
 	syncs := []any{}
 	if template := s.templates[w.Revision]; w.Act != Unassign && template != nil {

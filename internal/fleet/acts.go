@@ -92,8 +92,7 @@ func (d *decision) needsFinalizer() bool {
 // that are not pinned.
 func (d *decision) corrections() []Write {
 	var writes []Write
-	for i := range d.members {
-		m := &d.members[i]
+	for _, m := range d.members {
 		if m.isAssigned() && m.record.Drifted && !m.isHeld() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
@@ -214,7 +213,7 @@ func (d *decision) isComplete() bool {
 	if len(d.problems) > 0 || d.o.revision(d.target) == nil || d.o.Module.Spec.Selector == nil {
 		return false
 	}
-	ran := slices.ContainsFunc(d.members, func(m member) bool { return m.stage >= 0 && !m.isNew })
+	ran := slices.ContainsFunc(d.members, func(m *member) bool { return m.stage >= 0 && !m.isNew })
 	for i := range d.stages {
 		if !d.isStageDone(i) {
 			return false

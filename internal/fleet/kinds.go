@@ -40,7 +40,7 @@ func modules() *kind {
 			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: t.Sync}, ControlPlaneBindings: t.ControlPlaneBindings}
 		},
 		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
-			return map[string]any{"kubeconfigRef": kubeconfig, "clusterRef": ref, "assemblage": map[string]any{"syncs": syncs}}
+			return specFor(kubeconfig, ref, "assemblage", map[string]any{"syncs": syncs})
 		},
 	}
 }
@@ -59,9 +59,18 @@ func bootstrapModules() *kind {
 			}
 		},
 		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
-			return map[string]any{"kubeconfigRef": kubeconfig, "clusterRef": ref, "syncs": syncs}
+			return specFor(kubeconfig, ref, "syncs", syncs)
 		},
 	}
+}
+
+// specFor is what an assemblage says of its cluster, and one thing more.
+func specFor(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, key string, value any) map[string]any {
+	spec := map[string]any{"kubeconfigRef": kubeconfig, key: value}
+	if ref != nil {
+		spec["clusterRef"] = ref
+	}
+	return spec
 }
 
 // parts are the spec and the status of a module of either kind.

@@ -66,10 +66,11 @@ func (d *decision) findMembers(selector labels.Selector) {
 			pending[m.Cluster] = m
 		}
 	}
-	d.members = make([]member, 0, len(d.o.Clusters))
+	d.members = make([]*member, 0, len(d.o.Clusters))
+	memory := make([]member, len(d.o.Clusters)) // one block is cheaper than many
 	for i := range d.o.Clusters {
-		c := &d.o.Clusters[i]
-		m := member{Cluster: c, record: records[c.Name], move: pending[c.Name]}
+		c, m := &d.o.Clusters[i], &memory[i]
+		*m = member{Cluster: c, record: records[c.Name], move: pending[c.Name]}
 		if c.Deleting || !selector.Matches(labels.Set(c.Labels)) || !c.Ready && !m.isAssigned() && m.move == nil {
 			continue
 		}
@@ -87,8 +88,7 @@ func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil 
 // then by a hash, so that it is arbitrary and always the same.
 func (d *decision) order() {
 	by := d.o.Module.rollout().OrderBy
-	for i := range d.members {
-		m := &d.members[i]
+	for _, m := range d.members {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(m.UID)) // it never fails
 		m.hash = h.Sum64()
@@ -96,9 +96,18 @@ func (d *decision) order() {
 			m.rank = rankOf(m.Labels[by.LabelKey])
 		}
 	}
-	slices.SortFunc(d.members, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.hash, b.hash), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(d.members, compareMembers)
+}
+
+func compareMembers(a, b *member) int {
+	switch {
+	case a.rank != b.rank:
+		return cmp.Compare(a.rank, b.rank)
+	case a.hash != b.hash:
+		return cmp.Compare(a.hash, b.hash)
+	default:
+		return strings.Compare(a.Name, b.Name)
+	}
 }
 
 func rankOf(value string) float64 {
@@ -149,6 +158,9 @@ func (d *decision) isNew(m *member) bool {
 func (m *member) isUp() bool {
 	return m.isAssigned() && m.Ready && !m.Unreachable && m.record.leaf().Health == rollout.Healthy
 }
+
+// isDrifted is true of a cluster of which nobody knows what it runs.
+func (m *member) isDrifted() bool { return m.isAssigned() && m.record.Drifted && m.move == nil }
 
 // leaf is how a cluster does that was assigned something.
 func (r *Record) leaf() rollout.Leaf {
@@ -206,8 +218,7 @@ func (d *decision) assign() error {
 	if err != nil {
 		return err
 	}
-	for i := range d.members {
-		m := &d.members[i]
+	for _, m := range d.members {
 		m.stage = unmatched
 		if m.isHeld() {
 			m.stage = pinned
@@ -218,8 +229,8 @@ func (d *decision) assign() error {
 		d.fill(i, &specs[i])
 	}
 	d.addOthers()
-	for i := range d.members {
-		if m := &d.members[i]; m.stage >= 0 {
+	for _, m := range d.members {
+		if m.stage >= 0 {
 			d.stages[m.stage].members = append(d.stages[m.stage].members, m)
 		} else {
 			d.aside = append(d.aside, m)
@@ -266,8 +277,8 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 // joins, and those last that have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
 	var candidates []*member
-	for j := range d.members {
-		if m := &d.members[j]; m.stage == unmatched && s.selector.Matches(labels.Set(m.Labels)) {
+	for _, m := range d.members {
+		if m.stage == unmatched && s.selector.Matches(labels.Set(m.Labels)) {
 			candidates = append(candidates, m)
 		}
 	}
@@ -302,8 +313,8 @@ func (d *decision) addOthers() {
 		others.name += "-too"
 	}
 	found := false
-	for i := range d.members {
-		if m := &d.members[i]; m.stage == unmatched {
+	for _, m := range d.members {
+		if m.stage == unmatched {
 			m.stage, found = len(d.stages), true
 		}
 	}

@@ -42,7 +42,7 @@ func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Ad
 // wants is true if a move is still a good idea.
 func (d *decision) wants(m *v1alpha1.Move) bool {
 	c := d.member(m.Cluster)
-	if c == nil || c.stage < 0 || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
 	if m.Repair && c.isUp() {
@@ -56,10 +56,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 
 // member is a cluster of the module by name, nil if it is none.
 func (d *decision) member(name string) *member {
-	if i, ok := d.places[name]; ok {
-		return &d.members[i]
-	}
-	return nil
+	return d.byName[name]
 }
 
 // moves are those that are kept.
@@ -81,28 +78,25 @@ func (d *decision) mayWithdraw() bool {
 	})
 }
 
-// permit is the module after what the engine wants has been permitted; false if
-// there is nothing to permit.
-func (d *decision) permit() (*Observed, bool) {
+// permit is the status by which what the engine wants is permitted; false if there
+// is nothing to permit.
+func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	moves, renewed := d.renewed()
 	news := d.newMoves(movesAtOnce - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
 	if len(news) == 0 && !renewed && !rollsBack {
 		return nil, false
 	}
-	after := *d.o
-	status := *after.Module.Status.DeepCopy()
+	status := d.status()
 	if rollsBack {
 		// What is given up is given up before anything goes back.
 		status.RolledBack, news = d.wanted, nil
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
-	status.Moves = replace(moves, news)
+	status.Moves = replace(d.withdrawn(moves), news)
 	status.Seen = d.o.seen()
-	status.Stages = d.start(news)
-	status.TargetRevision = d.target
-	after.Module.Status = status
-	return &after, true
+	d.start(status.Stages, news)
+	return &status, true
 }
 
 // newMoves are those for the steps of the plan, as many as fit.
@@ -130,6 +124,15 @@ func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 		}
 	}
 	return moves, again
+}
+
+// withdrawn are the moves with those marked that are not wanted at present. What is
+// permitted now is permitted because they are not made.
+func (d *decision) withdrawn(moves []v1alpha1.Move) []v1alpha1.Move {
+	for i := range moves {
+		moves[i].Withdrawn = !d.wants(&moves[i])
+	}
+	return moves
 }
 
 // replace adds moves; one of a cluster that has moved before takes the place of

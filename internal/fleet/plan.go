@@ -111,8 +111,8 @@ func Decide(o Observed) Plan {
 		p.Writes = []Write{{Act: AddFinalizer}}
 		return p
 	}
-	if after, permits := d.permit(); permits {
-		p.Permits, p.Status = true, decide(after).status()
+	if status, permits := d.permit(); permits {
+		p.Permits, p.Status = true, *status
 		return p
 	}
 	p.Writes, p.Status = d.acts(), d.status()
@@ -134,8 +134,8 @@ type decision struct {
 	records  map[string]*Record
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
-	members  []member
-	places   map[string]int
+	members  []*member
+	byName   map[string]*member
 	stages   []stage
 	aside    []*member
 	tree     rollout.Observed
@@ -212,10 +212,10 @@ func (d *decision) gather() {
 	}
 	d.findMembers(selector)
 	d.order()
-	d.places = make(map[string]int, len(d.members))
-	for i := range d.members {
-		d.places[d.members[i].Name] = i
-		d.look(&d.members[i])
+	d.byName = make(map[string]*member, len(d.members))
+	for _, m := range d.members {
+		d.byName[m.Name] = m
+		d.look(m)
 	}
 	if err := d.assign(); err != nil {
 		d.problems = append(d.problems, err.Error())

@@ -32,6 +32,8 @@ type player struct {
 	// disrupted are clusters that were assigned something while they were up.
 	disrupted map[string]bool
 	worst     int
+	// paused is true while it reports nothing.
+	paused bool
 	// story is what clusters were assigned, in order: "a:v1".
 	story []string
 }
@@ -112,7 +114,7 @@ func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
 			status.Syncs = append(status.Syncs, p.report(a, s))
 		}
 	}
-	if equality.Semantic.DeepEqual(status, a.Status) {
+	if p.paused || equality.Semantic.DeepEqual(status, a.Status) {
 		return
 	}
 	answer := a.DeepCopy()
@@ -165,6 +167,16 @@ func (p *player) decree(state v1alpha1.State, keys ...string) {
 	for _, a := range p.latest {
 		p.play(p.t.Context(), a)
 	}
+}
+
+// pause leaves the reports as they are until resume.
+func (p *player) pause() { p.mu.Lock(); defer p.mu.Unlock(); p.paused = true }
+
+func (p *player) resume() {
+	p.mu.Lock()
+	p.paused = false
+	p.mu.Unlock()
+	p.decree("")
 }
 
 // atMost is that never more clusters than that were down because of us.

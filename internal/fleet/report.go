@@ -206,8 +206,7 @@ func truth(yes bool) metav1.ConditionStatus {
 // summary counts the clusters.
 func (d *decision) summary() *v1alpha1.Summary {
 	s := v1alpha1.Summary{Total: small(len(d.members))}
-	for i := range d.members {
-		m := &d.members[i]
+	for _, m := range d.members {
 		s.Updated += small(one(m.leaf.Current == d.target))
 		s.Waiting += small(one(m.leaf.Current != d.target))
 		s.Held += small(one(m.isHeld()))
@@ -232,8 +231,8 @@ func (m *member) isUnreachable() bool {
 // ready is how many clusters are where they should be.
 func (d *decision) ready() int {
 	n := 0
-	for i := range d.members {
-		n += one(d.isReady(&d.members[i]))
+	for _, m := range d.members {
+		n += one(d.isReady(m))
 	}
 	return n
 }
@@ -285,8 +284,7 @@ func (d *decision) startedAt(name string) *metav1.MicroTime {
 }
 
 // start notes in the rows when stages begin to move.
-func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.StageStatus {
-	rows := d.rows()
+func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
 	now := metav1.NewMicroTime(d.o.Now)
 	for _, m := range moves {
 		c := d.member(m.Cluster)
@@ -297,7 +295,6 @@ func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.StageStatus {
 			row.StartedAt = &now
 		}
 	}
-	return rows
 }
 
 // place is the first stage that is not done, of how many.
@@ -312,8 +309,7 @@ func (d *decision) place(rows []v1alpha1.StageStatus) string {
 
 // failing are examples of clusters that have failed, and whether there are more.
 func (d *decision) failing() (examples []v1alpha1.FailingCluster, more bool) {
-	for i := range d.members {
-		m := &d.members[i]
+	for _, m := range d.members {
 		if m.leaf.Current == "" || !m.hasFailed() {
 			continue
 		}

@@ -66,6 +66,7 @@ func (d *decision) root() rollout.Unit {
 	for i := range d.stages {
 		s := &d.stages[i]
 		unit := d.stageUnit(s)
+		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
 				fresh.Children = append(fresh.Children, d.leafUnit(m, d.good))
@@ -215,9 +216,15 @@ func (d *decision) leafUnit(m *member, target string) rollout.Unit {
 	leaf := m.leaf
 	leaf.Target = target
 	unit := rollout.Unit{Name: m.Name, Leaf: leaf}
-	if leaf.Current == target {
+	switch {
+	case leaf.Current == target && m.isDrifted():
+		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, "not what its revision says"
+		if leaf.RetryReason != "" {
+			unit.Leaf.Reason += ", and cannot be put right: " + leaf.RetryReason
+		}
+	case leaf.Current == target:
 		unit.StartedAt = m.started
-	} else if d.o.Foreign[m.Name] {
+	case d.o.Foreign[m.Name]:
 		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
 	}
 	return unit

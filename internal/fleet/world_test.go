@@ -416,6 +416,32 @@ func (w *world) revisions() []string {
 	return names
 }
 
+func (w *world) gates() []spillway.RolloutGate {
+	w.t.Helper()
+	list := &spillway.RolloutGateList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (w *world) remove(obj client.Object, name string) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// isGone is nil if an object is not there any more.
+func (w *world) isGone(obj client.Object, name string) error {
+	if err := w.get(obj, name); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is still there: %w", name, err)
+	}
+	return nil
+}
+
 // decide decides a gate as a person does.
 func (w *world) decide(stage string, verdict metav1.ConditionStatus) {
 	w.t.Helper()

@@ -148,6 +148,10 @@ type Move struct {
 	// away. Should it become ready before that is done, it is not done.
 	// +optional
 	Repair bool `json:"repair,omitempty"`
+	// Withdrawn is true once it is not to be done any more, and something else was
+	// decided since. It counts until it is certain that nobody does it.
+	// +optional
+	Withdrawn bool `json:"withdrawn,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }
