@@ -49,6 +49,8 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
+	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/assemblage output:rbac:dir=internal/manifests/generated/assemblage
+	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 
 .PHONY: k8s
 k8s: ## Build the control plane for tests and demo; the last line is its folder

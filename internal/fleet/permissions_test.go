@@ -21,7 +21,7 @@ import (
 // asked for.
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingFleet}})
+	rules, err := manifests.RulesOf(manager.RingFleet)
 	if err != nil {
 		t.Fatal(err)
 	}

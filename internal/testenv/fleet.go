@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -23,8 +24,13 @@ var fleet struct {
 // MainFleet is [Main] with a hub, which is [Shared], and further clusters of which
 // each has an API server of its own. In all of them the kinds of Flux and of
 // Cluster API are installed, the real kustomize-controller runs, and [Sources]
-// plays source-controller.
+// plays source-controller. More tests run at a time than there are processors: most of
+// the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(run(m, Options{}, func(ctx context.Context) error { return startFleet(ctx, workloads) }))
 }
 

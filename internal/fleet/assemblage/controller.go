@@ -22,6 +22,16 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 )
 
+// These are the permissions on a workload cluster. Those on the hub are in package proxy.
+// What bindings refer to besides ConfigMaps is granted apart from them, see docs/fleet.md.
+//
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=assemblages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=assemblages/status,verbs=update
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // Setup adds the controller of Assemblages to the manager of a workload cluster. While
 // the kinds that it needs are not installed, it says so and waits for them; the rest of
 // the manager goes on.

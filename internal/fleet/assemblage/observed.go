@@ -55,16 +55,6 @@ func (a *Assemblage) meta() metav1.Object {
 // isRemote is true if Flux applies to another cluster.
 func (a *Assemblage) isRemote() bool { return a.Secret != "" }
 
-// status is what was last said of an assignment, nil if nothing was.
-func (a *Assemblage) status(s *Sync) *v1alpha1.SyncStatus {
-	for i := range a.Status.Syncs {
-		if was := &a.Status.Syncs[i]; was.Name == s.Name && was.Revision == s.Revision && was.AssignedAt.Equal(s.AssignedAt) {
-			return was
-		}
-	}
-	return nil
-}
-
 // Sync is what the syncs of all assemblages have in common.
 type Sync struct {
 	v1alpha1.Assignment

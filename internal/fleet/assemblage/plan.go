@@ -276,7 +276,7 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 	if changed {
 		return updating("it is handed to Flux")
 	}
-	return settle(d.o, fetched, live, d.o.Assemblage.status(s))
+	return settle(d.o, fetched, live, Find(&d.o.Assemblage.Status, &s.Assignment))
 }
 
 // blocked is ok if what has the names that are needed is in the way.

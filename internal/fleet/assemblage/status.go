@@ -29,24 +29,14 @@ func (d *decision) report() {
 	a := &d.o.Assemblage
 	reports := make([]Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
-		d.hush(&a.Syncs[i], &v)
-		reports = append(reports, Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved})
+		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved}
+		if until := r.Hush(&a.Status, d.o.Now); !until.IsZero() {
+			d.wake(until)
+		}
+		reports = append(reports, r)
 	}
 	d.plan.Status = StatusOf(&a.Status, reports, a.Generation, metav1.NewMicroTime(d.o.Now))
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
-}
-
-// hush leaves the words as they are, for a while, where only they have changed: a sync
-// on its way is not written about at each step.
-func (d *decision) hush(s *Sync, v *verdict) {
-	was := d.o.Assemblage.status(s)
-	if was == nil || was.State != v.state || was.Reason != v.reason || was.Message == v.message || was.LastTransitionTime == nil {
-		return
-	}
-	if until := was.LastTransitionTime.Add(settled); v.state == v1alpha1.StateUpdating && d.o.Now.Before(until) {
-		v.message = was.Message
-		d.wake(until)
-	}
 }
 
 // reportEnd says what the end of the assemblage waits for.
@@ -68,6 +58,32 @@ type Report struct {
 	Reason, Message string
 	// Resolved is what was applied, if it succeeded.
 	Resolved string
+}
+
+// Hush leaves the words of a report as they are in the status, for a while, where only
+// they have changed: a sync on its way is not written about at each step. It returns
+// when the words will change, zero if they need not wait.
+func (r *Report) Hush(status *v1alpha1.AssemblageStatus, now time.Time) (until time.Time) {
+	was := Find(status, r.Assignment)
+	if was == nil || was.State != r.State || was.Reason != r.Reason || was.Message == r.Message || was.LastTransitionTime == nil {
+		return time.Time{}
+	}
+	until = was.LastTransitionTime.Add(settled)
+	if r.State != v1alpha1.StateUpdating || !now.Before(until) {
+		return time.Time{}
+	}
+	r.Message = was.Message
+	return until
+}
+
+// Find is what a status says of an assignment, nil if it says nothing.
+func Find(status *v1alpha1.AssemblageStatus, a *v1alpha1.Assignment) *v1alpha1.SyncStatus {
+	for i := range status.Syncs {
+		if said := &status.Syncs[i]; said.Name == a.Name && said.Revision == a.Revision && said.AssignedAt.Equal(a.AssignedAt) {
+			return said
+		}
+	}
+	return nil
 }
 
 // StatusOf is the status of an assemblage with these reports, in which what has not

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -83,20 +84,20 @@ func (w *world) manage() { w.manageWith(fault.New()) }
 func (w *world) manageWith(faults *fault.Injector) {
 	w.Helper()
 	w.faults = faults
-	w.stop = run(w.T, faults, w.cp, manager.Options{
+	w.stop = run(w.T, faults, w.cp.Config(), manager.Options{
 		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
 	})
 }
 
 // run runs a manager until the end of the test, or until it is stopped.
-func run(t *testing.T, faults *fault.Injector, cp *controlplane.ControlPlane, o manager.Options) (stop func()) {
+func run(t *testing.T, faults *fault.Injector, config *rest.Config, o manager.Options) (stop func()) {
 	t.Helper()
 	log := &safeBuffer{}
 	o.MetricsAddress, o.ProbeAddress, o.Version = "0", "0", "test"
 	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-2)}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, faults.Wrap(cp.Config()), o) }()
+	go func() { done <- manager.Run(ctx, faults.Wrap(config), o) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		err := <-done

@@ -62,6 +62,8 @@ type Options struct {
 	Kinds  []Kind
 	// Now is the clock.
 	Now func() time.Time
+	// Wrap changes how clusters are talked to, nil if it is not to be changed.
+	Wrap func(*rest.Config) *rest.Config
 	// BackOff is how long to wait after the first failed probe, and at most; zero is
 	// one second and five minutes.
 	BackOff, BackOffMax time.Duration
@@ -221,6 +223,9 @@ func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, erro
 	config, err := configOf(kubeconfig)
 	if err != nil {
 		return nil, err
+	}
+	if r.options.Wrap != nil {
+		config = r.options.Wrap(config)
 	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

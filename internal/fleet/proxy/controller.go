@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -24,6 +25,21 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 )
+
+// These are the permissions on the hub of the controllers of assemblages, besides those
+// of the controllers of modules. What they need on workload clusters is that of the
+// kubeconfigs: assemblages get, list, watch, create, patch and delete, and namespaces
+// create.
+//
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages;remoteassemblages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages/status;remoteassemblages/status,verbs=update
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=buckets,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
 	// proxiesAtOnce is how many ProxyAssemblages are worked on at a time: most of that is
@@ -49,6 +65,8 @@ type Options struct {
 	Now func() time.Time
 	// Directory is which clusters there are.
 	Directory *cluster.Directory
+	// Wrap changes how clusters are talked to, nil if it is not to be changed.
+	Wrap func(*rest.Config) *rest.Config
 	// BackOff and BackOffMax are how long to wait before a cluster that does not answer
 	// is asked again, first and at most. The default is that of package cluster.
 	BackOff, BackOffMax time.Duration
@@ -58,7 +76,7 @@ type Options struct {
 // ProxyAssemblages and of RemoteAssemblages.
 func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	registry := cluster.NewRegistry(cluster.Options{
-		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
+		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
 		Kinds: []cluster.Kind{
 			{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
 			{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},

@@ -104,7 +104,10 @@ func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
 
 // wakeIn has it looked at again after a time, a little sooner or later.
 func (d *decision) wakeIn(t time.Duration) {
-	at := d.o.Now.Add(time.Duration(float64(t) * (0.8 + 0.4*d.o.Chance)))
+	d.wake(d.o.Now.Add(time.Duration(float64(t) * (0.8 + 0.4*d.o.Chance))))
+}
+
+func (d *decision) wake(at time.Time) {
 	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
 		d.plan.Wake = at
 	}
@@ -238,25 +241,15 @@ func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
 		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: assemblage.ReasonApplying, Message: "the cluster has not looked at it yet",
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
-		if was := find(&d.o.Proxy.Status, s); was != nil && was.State != v1alpha1.StateUnreachable {
+		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
 			r.State, r.Reason, r.Message, r.Resolved = was.State, was.Reason, was.Message, was.Resolved
 		}
 		return r
 	}
-	if now := find(&d.o.Live.Status, s); now != nil {
+	if now := assemblage.Find(&d.o.Live.Status, &s.Assignment); now != nil {
 		r.State, r.Reason, r.Message, r.Resolved = now.State, now.Reason, now.Message, now.Resolved
 	}
 	return r
-}
-
-// find is what a status says of an assignment, nil if it says nothing.
-func find(status *v1alpha1.AssemblageStatus, s *v1alpha1.ProxySync) *v1alpha1.SyncStatus {
-	for i := range status.Syncs {
-		if said := &status.Syncs[i]; said.Name == s.Name && said.Revision == s.Revision && said.AssignedAt.Equal(s.AssignedAt) {
-			return said
-		}
-	}
-	return nil
 }
 
 // obstacle is what keeps all syncs from being sent, if something does.

@@ -30,6 +30,11 @@ var errUnproven = cluster.ErrUnproven
 // report says what became of each sync, and of all of them.
 func (d *decision) report() {
 	p := d.o.Proxy
+	for i := range d.reports {
+		if until := d.reports[i].Hush(&p.Status, d.o.Now); !until.IsZero() {
+			d.wake(until)
+		}
+	}
 	d.plan.Status = assemblage.StatusOf(&p.Status, d.reports, p.Generation, metav1.NewMicroTime(d.o.Now))
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
 	active := false

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -57,6 +58,10 @@ type world struct {
 	// faults is the transport of the hub's manager that was started last.
 	faults *fault.Injector
 	stop   func()
+	// user is as whom the hub's manager acts, the administrator if it is empty.
+	user string
+	// onlyHub keeps requests to the workload clusters from going through faults.
+	onlyHub bool
 }
 
 func newClient(t testing.TB, cp *controlplane.ControlPlane) client.Client {
@@ -103,7 +108,7 @@ func (w *world) join(i int) {
 	w.Helper()
 	w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i)))
 	if i != bare {
-		w.run(fault.New(), testenv.Workload(i), manager.Options{
+		w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
 			Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
 		})
 	}
@@ -115,25 +120,32 @@ func (w *world) manage() { w.manageWith(fault.New()) }
 func (w *world) manageWith(faults *fault.Injector) {
 	w.Helper()
 	w.faults = faults
-	w.stop = w.run(faults, testenv.Shared(), manager.Options{
+	config, wrap := testenv.Shared().Config(), faults.Wrap
+	if w.user != "" {
+		config = testenv.Shared().ConfigAs(w.user)
+	}
+	if w.onlyHub {
+		wrap = nil
+	}
+	w.stop = w.run(faults, config, manager.Options{
 		Rings: []string{manager.RingFleet}, Namespaces: []string{w.namespace},
 		Fleet: fleet.Options{Now: time.Now, Assemblages: func(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
 			return proxy.SetupHub(ctx, mgr, proxy.Options{
-				Namespaces: []string{w.namespace}, Now: time.Now, Directory: clusters, BackOff: 50 * time.Millisecond, BackOffMax: 500 * time.Millisecond,
+				Namespaces: []string{w.namespace}, Now: time.Now, Directory: clusters, Wrap: wrap, BackOff: 50 * time.Millisecond, BackOffMax: 500 * time.Millisecond,
 			})
 		}},
 	})
 }
 
 // run runs a manager until the end of the test, or until it is stopped.
-func (w *world) run(faults *fault.Injector, cp *controlplane.ControlPlane, o manager.Options) (stop func()) {
+func (w *world) run(faults *fault.Injector, config *rest.Config, o manager.Options) (stop func()) {
 	w.Helper()
 	log := &safeBuffer{}
 	o.MetricsAddress, o.ProbeAddress, o.Version = "0", "0", "test"
 	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-2)}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, faults.Wrap(cp.Config()), o) }()
+	go func() { done <- manager.Run(ctx, faults.Wrap(config), o) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		err := <-done
