@@ -105,7 +105,10 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	return nil
+	if o.Assemblages == nil {
+		return nil
+	}
+	return o.Assemblages(ctx, mgr, clusters)
 }
 
 // control adds the controller of one kind of module.

@@ -1,6 +1,13 @@
 package fleet
 
-import "time"
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+)
 
 // Options are the choices of whoever runs the manager.
 type Options struct {
@@ -9,6 +16,9 @@ type Options struct {
 	// StatusDelay is how old a status may become while nothing is written that it
 	// could be part of. Zero is [DefaultStatusDelay].
 	StatusDelay time.Duration
+	// Assemblages adds the controllers that carry out what is assigned. Nobody does if
+	// it is nil.
+	Assemblages func(context.Context, ctrl.Manager, *cluster.Directory) error
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -72,6 +73,7 @@ func newWorldNow(t *testing.T) *world {
 	installKinds(t)
 	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New()}
 	w.options = fleet.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 200 * time.Millisecond}
+	w.options.Assemblages = func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil } // the player does
 	w.player = newPlayer(t, w.client, w.namespace)
 	return w
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -26,13 +29,15 @@ const (
 	RingZones  = "zones"
 	RingPlans  = "plans"
 	RingFleet  = "fleet"
+	// RingAssemblage is the part of the fleet that runs on workload clusters.
+	RingAssemblage = "assemblage"
 )
 
 // Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig, RingZones} }
 
 // known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans, RingFleet) }
+func known() []string { return append(Rings(), RingPlans, RingFleet, RingAssemblage) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -58,6 +63,10 @@ var declarations = map[string]admission.Declared{
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
 	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
+	o.Assemblage.Namespaces = o.Namespaces
+	if o.Fleet.Assemblages == nil {
+		o.Fleet.Assemblages = o.assemblages
+	}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -69,8 +78,9 @@ func (o Options) rings() ([]ring, error) {
 			interests: zones.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
 		},
-		RingPlans: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
-		RingFleet: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
+		RingPlans:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
+		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
@@ -85,6 +95,11 @@ func (o Options) rings() ([]ring, error) {
 		return nil, errors.New("--rings: name at least one ring, such as " + RingConfig)
 	}
 	return rings, nil
+}
+
+// assemblages adds what carries out on the hub what the fleet has assigned.
+func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
+	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
 }
 
 // cached is how the cache holds the kinds that the rings look at. An object is

@@ -40,6 +40,7 @@ type Directory struct {
 	// were seen if there is.
 	settled, withClusterAPI bool
 	subscribers             []func(cluster types.NamespacedName)
+	secretSubscribers       []func(secret types.NamespacedName)
 }
 
 // NewDirectory returns the directory of the clusters in some namespaces, all if none
@@ -152,6 +153,12 @@ func (d *Directory) watch(ctx context.Context, c cache.Cache, obj client.Object,
 }
 
 func (d *Directory) secretChanged(o client.Object) {
+	d.mu.Lock()
+	subscribers := d.secretSubscribers
+	d.mu.Unlock()
+	for _, f := range subscribers {
+		f(client.ObjectKeyFromObject(o))
+	}
 	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
 		d.tell(types.NamespacedName{Namespace: o.GetNamespace(), Name: NameOf(o.GetName())})
 	}
@@ -167,7 +174,7 @@ func (d *Directory) watchClusters(ctx context.Context) error {
 			d.settle(false)
 			return false, nil
 		}
-		return err == nil, nil //nolint:nilerr // who cannot be asked now is asked again
+		return err == nil, nil
 	})
 	if err != nil {
 		return nil //nolint:nilerr // the manager stops
@@ -198,6 +205,14 @@ func (d *Directory) Subscribe(f func(cluster types.NamespacedName)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.subscribers = append(d.subscribers, f)
+}
+
+// SubscribeSecrets has f called with each Secret that has changed, appeared or gone,
+// whether it has a kubeconfig or not.
+func (d *Directory) SubscribeSecrets(f func(secret types.NamespacedName)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.secretSubscribers = append(d.secretSubscribers, f)
 }
 
 func (d *Directory) tell(cluster types.NamespacedName) {

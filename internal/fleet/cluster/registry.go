@@ -25,6 +25,8 @@ const (
 	probesAtOnce = 32
 	// probeTimeout is how long a cluster may take to answer a probe.
 	probeTimeout = 10 * time.Second
+	// questionsKept is how many questions about one cluster are remembered.
+	questionsKept = 64
 )
 
 // ErrMissing is that there is no Secret with a kubeconfig (yet).
@@ -82,9 +84,11 @@ type entry struct {
 	// invalid is what is wrong with the kubeconfig.
 	invalid error
 	conn    *Connection
-	// proven is true once it has answered, and since nobody suspects it.
+	// proven is true once it has answered.
 	proven bool
 	down   *UnreachableError
+	// asked are the questions whether it answers; true once it did after the question.
+	asked map[string]bool
 }
 
 // Connection is how to talk to a cluster.
@@ -249,6 +253,30 @@ func (e *entry) close() {
 	}
 }
 
+// Answered is true if the cluster has answered after the question was first put. A
+// question is put by its name: the failure, say, that makes somebody ask. Who asked is
+// told of the answer as subscribers are.
+func (r *Registry) Answered(secret types.NamespacedName, question string) bool {
+	r.mu.Lock()
+	e := r.entries[secret]
+	if e == nil || e.conn == nil {
+		r.mu.Unlock()
+		return false
+	}
+	answered, asked := e.asked[question]
+	if !asked {
+		if e.asked == nil || len(e.asked) >= questionsKept {
+			e.asked = map[string]bool{}
+		}
+		e.asked[question] = false
+	}
+	r.mu.Unlock()
+	if !asked {
+		r.probe(secret)
+	}
+	return answered
+}
+
 // Suspect has a cluster probed, because something failed that may be its fault. It is
 // taken to answer until the probe says otherwise.
 func (r *Registry) Suspect(secret types.NamespacedName) {
@@ -276,10 +304,8 @@ func (r *Registry) work(ctx context.Context) {
 
 // probeOnce asks a cluster whether it is there, and again later if it is not.
 func (r *Registry) probeOnce(ctx context.Context, secret types.NamespacedName) {
-	r.mu.Lock()
-	e := r.entries[secret]
-	r.mu.Unlock()
-	if e == nil || e.conn == nil {
+	e, questions := r.open(secret)
+	if e == nil {
 		r.queue.Forget(secret)
 		return
 	}
@@ -287,7 +313,7 @@ func (r *Registry) probeOnce(ctx context.Context, secret types.NamespacedName) {
 	if ctx.Err() != nil {
 		return
 	}
-	changed := r.note(secret, e, err)
+	changed := r.note(secret, e, questions, err)
 	if err == nil {
 		r.queue.Forget(secret)
 	} else {
@@ -298,8 +324,24 @@ func (r *Registry) probeOnce(ctx context.Context, secret types.NamespacedName) {
 	}
 }
 
-// note notes the result of a probe. It is true if it was not known before.
-func (r *Registry) note(secret types.NamespacedName, e *entry, err error) bool {
+// open is what is known of a cluster that can be probed, with the questions that the
+// probe will answer.
+func (r *Registry) open(secret types.NamespacedName) (e *entry, questions []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e = r.entries[secret]; e == nil || e.conn == nil {
+		return nil, nil
+	}
+	for question, answered := range e.asked {
+		if !answered {
+			questions = append(questions, question)
+		}
+	}
+	return e, questions
+}
+
+// note notes the result of a probe. It is true if somebody has to be told.
+func (r *Registry) note(secret types.NamespacedName, e *entry, questions []string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries[secret] != e {
@@ -309,7 +351,10 @@ func (r *Registry) note(secret types.NamespacedName, e *entry, err error) bool {
 	switch {
 	case err == nil:
 		e.proven, e.down = true, nil
-		return !was
+		for _, question := range questions {
+			e.asked[question] = true
+		}
+		return !was || len(questions) > 0
 	case e.down == nil:
 		e.down = &UnreachableError{Since: r.options.Now(), Reason: err.Error()}
 		return true

@@ -1,0 +1,74 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// InstallKinds installs the CustomResourceDefinitions in some files, given by patterns,
+// and waits until they are established.
+func InstallKinds(t testing.TB, c client.Client, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no kinds in %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			installKind(t, c, file)
+		}
+	}
+}
+
+func installKind(t testing.TB, c client.Client, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		t.Fatal(err)
+	}
+	name := crd.GetName()
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, func(ctx context.Context) error { return established(ctx, c, name) })
+}
+
+func established(ctx context.Context, c client.Client, name string) error {
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return fmt.Errorf("get %s: %w", name, err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+			return nil
+		}
+	}
+	return errors.New(name + " is not established")
+}
+
+// ApplyManifest applies an object that is given as YAML.
+func ApplyManifest(t testing.TB, c client.Client, manifest string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+}
