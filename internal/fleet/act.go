@@ -207,7 +207,7 @@ func (a *actor) part(s *sight, w *Write) map[string]any {
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
 	}
 	return map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": a.kind.assemblage,
+		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,
 		"metadata": metadata, "spec": a.kind.spec(kubeconfig, ref, syncs),
 	}
 }

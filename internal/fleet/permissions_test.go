@@ -55,8 +55,8 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 			if r.Verb == "watch" { // by which lists are streamed, where the API server can
 				used["list "+resource+"."+r.Group] = true
 			}
-			if r.Verb == "patch" { // server-side apply of what is not there is a create
-				used["create "+resource+"."+r.Group] = used["create "+resource+"."+r.Group] || granted["create "+resource+"."+r.Group]
+			if create := "create " + resource + "." + r.Group; r.Verb == "patch" && granted[create] {
+				used[create] = true // by server-side apply of what was not there
 			}
 		}
 		for permission := range granted {

@@ -137,7 +137,7 @@ func (r *reporter) measure(s *sight, p *pass) {
 
 // forget removes the metrics of a module.
 func (r *reporter) forget(s *sight) {
-	labels := prometheus.Labels{"kind": r.kind.name, "namespace": s.key.Namespace, "module": s.key.Name}
+	labels := prometheus.Labels{kindLabel: r.kind.name, "namespace": s.key.Namespace, "module": s.key.Name}
 	for _, gauge := range []*prometheus.GaugeVec{phases, clusters, waiting} {
 		gauge.DeletePartialMatch(labels)
 	}

@@ -316,7 +316,7 @@ func (o *oracle) mayFail(v *fleet.Observed, n int) int {
 
 // checkSoak: a cluster has been ready for long enough, at this very revision.
 func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record, m *v1alpha1.Move) {
-	soak := max(time.Duration(s.SoakSeconds), time.Duration(v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
+	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
 	if v.Now.Before(r.Since.Add(soak)) {
 		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -214,10 +215,7 @@ func (w *world) changed(name string, a assemblage, spec bool) {
 
 // relabelled replaces the labels of a cluster, so that older views keep theirs.
 func (w *world) relabelled(c *cluster, key, value string) {
-	labels := map[string]string{}
-	for k, v := range c.Labels {
-		labels[k] = v
-	}
+	labels := maps.Clone(c.Labels)
 	labels[key] = value
 	c.Labels = labels
 	w.clustersAt = w.next()
