@@ -221,7 +221,7 @@ func Unbound(err error) (state v1alpha1.State, reason, message string) {
 
 // unjoin are the errors that were joined.
 func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it asks for the outermost
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -105,7 +105,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	}
 	referents, err := referent.New(mgr, o.Namespaces)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it was about
+		return err
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
@@ -113,7 +113,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
 		reporter: assemblage.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
-	return referents.Build(func() (controller.Controller, error) { //nolint:wrapcheck // it is our own error
+	return referents.Build(func() (controller.Controller, error) {
 		c, err := ctrl.NewControllerManagedBy(mgr).Named("fleet-proxyassemblage").
 			Watches(&v1alpha1.ProxyAssemblage{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(matters())).
 			WatchesRawSource(w.source()).

@@ -133,10 +133,17 @@ func TestDefect8ConvergedNothingIsWritten(t *testing.T) {
 	if after := w.version(0); after != before+1 {
 		t.Errorf("generation %d, after it was %d", after, before)
 	}
+	sent := 0
 	for _, r := range w.faults.Writes() {
-		if r.Resource != "proxyassemblages" || r.Subresource != "status" {
+		switch {
+		case r.Verb == "patch" && r.Resource == "assemblages":
+			sent++
+		case r.Resource != "proxyassemblages" || r.Subresource != "status":
 			t.Errorf("%v", r)
 		}
+	}
+	if sent != 1 {
+		t.Errorf("it was sent %d times", sent)
 	}
 }
 

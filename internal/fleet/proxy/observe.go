@@ -49,13 +49,13 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // nobody has to guess it
 	secret := secretKey(p)
 	if conn, o.Problem, err = b.clusters.Connect(ctx, secret); err != nil {
-		return nil, nil, err //nolint:wrapcheck // it says what it was about
+		return nil, nil, err
 	}
 	if conn == nil {
 		b.watches.end(key)
 		return o, nil, nil
 	}
-	o.Watched = b.watches.begin(key, secret, conn)
+	o.Watched = b.watches.begin(key, secret, conn) //nolint:contextcheck // a watch outlives the pass that begins it
 	return o, conn, b.ask(ctx, o, conn)
 }
 
@@ -114,7 +114,7 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 		for _, object := range p.Needs {
 			look, err := b.referents.Look(ctx, key, object)
 			if err != nil {
-				return Plan{}, err //nolint:wrapcheck // it says what it was about
+				return Plan{}, err
 			}
 			o.Known[object] = look
 		}

@@ -161,7 +161,7 @@ func (d *decision) evaluate(s *v1alpha1.ProxySync) (v1alpha1.NamedSync, error) {
 			entry.Bindings = append(entry.Bindings, v1alpha1.Binding{Name: literal.Name, Value: &literal.Value})
 		}
 	}
-	return entry, result.Err //nolint:wrapcheck // it says all that there is to say
+	return entry, result.Err
 }
 
 // used are the names that a sync refers to, and does not bind itself.
