@@ -28,6 +28,9 @@ type Directory interface {
 	Subscribe(changed func(cluster types.NamespacedName))
 }
 
+// driftsKept is how much more is remembered than is needed.
+const driftsKept = 100
+
 // observer does all the reads of the ring.
 type observer struct {
 	options Options
@@ -134,7 +137,10 @@ func (o *observer) gates(ctx context.Context, s *sight) error {
 		return fmt.Errorf("list the RolloutGates of %s: %w", s.key.Name, err)
 	}
 	for i := range list.Items {
-		s.Gates = append(s.Gates, gateOf(&list.Items[i]))
+		g := &list.Items[i]
+		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
+			s.Gates = append(s.Gates, gateOf(g))
+		}
 	}
 	return nil
 }
@@ -236,6 +242,9 @@ func (v *view) isAs(other *view) bool {
 // the one that it writes.
 func (o *observer) records(s *sight, m *memory, v *view) {
 	s.Records, s.Foreign = make([]Record, 0, len(v.items)), map[string]bool{}
+	if len(m.drifts) > driftsKept+len(v.items)*2 { // assemblages come and go
+		clear(m.drifts)
+	}
 	for _, item := range v.items {
 		a := assembledOf(item)
 		name := a.cluster()

@@ -369,17 +369,20 @@ func (w *world) says() string {
 		s.Phase, s.Stage, s.Clusters, len(s.Moves), s.WaitingFor, s.TargetRevision, s.CurrentRevision, strings.Join(rows, "; "))
 }
 
-// still is that nothing is written any more once a bystander was seen to: by then
-// whatever had to be looked at was looked at.
+// still is that it comes to rest: a bystander is seen to, and by then whatever had to
+// be looked at was looked at, and nothing was written.
 func (w *world) still(why string) {
 	w.t.Helper()
-	w.requests.Reset()
-	w.bystander()
-	for _, r := range w.requests.Writes() {
-		if r.Name != "bystander" && !strings.HasPrefix(r.Name, "bystander-") && r.Resource != "modulerevisions" {
-			w.t.Errorf("%s: %s %s/%s %s", why, r.Verb, r.Resource, r.Name, r.Subresource)
+	w.eventually(func() error {
+		w.requests.Reset()
+		w.bystander()
+		for _, r := range w.requests.Writes() {
+			if !strings.HasPrefix(r.Name, "bystander") && r.Resource != "modulerevisions" {
+				return fmt.Errorf("%s: %s %s/%s %s", why, r.Verb, r.Resource, r.Name, r.Subresource)
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // bystander makes another module, for no cluster, and waits until it was seen to.
