@@ -10,7 +10,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-SIMS ?= ./internal/rollout/sim ./internal/zones/sim
+SIMS ?= ./internal/rollout/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
 
 .PHONY: help
@@ -20,6 +20,10 @@ help: ## Say what there is
 .PHONY: demo
 demo: build ## Watch a config change reach running Pods, on a control plane that it starts itself
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo
+
+.PHONY: demo-fleet
+demo-fleet: build ## Watch a Module roll over three clusters, on four API servers that it starts itself
+	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo --fleet
 
 .PHONY: test
 test: ## Run all tests, on a control plane that they start themselves
@@ -44,13 +48,23 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
 	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
+	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
+	mkdir -p internal/manifests/generated/assemblage
+	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
+	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet output:rbac:dir=internal/manifests/generated/fleet
+	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/assemblage output:rbac:dir=internal/manifests/generated/assemblage
+	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 
 .PHONY: k8s
 k8s: ## Build the control plane for tests and demo; the last line is its folder
 	@hack/k8s/build.sh
+
+.PHONY: flux
+flux: ## Build Flux's kustomize-controller for the tests of the fleet; the last line is its folder
+	@hack/flux/build.sh
 
 .PHONY: bench
 bench: ## Measure: API calls, ratio to the physical floor, memory

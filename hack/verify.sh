@@ -25,6 +25,8 @@ unformatted=$(gofmt -l api cmd internal examples bench)
 [ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
 
 go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"
-(cd hack/k8s && go mod tidy -diff) || complain "hack/k8s/go.mod is not tidy; run go mod tidy there"
+for module in k8s flux; do
+  (cd "hack/$module" && go mod tidy -diff) || complain "hack/$module/go.mod is not tidy; run go mod tidy there"
+done
 
 exit "$failed"

@@ -227,7 +227,8 @@ func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) 
 	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
 		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.updateRate)
 	}
-	o.Plans.Now, o.Admission.Now, o.Admission.Source = env.Now, env.Now, admission.Source(f.certSource)
+	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
+	o.Admission.Source = admission.Source(f.certSource)
 	return o, nil
 }
 

@@ -21,7 +21,17 @@ func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(assetsVariable); dir != "" {
 		return dir, complete(dir)
 	}
-	script, err := buildScript()
+	dir, err := Build(ctx, "k8s", progress)
+	if errors.Is(err, errNoScript) {
+		err = fmt.Errorf("no control plane to start: set %s to a folder with etcd and kube-apiserver, or run this where they can be built: %w", assetsVariable, err)
+	}
+	return dir, err
+}
+
+// Build builds what one of the modules in the folder hack has to be built for,
+// unless that was done before, and returns the folder of what was built.
+func Build(ctx context.Context, module string, progress io.Writer) (string, error) {
+	script, err := buildScript(module)
 	if err != nil {
 		return "", err
 	}
@@ -29,7 +39,7 @@ func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	cmd := exec.CommandContext(ctx, script)
 	cmd.Stdout, cmd.Stderr = &out, progress
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build the control plane: %w", err)
+		return "", fmt.Errorf("run %s: %w", script, err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return lines[len(lines)-1], nil
@@ -45,20 +55,21 @@ func complete(dir string) error {
 	return nil
 }
 
-// buildScript looks for the script in this folder and those above it.
-func buildScript() (string, error) {
+var errNoScript = errors.New("this is no checkout of Spillway")
+
+// buildScript looks for the script of a module in this folder and those above it.
+func buildScript(module string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
 	for {
-		script := filepath.Join(dir, "hack", "k8s", "build.sh")
+		script := filepath.Join(dir, "hack", module, "build.sh")
 		if _, err := os.Stat(script); err == nil {
 			return script, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("no control plane to start: set " + assetsVariable +
-				" to a folder with etcd and kube-apiserver, or run this inside a checkout of Spillway, which builds them")
+			return "", fmt.Errorf("hack/%s/build.sh: %w", module, errNoScript)
 		}
 		dir = filepath.Dir(dir)
 	}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -53,9 +54,16 @@ type ControlPlane struct {
 	// It is empty for an existing cluster.
 	Dir string
 
-	options   Options
-	assets    string
-	token     string
+	options Options
+	assets  string
+	token   string
+	// prefix is that of everything that the API server keeps in etcd.
+	prefix string
+	// beside are the API servers that [ControlPlane.Beside] has started.
+	beside   []*ControlPlane
+	besideMu sync.Mutex
+	// alone is true without controllers.
+	alone     bool
 	etcdPort  int
 	peerPort  int
 	apiPort   int
@@ -80,7 +88,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{options: options, assets: assets, token: random()}
+	cp := &ControlPlane{options: options, assets: assets, token: random(), prefix: "/registry"}
 	if err := cp.start(ctx); err != nil {
 		return nil, errors.Join(err, cp.Stop())
 	}
@@ -113,11 +121,10 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 
 // prepare lays out the folder: credentials, kubeconfig, stages.
 func (cp *ControlPlane) prepare(context.Context) error {
-	dir, err := os.MkdirTemp("", "spillway-control-plane-")
-	if err != nil {
-		return fmt.Errorf("folder of the control plane: %w", err)
+	if err := cp.makeFolder(""); err != nil {
+		return err
 	}
-	cp.Dir = dir
+	var err error
 	if cp.etcdPort, cp.peerPort, cp.apiPort, err = threePorts(); err != nil {
 		return err
 	}
@@ -125,10 +132,23 @@ func (cp *ControlPlane) prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(cp.writeCredentials(key), cp.writeStages())
+}
+
+// makeFolder makes the folder, in another or where temporary ones are.
+func (cp *ControlPlane) makeFolder(in string) error {
+	dir, err := os.MkdirTemp(in, "spillway-control-plane-")
+	if err != nil {
+		return fmt.Errorf("folder of the control plane: %w", err)
+	}
+	cp.Dir = dir
+	return nil
+}
+
+func (cp *ControlPlane) writeCredentials(key []byte) error {
 	return errors.Join(
 		cp.write("token.csv", []byte(cp.token+",admin,admin,system:masters\n")),
 		cp.write("service-account.key", key),
-		cp.writeStages(),
 	)
 }
 
@@ -173,8 +193,8 @@ func (cp *ControlPlane) startEtcd(ctx context.Context) error {
 
 // StartAPIServer starts the API server, or starts it again on the same port.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
-	p, err := cp.run("kube-apiserver",
-		"--etcd-servers", localURL("http", cp.etcdPort),
+	args := []string{
+		"--etcd-servers", localURL("http", cp.etcdPort), "--etcd-prefix", cp.prefix,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(cp.apiPort), "--cert-dir", cp.path("certificates"),
 		"--token-auth-file", cp.path("token.csv"), "--authorization-mode", "RBAC",
 		"--service-account-issuer", "https://spillway.test",
@@ -183,7 +203,11 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		"--service-cluster-ip-range", "10.0.0.0/24",
 		"--endpoint-reconciler-type", "none",
 		"--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0", "--enable-priority-and-fairness=false",
-	)
+	}
+	if cp.alone { // nobody makes the ServiceAccounts that it would ask for
+		args = append(args, "--disable-admission-plugins", "ServiceAccount")
+	}
+	p, err := cp.run("kube-apiserver", args...)
 	if err != nil {
 		return err
 	}
@@ -291,7 +315,12 @@ func (cp *ControlPlane) restartForPods() error {
 
 // Run runs a further program beside the control plane, which ends with it.
 func (cp *ControlPlane) Run(path string, args ...string) error {
-	p, err := start(cp.Dir, path, cp.options.Stay, args...)
+	return cp.RunWith(nil, path, args...)
+}
+
+// RunWith is Run with further variables of the environment, as NAME=VALUE.
+func (cp *ControlPlane) RunWith(env []string, path string, args ...string) error {
+	p, err := startWith(cp.Dir, path, cp.options.Stay, env, args...)
 	cp.keep(p)
 	return err
 }
@@ -346,18 +375,22 @@ func (cp *ControlPlane) Clientset() (*kubernetes.Clientset, error) {
 
 // Stop ends everything that was started and removes its folder.
 func (cp *ControlPlane) Stop() error {
+	var errs []error
+	for _, b := range cp.beside {
+		errs = append(errs, b.Stop())
+	}
 	for _, p := range append(cp.others, cp.api, cp.etcd) {
 		if p != nil {
 			p.stop()
 		}
 	}
 	if cp.Dir == "" {
-		return nil
+		return errors.Join(errs...)
 	}
 	if err := os.RemoveAll(cp.Dir); err != nil {
-		return fmt.Errorf("remove the control plane's folder: %w", err)
+		errs = append(errs, fmt.Errorf("remove the control plane's folder: %w", err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func localURL(scheme string, port int) string {

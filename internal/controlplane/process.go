@@ -22,9 +22,14 @@ type process struct {
 	done chan struct{}
 }
 
-// start runs a program with its output in a file. Unless it is to stay, the
-// kernel kills it when this process ends.
+// start is startWith without further variables.
 func start(dir, path string, stay bool, args ...string) (*process, error) {
+	return startWith(dir, path, stay, nil, args...)
+}
+
+// startWith runs a program with its output in a file. Unless it is to stay, the
+// kernel kills it when this process ends.
+func startWith(dir, path string, stay bool, env []string, args ...string) (*process, error) {
 	name := filepath.Base(path)
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -34,6 +39,7 @@ func start(dir, path string, stay bool, args ...string) (*process, error) {
 	defer func() { _ = out.Close() }() // the child has its own handle
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = out, out, dir
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if !stay {
 		p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL

@@ -15,10 +15,22 @@ const pidFile = "pids"
 // Leave writes down how to end a control plane that was started with Stay.
 func (cp *ControlPlane) Leave() error {
 	var pids []string
-	for _, p := range append(cp.others, cp.api, cp.etcd) {
-		pids = append(pids, strconv.Itoa(p.cmd.Process.Pid))
+	for _, b := range cp.beside {
+		pids = append(pids, b.pids()...)
 	}
+	pids = append(pids, cp.pids()...)
 	return cp.write(pidFile, []byte(strings.Join(pids, "\n")))
+}
+
+// pids are the processes that were started, in the order of their end.
+func (cp *ControlPlane) pids() []string {
+	var pids []string
+	for _, p := range append(cp.others, cp.api, cp.etcd) {
+		if p != nil {
+			pids = append(pids, strconv.Itoa(p.cmd.Process.Pid))
+		}
+	}
+	return pids
 }
 
 // StopAt ends a control plane that was left running, given its folder, and

@@ -4,18 +4,26 @@ import (
 	"errors"
 	"fmt"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	fleet "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
 
-// NewScheme knows the kinds of Kubernetes, and those of Spillway.
+// NewScheme knows the kinds of Kubernetes, those of Spillway, and those of Flux that
+// the fleet is made of.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), zonesv1.AddToScheme(s)); err != nil {
+	err := errors.Join(
+		scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), zonesv1.AddToScheme(s), fleet.AddToScheme(s),
+		kustomizev1.AddToScheme(s), sourcev1.AddToScheme(s),
+	)
+	if err != nil {
 		return nil, fmt.Errorf("make the kinds known: %w", err)
 	}
 	return s, nil

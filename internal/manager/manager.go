@@ -26,6 +26,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -58,6 +60,11 @@ type Options struct {
 	Guard guard.Options
 	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
 	Plans plans.Options
+	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.
+	Fleet fleet.Options
+	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
+	// manager's.
+	Assemblage assemblage.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.

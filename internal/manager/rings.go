@@ -14,6 +14,10 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -27,10 +31,15 @@ const (
 	RingZones  = "zones"
 	RingPlans  = "plans"
 	RingFleet  = "fleet"
+	// RingAssemblage is the part of the fleet that runs on workload clusters.
+	RingAssemblage = "assemblage"
 )
 
 // Rings are the names of the rings that run unless others are asked for.
 func Rings() []string { return []string{RingConfig, RingZones, RingPlans} }
+
+// known are the names of all rings that this build has.
+func known() []string { return append(Rings(), RingFleet, RingAssemblage) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -59,7 +68,11 @@ func (o Options) Declarations(ring string) admission.Declared {
 
 // rings are those asked for, in the order of asking.
 func (o Options) rings() ([]ring, error) {
-	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces
+	o.Config.Namespaces, o.Zones.Namespaces, o.Plans.Namespaces, o.Fleet.Namespaces = o.Namespaces, o.Namespaces, o.Namespaces, o.Namespaces
+	o.Assemblage.Namespaces = o.Namespaces
+	if o.Fleet.Assemblages == nil {
+		o.Fleet.Assemblages = o.assemblages
+	}
 	o.Guard.Now = o.Zones.Now
 	scales := scaling.Options{Now: o.Zones.Now, ClusterDomain: o.Guard.ClusterDomain, PodTimeout: o.Guard.PodTimeout}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
@@ -80,12 +93,14 @@ func (o Options) rings() ([]ring, error) {
 			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
 		},
+		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
+		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
 		r, ok := all[name]
 		if !ok {
-			return nil, noSuchRing(name)
+			return nil, fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known(), ", "))
 		}
 		r.name = name
 		rings = append(rings, r)
@@ -96,13 +111,9 @@ func (o Options) rings() ([]ring, error) {
 	return rings, nil
 }
 
-func noSuchRing(name string) error {
-	switch name {
-	case RingFleet:
-		return fmt.Errorf("--rings: %q is not part of this build; leave it out", name)
-	default:
-		return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(Rings(), ", "))
-	}
+// assemblages adds what carries out on the hub what the fleet has assigned.
+func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
+	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
 }
 
 // cached is how the cache holds the kinds that the rings look at. An object is

@@ -91,15 +91,13 @@ func Objects(o Options) ([]client.Object, error) {
 func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	for _, ring := range o.Rings {
-		role := rbacv1.ClusterRole{}
-		raw, err := generated.ReadFile("generated/" + ring + "/role.yaml")
-		if err != nil {
-			return nil, fmt.Errorf("no permissions are known of ring %q: %w", ring, err)
+		for _, part := range append([]string{ring}, besides[ring]...) {
+			more, err := RulesOf(part)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, more...)
 		}
-		if err := yaml.UnmarshalStrict(raw, &role); err != nil {
-			return nil, fmt.Errorf("generated role of ring %q: %w", ring, err)
-		}
-		rules = append(rules, role.Rules...)
 	}
 	if o.WaveCleanup {
 		rules = append(rules, rbacv1.PolicyRule{
@@ -107,6 +105,23 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 		})
 	}
 	return rules, nil
+}
+
+// besides are parts of rings that have permissions of their own: the controllers of
+// assemblages on the hub.
+var besides = map[string][]string{manager.RingFleet: {"hub"}}
+
+// RulesOf are the permissions that a ring, or a part of one, needs by itself.
+func RulesOf(part string) ([]rbacv1.PolicyRule, error) {
+	role := rbacv1.ClusterRole{}
+	raw, err := generated.ReadFile("generated/" + part + "/role.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no permissions are known of ring %q: %w", part, err)
+	}
+	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
+		return nil, fmt.Errorf("generated role of ring %q: %w", part, err)
+	}
+	return role.Rules, nil
 }
 
 // customKinds are the CustomResourceDefinitions of the rings.

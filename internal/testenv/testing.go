@@ -35,7 +35,10 @@ func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
 
 // Run is [Main] for packages that do more than run their tests; it returns the
 // exit code.
-func Run(m *testing.M, options Options) int {
+func Run(m *testing.M, options Options) int { return run(m, options, nil) }
+
+// run starts what stands beside the control plane as well, if there is something.
+func run(m *testing.M, options Options, beside func(context.Context) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log.SetLogger(logr.Discard()) // each manager has a log of its own
@@ -46,12 +49,25 @@ func Run(m *testing.M, options Options) int {
 		return 1
 	}
 	shared = cp
-	code := m.Run()
+	code := runBeside(ctx, m, beside)
 	if err := cp.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		code = 1
 	}
 	return code
+}
+
+func runBeside(ctx context.Context, m *testing.M, beside func(context.Context) error) int {
+	if beside == nil {
+		return m.Run()
+	}
+	ctx, cancel := context.WithCancel(ctx) // an API server waits for whoever watches
+	defer cancel()
+	if err := beside(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return m.Run()
 }
 
 // Shared is the control plane that [Main] has started.

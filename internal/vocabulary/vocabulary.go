@@ -112,6 +112,31 @@ var (
 	ServedFrom = Key{"spillway.dev/manager-namespace", []string{"grafana.com/namespace"}}
 )
 
+// Labels and annotations of the fleet.
+var (
+	// Cluster set to "true" on a Secret with a kubeconfig makes it a cluster of the
+	// fleet, with the labels of the Secret, where there is no Cluster API.
+	Cluster = Key{Native: "spillway.dev/cluster"}
+	// AbandonCluster set to "true" on an assemblage of the hub lets it go, when it is
+	// deleted, without anything being taken away from a cluster that is lost.
+	AbandonCluster = Key{Native: "spillway.dev/abandon-cluster"}
+	// AppliedHash is the hash of what was applied to an object, so that what is not
+	// wanted any more is noticed as well.
+	AppliedHash = Key{Native: "spillway.dev/applied-hash"}
+	// ProxiedBy names, on an Assemblage of a workload cluster, the ProxyAssemblage
+	// by its UID that writes it.
+	ProxiedBy = Key{Native: "spillway.dev/proxied-by"}
+	// SharedSource is the label of sources that are collected once nothing fetches
+	// from them.
+	SharedSource = Key{Native: "spillway.dev/shared-source"}
+)
+
+// AssemblageFinalizer keeps an assemblage until what it has brought about is gone.
+const AssemblageFinalizer = "spillway.dev/assemblage"
+
+// ModuleFinalizer keeps a module until it was taken away from all clusters.
+const ModuleFinalizer = "spillway.dev/module"
+
 // Ring is the label of installed objects that belong to one ring, by its name.
 const Ring = "spillway.dev/ring"
 

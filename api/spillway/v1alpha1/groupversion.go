@@ -16,7 +16,11 @@ var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = SchemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &RolloutGroup{}, &RolloutGroupList{})
+	s.AddKnownTypes(GroupVersion,
+		&RolloutGroup{}, &RolloutGroupList{},
+		&ModuleRevision{}, &ModuleRevisionList{},
+		&RolloutGate{}, &RolloutGateList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

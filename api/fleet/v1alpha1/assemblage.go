@@ -1,0 +1,167 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Assemblage is what is assigned to the cluster that it is in. Its controller
+// evaluates the bindings and makes each sync a source and a Kustomization of Flux.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories={all,spillway,fleet}
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name=Status,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type Assemblage struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is assigned.
+	// +optional
+	Spec AssemblageSpec `json:"spec,omitempty"`
+	// Status is what became of it.
+	// +optional
+	Status AssemblageStatus `json:"status,omitempty"`
+}
+
+// AssemblageList is a list of Assemblages.
+//
+// +kubebuilder:object:root=true
+type AssemblageList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Assemblage `json:"items"`
+}
+
+// AssemblageSpec is what is assigned.
+type AssemblageSpec struct {
+	// Syncs are what is to be fetched and applied, each by the name of its module.
+	// Several may write here, each its own entry, by server-side apply.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=512
+	Syncs []NamedSync `json:"syncs,omitempty"`
+}
+
+// Assignment is what every sync of an assemblage has.
+type Assignment struct {
+	// Name is that of the module, and unique in the cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Revision is the name of the ModuleRevision that is assigned. The status says
+	// of which revision it speaks, so that success at an older one is not taken for
+	// success at this one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+	// AssignedAt is when the revision was assigned. It tells one assignment of a
+	// revision from a later one of the same revision.
+	// +optional
+	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
+	// DeletionPolicy says what becomes of what runs when the sync is removed.
+	// Default Delete.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Hold pins the cluster: the module leaves this sync at its revision, and the
+	// rollout goes on elsewhere. A sync that has nothing besides is not assigned.
+	// +optional
+	Hold *Hold `json:"hold,omitempty"`
+}
+
+// Hold is a user's wish that a sync stays as it is.
+type Hold struct {
+	// Reason is why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// By is who asked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+	// Since is when.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// NamedSync is a sync that is assigned to a cluster.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.hold)",message="source has to be set"
+type NamedSync struct {
+	Assignment `json:",inline"`
+	Sync       `json:",inline"`
+}
+
+// State is what became of a sync.
+// +kubebuilder:validation:Enum=succeeded;failed;updating;waiting;unreachable
+type State string
+
+// The states.
+const (
+	// StateSucceeded: it was applied, and what was applied is healthy.
+	StateSucceeded State = "succeeded"
+	// StateFailed: it will not succeed by waiting.
+	StateFailed State = "failed"
+	// StateUpdating: it is on its way.
+	StateUpdating State = "updating"
+	// StateWaiting: something that it needs is not there yet.
+	StateWaiting State = "waiting"
+	// StateUnreachable: the cluster does not answer.
+	StateUnreachable State = "unreachable"
+)
+
+// AssemblageStatus is what became of what is assigned.
+type AssemblageStatus struct {
+	// ObservedGeneration is the generation that the rest speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Syncs are what became of each.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Syncs []SyncStatus `json:"syncs,omitempty"`
+}
+
+// SyncStatus is what became of a sync. It speaks of an assignment: of a revision,
+// since a moment.
+type SyncStatus struct {
+	// Name is that of the sync.
+	Name string `json:"name"`
+	// Revision and AssignedAt are those of the sync that the state is of, copied
+	// from there.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// +optional
+	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
+	// State is what became of it.
+	State State `json:"state"`
+	// Reason is a word for why.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ObservedGeneration is the generation of the assemblage at which the sync was
+	// seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// LastTransitionTime is since when it has been in this state, measured anew for
+	// each assignment.
+	// +optional
+	LastTransitionTime *metav1.MicroTime `json:"lastTransitionTime,omitempty"`
+	// LastSucceededRevision is the last revision at which it has succeeded, kept
+	// while others are tried; empty if it never has.
+	// +optional
+	LastSucceededRevision string `json:"lastSucceededRevision,omitempty"`
+	// Resolved is the commit or the digest that was applied last.
+	// +optional
+	Resolved string `json:"resolved,omitempty"`
+}

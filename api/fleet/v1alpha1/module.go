@@ -1,0 +1,357 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Module is something that is to run, at one exact version, on all clusters that
+// it selects. It is where a change rolls out: its controller decides which
+// cluster is assigned the new version, and when. Flux on each cluster fetches and
+// applies it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories={all,spillway,fleet}
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`
+// +kubebuilder:printcolumn:name=Clusters,type=string,JSONPath=`.status.clusters`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`
+// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name of a module is at most 200 characters long"
+type Module struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is to run where, and how a change gets there.
+	Spec ModuleSpec `json:"spec"`
+	// Status is how far it has got.
+	// +optional
+	Status ModuleStatus `json:"status,omitempty"`
+}
+
+// ModuleList is a list of Modules.
+//
+// +kubebuilder:object:root=true
+type ModuleList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Module `json:"items"`
+}
+
+// BootstrapModule is a Module that the hub applies to the clusters itself, for
+// what has to be there before a cluster can do so: Flux, for one.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories={all,spillway,fleet}
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.status.stage`
+// +kubebuilder:printcolumn:name=Clusters,type=string,JSONPath=`.status.clusters`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.summary.failed`
+// +kubebuilder:printcolumn:name=Target,type=string,JSONPath=`.status.targetRevision`,priority=1
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name of a module is at most 200 characters long"
+// +kubebuilder:validation:XValidation:rule="!(has(self.spec.sync) && has(self.spec.sync.bindings)) && !(has(self.spec.template) && has(self.spec.template.spec.sync.bindings))",message="nothing evaluates sync.bindings of a BootstrapModule; use controlPlaneBindings"
+type BootstrapModule struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is to run where, and how a change gets there.
+	Spec ModuleSpec `json:"spec"`
+	// Status is how far it has got.
+	// +optional
+	Status ModuleStatus `json:"status,omitempty"`
+}
+
+// BootstrapModuleList is a list of BootstrapModules.
+//
+// +kubebuilder:object:root=true
+type BootstrapModuleList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []BootstrapModule `json:"items"`
+}
+
+// ModuleSpec is what is to run where, and how a change gets there. What is to run
+// stands in template.spec, or, as older manifests have it, beside the selector.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.sync)",message="exactly one of template and sync has to be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.template) && has(self.controlPlaneBindings))",message="with a template, controlPlaneBindings belong into template.spec"
+type ModuleSpec struct {
+	// Selector finds the clusters by their labels, in the namespace of the module.
+	// An empty one finds all; without any there are none.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Suspend is the handbrake: no cluster is assigned anything new. What was
+	// assigned already goes on.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// RevisionHistoryLimit is how many ModuleRevisions are kept besides those in
+	// use. Default 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// TargetRevision is the name of a ModuleRevision to roll out instead of what
+	// the template says: to go back, or to stay.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	TargetRevision string `json:"targetRevision,omitempty"`
+	// DeletionPolicy says what becomes of what runs on a cluster that is not
+	// selected any more, or when the module is deleted. Default Delete.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Strategy is how a change is rolled out. Default Replace.
+	// +optional
+	Strategy Strategy `json:"strategy,omitempty"`
+	// Rollout are the particulars of the strategy.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Template is what is to run.
+	// +optional
+	Template *ModuleTemplate `json:"template,omitempty"`
+	// ControlPlaneBindings are evaluated on the hub, for each cluster. They stand
+	// here only beside sync.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
+	// Sync is what is to run, where there is no template.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	Sync *Sync `json:"sync,omitempty"`
+}
+
+// Strategy is how a change is rolled out.
+// +kubebuilder:validation:Enum=Replace;Incremental;External
+type Strategy string
+
+// The strategies.
+const (
+	// Replace assigns the new revision to all clusters at once.
+	Replace Strategy = "Replace"
+	// Incremental assigns it stage after stage, within the budget of each.
+	Incremental Strategy = "Incremental"
+	// External assigns nothing: it makes revisions and gates, and reports.
+	// Somebody else writes the assemblages.
+	External Strategy = "External"
+)
+
+// DeletionPolicy says what becomes of what runs on a cluster.
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// Delete takes it away.
+	Delete DeletionPolicy = "Delete"
+	// Orphan leaves it.
+	Orphan DeletionPolicy = "Orphan"
+)
+
+// ModuleTemplate is what is to run.
+type ModuleTemplate struct {
+	// Spec is what is to run.
+	Spec TemplateSpec `json:"spec"`
+}
+
+// TemplateSpec is what is to run. A [ModuleRevision] is one that does not change.
+type TemplateSpec struct {
+	// ControlPlaneBindings are evaluated on the hub, for each cluster.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
+	// Sync is what to fetch and apply.
+	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	Sync Sync `json:"sync"`
+}
+
+// OnFailure is what happens once more clusters have failed than are borne.
+// +kubebuilder:validation:Enum=Pause;Continue;Rollback
+type OnFailure string
+
+// The answers to failure.
+const (
+	// Pause assigns nothing more until somebody mends it or another revision comes.
+	Pause OnFailure = "Pause"
+	// Continue goes on as if nothing had failed.
+	Continue OnFailure = "Continue"
+	// Rollback goes back to the last revision that got everywhere.
+	Rollback OnFailure = "Rollback"
+)
+
+// UnmatchedClusters says what becomes of clusters that belong to no stage.
+// +kubebuilder:validation:Enum=Last;Exclude;Fail
+type UnmatchedClusters string
+
+// The answers to clusters that belong to no stage.
+const (
+	// UnmatchedLast makes them a stage of their own, after the others.
+	UnmatchedLast UnmatchedClusters = "Last"
+	// UnmatchedExclude leaves them as they are.
+	UnmatchedExclude UnmatchedClusters = "Exclude"
+	// UnmatchedFail stops the rollout until each belongs to one.
+	UnmatchedFail UnmatchedClusters = "Fail"
+)
+
+// Rollout is how a revision gets to the clusters. The budgets and the stages are
+// for the strategy Incremental; with Replace, all clusters are one stage without
+// a budget.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.unmatchedClusters) || has(self.stages)",message="unmatchedClusters is of use only with stages"
+type Rollout struct {
+	// MaxUnreadyClusters is how many clusters of a stage may be unready at a time,
+	// updating ones included: a number, or a percentage of the stage, rounded down,
+	// at least 1. Default 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
+	// MaxFailures is how many clusters of a stage may fail before onFailure
+	// applies: a number, or a percentage of the stage. Default 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="has to be a number of at least 0, or a percentage from 0% to 100%"
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// MinReadySeconds is how long a cluster has to be ready, at this very revision,
+	// before it counts as such.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// ProgressDeadlineSeconds is how long a cluster may take to become ready once
+	// it was assigned, before it counts as failed. Default 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// OnFailure is what happens once more clusters have failed than are borne.
+	// Default Pause.
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+	// OrderBy is the order of the clusters within a stage.
+	// +optional
+	OrderBy *OrderBy `json:"orderBy,omitempty"`
+	// UnmatchedClusters says what becomes of clusters that belong to no stage.
+	// Default Last.
+	// +optional
+	UnmatchedClusters UnmatchedClusters `json:"unmatchedClusters,omitempty"`
+	// Windows are the times at which clusters may be assigned a new revision. At
+	// any time, if there are none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Windows []Window `json:"windows,omitempty"`
+	// Stages follow one another. A cluster belongs to the first that selects it.
+	// Without any, all clusters are one stage.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=31
+	Stages []Stage `json:"stages,omitempty"`
+}
+
+// OrderBy is the order of the clusters within a stage.
+type OrderBy struct {
+	// LabelKey is a label of the clusters whose value is a number; the lowest goes
+	// first, those without one last. Among equals the order is arbitrary, and
+	// always the same.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	LabelKey string `json:"labelKey"`
+}
+
+// Window is a time that comes again and again.
+type Window struct {
+	// Schedule is when it opens, as a cron expression of five fields.
+	// +kubebuilder:validation:Pattern=`^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^@\s]\S*(\s+\S+){4})$`
+	// +kubebuilder:validation:MaxLength=256
+	Schedule string `json:"schedule"`
+	// DurationSeconds is how long it stays open.
+	// +kubebuilder:validation:Minimum=1
+	DurationSeconds int32 `json:"durationSeconds"`
+	// TimeZone is that of the schedule: "Europe/London". Default UTC.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Stage are clusters that go together, before those of later stages. What is not
+// set here is as in the rollout.
+type Stage struct {
+	// Name tells it from the others.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Selector finds its clusters among those of the module that no earlier stage
+	// has. Default: all of them.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Clusters is how many of these it takes, the first by the order: a number, or
+	// a percentage of all clusters of the module, rounded down, at least 1.
+	// Default: all of them.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	Clusters *intstr.IntOrString `json:"clusters,omitempty"`
+	// MaxUnreadyClusters is as in the rollout.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
+	// MaxFailures is as in the rollout.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="has to be a number of at least 0, or a percentage from 0% to 100%"
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// SoakSeconds is how long all of its clusters have to stay ready before the
+	// next stage begins.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SoakSeconds int32 `json:"soakSeconds,omitempty"`
+	// Gates are decisions that somebody else takes, each in a RolloutGate.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Gates []Gate `json:"gates,omitempty"`
+}
+
+// Gate is a decision that somebody else takes.
+type Gate struct {
+	// Name is that of the decision: "approve", "acme.io/error-rate".
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// When is Before the stage begins, or After its clusters are ready and have
+	// soaked. Default After.
+	// +optional
+	When GateTime `json:"when,omitempty"`
+}
+
+// GateTime is when a gate has to pass.
+// +kubebuilder:validation:Enum=Before;After
+type GateTime string
+
+// The times of a gate.
+const (
+	Before GateTime = "Before"
+	After  GateTime = "After"
+)

@@ -1,0 +1,177 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ModuleStatus is how far a module has got. Its size does not grow with the
+// number of clusters.
+type ModuleStatus struct {
+	// ObservedGeneration is the generation of the module that the rest speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Phase is Complete, Progressing, Waiting, Paused, Failed, RollingBack, or
+	// RolledBack once that is done.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Stage is which stage moves, of how many: "canary 1/3".
+	// +optional
+	Stage string `json:"stage,omitempty"`
+	// Clusters is how many run the target revision and are ready, of how many: "7/9".
+	// +optional
+	Clusters string `json:"clusters,omitempty"`
+	// WaitingFor is the sentence that tells most about why it is not done.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Since is when what it waits for began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// CurrentRevision is the last ModuleRevision that got to all clusters. New
+	// clusters get it at once.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// TargetRevision is the one to get to.
+	// +optional
+	TargetRevision string `json:"targetRevision,omitempty"`
+	// RolledBack is a revision that failed and was given up. It is not tried again
+	// until the template or the spec's targetRevision changes.
+	// +optional
+	RolledBack string `json:"rolledBack,omitempty"`
+	// ObservedSync is the sync that the spec had when it was last looked at.
+	// +optional
+	ObservedSync *Sync `json:"observedSync,omitempty"`
+	// Summary counts all clusters.
+	// +optional
+	Summary *Summary `json:"summary,omitempty"`
+	// Stages counts those of each stage, in order.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Stages []StageStatus `json:"stages,omitempty"`
+	// FailingClusters are examples of those that have failed, at most 20.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	FailingClusters []FailingCluster `json:"failingClusters,omitempty"`
+	// FailingTruncated is true if there are more.
+	// +optional
+	FailingTruncated bool `json:"failingTruncated,omitempty"`
+	// Moves are clusters that are about to be assigned a revision. Each was written
+	// down, by compare-and-swap on the resourceVersion of this object, before it
+	// was done. There are at most 50 at a time.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=50
+	Moves []Move `json:"moves,omitempty"`
+	// Seen is how new the view was from which the moves were decided. Whoever sees
+	// less must not decide.
+	// +optional
+	Seen *Seen `json:"seen,omitempty"`
+	// History are the last rollouts, the newest first, at most 20.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	History []PastRollout `json:"history,omitempty"`
+}
+
+// Summary counts the clusters of a module, each in total and in as many of the
+// others as apply.
+type Summary struct {
+	// Total are those that are selected and ready to be assigned something, or have
+	// been already.
+	Total int32 `json:"total"`
+	// Updated are assigned the target revision.
+	Updated int32 `json:"updated"`
+	// Updating are on their way to the revision that they are assigned.
+	Updating int32 `json:"updating"`
+	// Succeeded run the revision that they are assigned, and are healthy.
+	Succeeded int32 `json:"succeeded"`
+	// Failed have failed at the revision that they are assigned, or missed its deadline.
+	Failed int32 `json:"failed"`
+	// Waiting are not assigned the target revision yet.
+	Waiting int32 `json:"waiting"`
+	// Held are pinned by somebody.
+	Held int32 `json:"held"`
+	// Unreachable do not answer.
+	Unreachable int32 `json:"unreachable"`
+}
+
+// StageStatus counts the clusters of a stage.
+type StageStatus struct {
+	// Name is that of the stage.
+	Name string `json:"name"`
+	// State is a word: Complete, Moving, or the reason why it waits.
+	State string `json:"state"`
+	// Message says why it is not complete.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Total are its clusters.
+	Total int32 `json:"total"`
+	// Updated are assigned the target revision.
+	Updated int32 `json:"updated"`
+	// Ready are those of them that run it and are healthy.
+	Ready int32 `json:"ready"`
+	// Failed are those of them that have failed.
+	Failed int32 `json:"failed"`
+	// StartedAt is when its first cluster was assigned the target revision.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+}
+
+// FailingCluster is a cluster that has failed.
+type FailingCluster struct {
+	// Name is that of the cluster.
+	Name string `json:"name"`
+	// Revision is what it was assigned.
+	Revision string `json:"revision"`
+	// Reason is a word for what is wrong.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message says what is wrong.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+}
+
+// Move is a cluster that is about to be assigned a revision.
+type Move struct {
+	// Cluster is its name.
+	Cluster string `json:"cluster"`
+	// Revision is what it is assigned.
+	Revision string `json:"revision"`
+	// Repair is true if the cluster was not ready, so that moving it took nothing
+	// away. Should it become ready before that is done, it is not done.
+	// +optional
+	Repair bool `json:"repair,omitempty"`
+	// Withdrawn is true once it is not to be done any more, and something else was
+	// decided since. It counts until it is certain that nobody does it.
+	// +optional
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// At is when that was decided.
+	At metav1.MicroTime `json:"at"`
+}
+
+// Seen are resource versions.
+type Seen struct {
+	// Assemblages is how new the view of these was.
+	// +optional
+	Assemblages string `json:"assemblages,omitempty"`
+}
+
+// PastRollout is one of the last rollouts.
+type PastRollout struct {
+	// Revision is what was rolled out.
+	Revision string `json:"revision"`
+	// StartedAt is when it began.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// FinishedAt is when it ended, absent while it runs.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+	// Outcome is Running, Complete, Failed, RolledBack or Superseded.
+	Outcome string `json:"outcome"`
+}

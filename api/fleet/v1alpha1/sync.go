@@ -1,0 +1,200 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Sync is something to fetch and apply: an exact version of a source, and how
+// what is in it is applied.
+type Sync struct {
+	// Bindings are evaluated on the workload cluster.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Bindings []Binding `json:"bindings,omitempty"`
+	// Source is where to fetch it. Only where an assemblage merely holds a sync
+	// that is not assigned, there is none.
+	// +optional
+	Source *Source `json:"source,omitempty"`
+	// Package is how to apply what the source has. Default: with kustomize, at the
+	// root of the source.
+	// +optional
+	Package *Package `json:"package,omitempty"`
+
+	SyncOptions `json:",inline"`
+}
+
+// SyncOptions say how it is applied, whatever it is.
+type SyncOptions struct {
+	// Interval is how often it is applied though nothing has changed. Default 10m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Timeout is how long it may take to apply it, and to become healthy.
+	// Default 5m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// Prune deletes from the cluster what is not in the package any more.
+	// Default true.
+	// +optional
+	Prune *bool `json:"prune,omitempty"`
+	// Wait makes it succeed only once everything that was applied is healthy.
+	// Default true.
+	// +optional
+	Wait *bool `json:"wait,omitempty"`
+	// HealthCheckExprs say when custom resources are healthy.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
+}
+
+// HealthCheckExpr says by CEL expressions over an object when those of a kind
+// are healthy.
+type HealthCheckExpr struct {
+	// APIVersion and Kind are those of the objects.
+	// +kubebuilder:validation:MinLength=1
+	APIVersion string `json:"apiVersion"`
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// Current is true of an object that is healthy.
+	// +kubebuilder:validation:MinLength=1
+	Current string `json:"current"`
+	// InProgress is true of one that is on its way.
+	// +optional
+	InProgress string `json:"inProgress,omitempty"`
+	// Failed is true of one that has failed.
+	// +optional
+	Failed string `json:"failed,omitempty"`
+}
+
+// Source is an exact version of something that can be fetched. There are no
+// branches: what a module stands for does not move by itself.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.git) != has(self.oci)",message="exactly one of git and oci has to be set"
+type Source struct {
+	// Git is a Git repository.
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
+	// OCI is an artifact in an OCI registry.
+	// +optional
+	OCI *OCISource `json:"oci,omitempty"`
+}
+
+// GitSource is a version of a Git repository.
+type GitSource struct {
+	// URL is that of the repository.
+	// +kubebuilder:validation:Pattern=`^(https?|ssh)://.+`
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// Version is an exact one.
+	Version GitVersion `json:"version"`
+	// SecretRef names the Secret with which to fetch it, on the cluster that does.
+	// +optional
+	SecretRef *LocalReference `json:"secretRef,omitempty"`
+}
+
+// GitVersion is a tag or a commit.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.revision)",message="exactly one of tag and revision has to be set"
+type GitVersion struct {
+	// Tag is the name of a tag.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Tag string `json:"tag,omitempty"`
+	// Revision is the hash of a commit.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Revision string `json:"revision,omitempty"`
+}
+
+// OCISource is a version of an artifact in an OCI registry.
+type OCISource struct {
+	// URL is that of the artifact, without a tag.
+	// +kubebuilder:validation:Pattern=`^oci://.+`
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// Version is an exact one.
+	Version OCIVersion `json:"version"`
+	// SecretRef names the Secret with which to fetch it, on the cluster that does.
+	// +optional
+	SecretRef *LocalReference `json:"secretRef,omitempty"`
+}
+
+// OCIVersion is a tag or a digest.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="exactly one of tag and digest has to be set"
+type OCIVersion struct {
+	// Tag is the name of a tag.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Tag string `json:"tag,omitempty"`
+	// Digest is that of the artifact: "sha256:..."
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+:[a-f0-9]{32,}$`
+	// +kubebuilder:validation:MaxLength=256
+	Digest string `json:"digest,omitempty"`
+}
+
+// Package is how to apply what a source has.
+type Package struct {
+	// Kustomize applies it with kustomize.
+	// +optional
+	Kustomize *Kustomize `json:"kustomize,omitempty"`
+}
+
+// Kustomize is how to apply something with kustomize.
+type Kustomize struct {
+	// Path is that of the folder in the source. Default ".".
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+	// Substitute are values for the variables in the manifests. They may refer to
+	// bindings: "$(NAME)"; "$$" is a dollar.
+	// +optional
+	Substitute map[string]string `json:"substitute,omitempty"`
+}
+
+// Binding gives a name to a value, which substitutions refer to as "$(NAME)".
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.objectFieldRef))",message="at most one of value and objectFieldRef may be set"
+type Binding struct {
+	// Name is how to refer to it. CLUSTER_NAME is there without being bound.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Value is the value; it may refer to other bindings.
+	// +optional
+	Value *string `json:"value,omitempty"`
+	// ObjectFieldRef takes the value from a field of an object.
+	// +optional
+	ObjectFieldRef *ObjectFieldReference `json:"objectFieldRef,omitempty"`
+}
+
+// ObjectFieldReference is a field of an object in the namespace of what refers to
+// it. All of it may refer to bindings.
+type ObjectFieldReference struct {
+	// APIVersion and Kind are those of the object.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// Name is that of the object.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// FieldPath is a JSON pointer: "/data/region".
+	// +kubebuilder:validation:MinLength=1
+	FieldPath string `json:"fieldPath"`
+}
+
+// LocalReference names an object in the same namespace.
+type LocalReference struct {
+	// Name is that of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+)
+
+// cause is why a request failed, in words that are the same each time: without ports,
+// addresses and times that would make a sentence new whenever it is said.
+func cause(err error) string {
+	var (
+		timeout     net.Error
+		certificate *tls.CertificateVerificationError
+		name        *net.DNSError
+	)
+	switch {
+	case errors.As(err, &certificate):
+		return "its certificate is not the one that the kubeconfig trusts"
+	case errors.As(err, &name):
+		return "its name is not known"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	default:
+		return "the connection failed"
+	}
+}
+
+// IsConnection is true of an error that says nothing but that a request did not get
+// through. Whoever meets one calls [Registry.Suspect].
+func IsConnection(err error) bool {
+	var network net.Error
+	return err != nil && (errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, syscall.ECONNRESET))
+}

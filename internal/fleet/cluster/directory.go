@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// installedEvery is how often it is looked whether Cluster API was installed.
+const installedEvery = 10 * time.Second
+
+// errNotSeen: nobody knows yet which clusters there are.
+var errNotSeen = errors.New("the clusters have not been seen yet")
+
+// Directory is which clusters there are, by watches of its own: of Clusters it keeps
+// their metadata and whether they are initialised, of Secrets their metadata alone.
+type Directory struct {
+	mapper   apimeta.RESTMapper
+	clusters cache.Cache
+	secrets  cache.Cache
+
+	mu sync.Mutex
+	// settled is true once it is known whether there is Cluster API, and its Clusters
+	// were seen if there is.
+	settled, withClusterAPI bool
+	subscribers             []func(cluster types.NamespacedName)
+	secretSubscribers       []func(secret types.NamespacedName)
+}
+
+// NewDirectory returns the directory of the clusters in some namespaces, all if none
+// are named. It runs with the manager.
+func NewDirectory(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*Directory, error) {
+	d := &Directory{mapper: mgr.GetRESTMapper()}
+	var err error
+	if d.clusters, err = newCache(mgr, namespaces, reduceCluster); err != nil {
+		return nil, err
+	}
+	if d.secrets, err = newCache(mgr, namespaces, reduceSecret); err != nil {
+		return nil, err
+	}
+	if err := d.watch(ctx, d.secrets, secretMetadata(), d.secretChanged); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(manager.RunnableFunc(d.watchClusters)); err != nil {
+		return nil, fmt.Errorf("watch clusters: %w", err)
+	}
+	return d, nil
+}
+
+func newCache(mgr ctrl.Manager, namespaces []string, transform toolscache.TransformFunc) (cache.Cache, error) {
+	o := cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: transform,
+	}
+	for _, namespace := range namespaces {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	c, err := cache.New(mgr.GetConfig(), o)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of clusters: %w", err)
+	}
+	if err := mgr.Add(c); err != nil {
+		return nil, fmt.Errorf("run a cache of clusters: %w", err)
+	}
+	return c, nil
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(SecretGVK)
+	return m
+}
+
+func clusterObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(GVK)
+	return u
+}
+
+// reduceSecret keeps of a Secret's metadata what identifies it, and the labels of one
+// that may hold a kubeconfig.
+func reduceSecret(obj any) (any, error) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil // a tombstone
+	}
+	kept := &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, DeletionTimestamp: m.DeletionTimestamp,
+	}}
+	if mayHoldKubeconfig(m.Name, m.Labels) {
+		kept.Labels = m.Labels
+	}
+	return kept, nil
+}
+
+// reduceCluster keeps of a Cluster what a [Cluster] is made of.
+func reduceCluster(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil // a tombstone
+	}
+	kept := clusterObject()
+	kept.SetNamespace(u.GetNamespace())
+	kept.SetName(u.GetName())
+	kept.SetUID(u.GetUID())
+	kept.SetResourceVersion(u.GetResourceVersion())
+	kept.SetLabels(u.GetLabels())
+	kept.SetDeletionTimestamp(u.GetDeletionTimestamp())
+	if initialized, ok, _ := unstructured.NestedBool(u.Object, "status", "initialization", "controlPlaneInitialized"); ok {
+		kept.Object["status"] = map[string]any{"initialization": map[string]any{"controlPlaneInitialized": initialized}}
+	}
+	return kept, nil
+}
+
+func (d *Directory) watch(ctx context.Context, c cache.Cache, obj client.Object, changed func(client.Object)) error {
+	informer, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	see := func(obj any) {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, ok := obj.(client.Object); ok {
+			changed(o)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: see, UpdateFunc: func(old, obj any) { see(old); see(obj) }, DeleteFunc: see,
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	return nil
+}
+
+func (d *Directory) secretChanged(o client.Object) {
+	d.mu.Lock()
+	subscribers := d.secretSubscribers
+	d.mu.Unlock()
+	for _, f := range subscribers {
+		f(client.ObjectKeyFromObject(o))
+	}
+	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
+		d.tell(types.NamespacedName{Namespace: o.GetNamespace(), Name: NameOf(o.GetName())})
+	}
+}
+
+func (d *Directory) clusterChanged(o client.Object) { d.tell(client.ObjectKeyFromObject(o)) }
+
+// watchClusters watches the Clusters of Cluster API, from when on there are any.
+func (d *Directory) watchClusters(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, installedEvery, true, func(context.Context) (bool, error) {
+		_, err := d.mapper.RESTMapping(GVK.GroupKind(), GVK.Version)
+		if apimeta.IsNoMatchError(err) {
+			d.settle(false)
+			return false, nil
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the manager stops
+	}
+	if err := d.watch(ctx, d.clusters, clusterObject(), d.clusterChanged); err != nil {
+		return err
+	}
+	if d.clusters.WaitForCacheSync(ctx) {
+		d.settle(true)
+	}
+	return nil
+}
+
+// settle notes whether there is Cluster API, and has everybody look again.
+func (d *Directory) settle(withClusterAPI bool) {
+	d.mu.Lock()
+	changed := !d.settled || d.withClusterAPI != withClusterAPI
+	d.settled, d.withClusterAPI = true, withClusterAPI
+	d.mu.Unlock()
+	if changed {
+		d.tell(types.NamespacedName{})
+	}
+}
+
+// Subscribe has f called with each cluster that has changed, appeared or gone, and
+// with an empty name when all of them may have.
+func (d *Directory) Subscribe(f func(cluster types.NamespacedName)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.subscribers = append(d.subscribers, f)
+}
+
+// SubscribeSecrets has f called with each Secret that has changed, appeared or gone,
+// whether it has a kubeconfig or not.
+func (d *Directory) SubscribeSecrets(f func(secret types.NamespacedName)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.secretSubscribers = append(d.secretSubscribers, f)
+}
+
+func (d *Directory) tell(cluster types.NamespacedName) {
+	d.mu.Lock()
+	subscribers := d.subscribers
+	d.mu.Unlock()
+	for _, f := range subscribers {
+		f(cluster)
+	}
+}
+
+func (d *Directory) state() (settled, withClusterAPI bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settled, d.withClusterAPI
+}
+
+// List are the clusters of a namespace, in no order. A Cluster of Cluster API stands
+// for its Secret, also where that is labelled.
+func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, error) {
+	settled, withClusterAPI := d.state()
+	if !settled {
+		return nil, errNotSeen
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(SecretGVK.GroupVersion().WithKind("SecretList"))
+	if err := d.secrets.List(ctx, secrets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Secrets: %w", err)
+	}
+	has, all := map[types.NamespacedName]bool{}, []Cluster(nil)
+	for i := range secrets.Items {
+		if s := &secrets.Items[i]; strings.HasSuffix(s.Name, secretSuffix) {
+			has[types.NamespacedName{Namespace: s.Namespace, Name: NameOf(s.Name)}] = true
+		}
+	}
+	taken := map[types.NamespacedName]bool{}
+	if withClusterAPI {
+		var err error
+		if all, err = d.listClusters(ctx, namespace, has); err != nil {
+			return nil, err
+		}
+		for i := range all {
+			taken[all[i].NamespacedName] = true
+		}
+	}
+	for i := range secrets.Items {
+		if c := fromSecret(&secrets.Items[i]); isCluster(c.Labels) && !taken[c.NamespacedName] {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+func (d *Directory) listClusters(ctx context.Context, namespace string, hasSecret map[types.NamespacedName]bool) ([]Cluster, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(GVK.GroupVersion().WithKind(GVK.Kind + "List"))
+	if err := d.clusters.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	all := make([]Cluster, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, fromClusterAPI(&list.Items[i], hasSecret[client.ObjectKeyFromObject(&list.Items[i])]))
+	}
+	return all, nil
+}
+
+// Select are those of the clusters whose labels match.
+func Select(clusters []Cluster, selector labels.Selector) []Cluster {
+	var selected []Cluster
+	for i := range clusters {
+		if selector.Matches(labels.Set(clusters[i].Labels)) {
+			selected = append(selected, clusters[i])
+		}
+	}
+	return selected
+}
+
+// SecretVersion is the resourceVersion of a Secret, empty if it is not there. It is
+// what [Registry.Connect] asks for.
+func (d *Directory) SecretVersion(ctx context.Context, key types.NamespacedName) (string, error) {
+	m := secretMetadata()
+	err := d.secrets.Get(ctx, key, m)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at Secret %s: %w", key.Name, err)
+	}
+	return m.ResourceVersion, nil
+}

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// dialTimeout is how long it may take to connect to a cluster.
+	dialTimeout = 5 * time.Second
+	// userAgent is told to the API server of a cluster.
+	userAgent = "spillway-fleet"
+)
+
+// InvalidError says what is wrong with a kubeconfig. Only another content mends it.
+type InvalidError struct{ Reason string }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return "the kubeconfig cannot be used: " + e.Reason }
+
+// configOf makes a client's configuration of a kubeconfig. Errors never contain any
+// of it.
+func configOf(kubeconfig []byte) (*rest.Config, error) {
+	if len(kubeconfig) == 0 {
+		return nil, &InvalidError{fmt.Sprintf("the Secret has no key %q", kubeconfigKey)}
+	}
+	raw, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, &InvalidError{"it is no kubeconfig"}
+	}
+	if err := permitted(raw); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
+	if err != nil {
+		return nil, &InvalidError{"its current context is incomplete, or names a cluster or a user that it does not have"}
+	}
+	config.QPS, config.UserAgent = -1, userAgent
+	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	return config, nil
+}
+
+// permitted refuses what would run programs or read files where the manager runs.
+func permitted(k *clientcmdapi.Config) error {
+	for _, name := range slices.Sorted(maps.Keys(k.AuthInfos)) {
+		switch user := k.AuthInfos[name]; {
+		case user.Exec != nil || user.AuthProvider != nil:
+			return &InvalidError{fmt.Sprintf("user %q runs a program; use a token or a certificate", name)}
+		case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "":
+			return &InvalidError{fmt.Sprintf("user %q refers to files; put their content into the kubeconfig", name)}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Clusters)) {
+		if k.Clusters[name].CertificateAuthority != "" {
+			return &InvalidError{fmt.Sprintf("cluster %q refers to a file; put its content into the kubeconfig", name)}
+		}
+	}
+	return nil
+}
+
+// mapperOf knows some kinds, all of them namespaced unless they are said not to be,
+// so that no cluster has to be asked for all of its kinds.
+func mapperOf(kinds []Kind) apimeta.RESTMapper {
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	for _, k := range kinds {
+		scope := apimeta.RESTScopeNamespace
+		if k.ClusterScoped {
+			scope = apimeta.RESTScopeRoot
+		}
+		mapper.Add(k.GroupVersionKind, scope)
+	}
+	return mapper
+}

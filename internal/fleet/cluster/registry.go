@@ -1,0 +1,398 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// probesAtOnce bounds how many clusters are probed at a time.
+	probesAtOnce = 32
+	// probeTimeout is how long a cluster may take to answer a probe.
+	probeTimeout = 10 * time.Second
+	// questionsKept is how many questions about one cluster are remembered.
+	questionsKept = 64
+)
+
+// ErrMissing is that there is no Secret with a kubeconfig (yet).
+var ErrMissing = errors.New("there is no Secret with its kubeconfig")
+
+// ErrUnproven is that the cluster has not answered yet, and has not failed to either.
+var ErrUnproven = errors.New("it has not answered yet")
+
+// UnreachableError says that a cluster does not answer.
+type UnreachableError struct {
+	// Since is when it was first found out.
+	Since time.Time
+	// Reason is what came back instead.
+	Reason string
+}
+
+// Error implements error.
+func (e *UnreachableError) Error() string { return "it does not answer: " + e.Reason }
+
+// Kind is a kind that connections know.
+type Kind struct {
+	schema.GroupVersionKind
+
+	ClusterScoped bool
+}
+
+// Options are what a registry needs.
+type Options struct {
+	// Live reads Secrets from the API server of the hub.
+	Live client.Reader
+	// Scheme and Kinds are what connections know.
+	Scheme *runtime.Scheme
+	Kinds  []Kind
+	// Now is the clock.
+	Now func() time.Time
+	// Wrap changes how clusters are talked to, nil if it is not to be changed.
+	Wrap func(*rest.Config) *rest.Config
+	// BackOff is how long to wait after the first failed probe, and at most; zero is
+	// one second and five minutes.
+	BackOff, BackOffMax time.Duration
+}
+
+// Registry holds the connections to clusters. It is safe for concurrent use.
+type Registry struct {
+	options Options
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	mu          sync.Mutex
+	entries     map[types.NamespacedName]*entry
+	subscribers []func(secret types.NamespacedName)
+}
+
+// entry is what is known of one cluster, by its Secret.
+type entry struct {
+	// digest is that of the kubeconfig, version that of the Secret when it was read.
+	digest, version string
+	// invalid is what is wrong with the kubeconfig.
+	invalid error
+	conn    *Connection
+	// proven is true once it has answered.
+	proven bool
+	down   *UnreachableError
+	// asked are the questions whether it answers; true once it did after the question.
+	asked map[string]bool
+}
+
+// Connection is how to talk to a cluster.
+type Connection struct {
+	client.WithWatch
+
+	// Digest is that of the kubeconfig.
+	Digest string
+	http   *http.Client
+	// probe is the URL that is asked whether the API server is there.
+	probe string
+}
+
+// NewRegistry returns a registry without connections. It has to be started.
+func NewRegistry(o Options) *Registry {
+	if o.BackOff == 0 {
+		o.BackOff, o.BackOffMax = time.Second, 5*time.Minute
+	}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](o.BackOff, o.BackOffMax)
+	return &Registry{
+		options: o, entries: map[types.NamespacedName]*entry{},
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "fleet-probes"}),
+	}
+}
+
+// Subscribe has f called whenever it changes whether a cluster answers.
+func (r *Registry) Subscribe(f func(secret types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscribers = append(r.subscribers, f)
+}
+
+// Start probes until the context ends.
+func (r *Registry) Start(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for range probesAtOnce {
+		workers.Go(func() { r.work(ctx) })
+	}
+	<-ctx.Done()
+	r.queue.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+// Connect gives the connection to the cluster whose kubeconfig is in a Secret, if it
+// answers. The error is [ErrMissing], [ErrUnproven], an [InvalidError], an
+// [UnreachableError], or one of the hub's API server. It never dials the cluster.
+//
+// The version is the resourceVersion of the Secret as far as the caller knows, empty
+// if there is none: only another one is read.
+func (r *Registry) Connect(ctx context.Context, secret types.NamespacedName, version string) (*Connection, error) {
+	if version == "" {
+		r.Forget(secret)
+		return nil, ErrMissing
+	}
+	if !r.knows(secret, version) {
+		if err := r.read(ctx, secret); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[secret]
+	switch {
+	case e == nil:
+		return nil, ErrMissing
+	case e.invalid != nil:
+		return nil, e.invalid
+	case e.down != nil:
+		return nil, e.down
+	case !e.proven:
+		return nil, ErrUnproven
+	default:
+		return e.conn, nil
+	}
+}
+
+func (r *Registry) knows(secret types.NamespacedName, version string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[secret]
+	return e != nil && e.version == version
+}
+
+// read reads the Secret. Unless its content is what it was, there is a new connection,
+// which has to prove itself.
+func (r *Registry) read(ctx context.Context, key types.NamespacedName) error {
+	secret := &corev1.Secret{}
+	err := r.options.Live.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		r.Forget(key)
+		return ErrMissing
+	}
+	if err != nil {
+		return fmt.Errorf("read Secret %s: %w", key.Name, err)
+	}
+	sum := sha256.Sum256(secret.Data[kubeconfigKey])
+	digest := hex.EncodeToString(sum[:])
+	if r.reread(key, digest, secret.ResourceVersion) {
+		return nil
+	}
+	fresh := &entry{digest: digest, version: secret.ResourceVersion}
+	fresh.conn, fresh.invalid = r.dialless(secret.Data[kubeconfigKey], digest)
+	r.mu.Lock()
+	former := r.entries[key]
+	r.entries[key] = fresh
+	r.mu.Unlock()
+	former.close()
+	r.queue.Forget(key) // what it failed with before says nothing about this one
+	if fresh.invalid == nil {
+		r.probe(key)
+	}
+	return nil
+}
+
+// reread is true if the content is what it was.
+func (r *Registry) reread(key types.NamespacedName, digest, version string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[key]
+	if e == nil || e.digest != digest {
+		return false
+	}
+	e.version = version
+	return true
+}
+
+// dialless makes a connection without connecting.
+func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, error) {
+	config, err := configOf(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if r.options.Wrap != nil {
+		config = r.options.Wrap(config)
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, &InvalidError{"its certificates cannot be read"}
+	}
+	c, err := client.NewWithWatch(config, client.Options{HTTPClient: transport, Scheme: r.options.Scheme, Mapper: mapperOf(r.options.Kinds)})
+	if err != nil {
+		return nil, &InvalidError{"no client can be made of it"}
+	}
+	address, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, &InvalidError{"its address is no URL"}
+	}
+	return &Connection{WithWatch: c, Digest: digest, http: transport, probe: address.JoinPath("readyz").String()}, nil
+}
+
+// Forget drops the connection to a cluster.
+func (r *Registry) Forget(secret types.NamespacedName) {
+	r.mu.Lock()
+	former := r.entries[secret]
+	delete(r.entries, secret)
+	r.mu.Unlock()
+	r.queue.Forget(secret)
+	former.close()
+}
+
+func (e *entry) close() {
+	if e != nil && e.conn != nil {
+		e.conn.http.CloseIdleConnections()
+	}
+}
+
+// Answered is true if the cluster has answered after the question was first put. A
+// question is put by its name: the failure, say, that makes somebody ask. Who asked is
+// told of the answer as subscribers are.
+func (r *Registry) Answered(secret types.NamespacedName, question string) bool {
+	r.mu.Lock()
+	e := r.entries[secret]
+	if e == nil || e.conn == nil {
+		r.mu.Unlock()
+		return false
+	}
+	answered, asked := e.asked[question]
+	if !asked {
+		if e.asked == nil || len(e.asked) >= questionsKept {
+			e.asked = map[string]bool{}
+		}
+		e.asked[question] = false
+	}
+	r.mu.Unlock()
+	if !asked {
+		r.probe(secret)
+	}
+	return answered
+}
+
+// Suspect has a cluster probed, because something failed that may be its fault. It is
+// taken to answer until the probe says otherwise.
+func (r *Registry) Suspect(secret types.NamespacedName) {
+	r.mu.Lock()
+	e := r.entries[secret]
+	known := e != nil && e.conn != nil && e.down == nil
+	r.mu.Unlock()
+	if known {
+		r.probe(secret)
+	}
+}
+
+func (r *Registry) probe(secret types.NamespacedName) { r.queue.Add(secret) }
+
+func (r *Registry) work(ctx context.Context) {
+	for {
+		secret, quit := r.queue.Get()
+		if quit {
+			return
+		}
+		r.probeOnce(ctx, secret)
+		r.queue.Done(secret)
+	}
+}
+
+// probeOnce asks a cluster whether it is there, and again later if it is not.
+func (r *Registry) probeOnce(ctx context.Context, secret types.NamespacedName) {
+	e, questions := r.open(secret)
+	if e == nil {
+		r.queue.Forget(secret)
+		return
+	}
+	err := e.conn.answers(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	changed := r.note(secret, e, questions, err)
+	if err == nil {
+		r.queue.Forget(secret)
+	} else {
+		r.queue.AddRateLimited(secret)
+	}
+	if changed {
+		r.tell(secret)
+	}
+}
+
+// open is what is known of a cluster that can be probed, with the questions that the
+// probe will answer.
+func (r *Registry) open(secret types.NamespacedName) (e *entry, questions []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e = r.entries[secret]; e == nil || e.conn == nil {
+		return nil, nil
+	}
+	for question, answered := range e.asked {
+		if !answered {
+			questions = append(questions, question)
+		}
+	}
+	return e, questions
+}
+
+// note notes the result of a probe. It is true if somebody has to be told.
+func (r *Registry) note(secret types.NamespacedName, e *entry, questions []string, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[secret] != e {
+		return false // there is another kubeconfig by now
+	}
+	was := e.proven && e.down == nil
+	switch {
+	case err == nil:
+		e.proven, e.down = true, nil
+		for _, question := range questions {
+			e.asked[question] = true
+		}
+		return !was || len(questions) > 0
+	case e.down == nil:
+		e.down = &UnreachableError{Since: r.options.Now(), Reason: err.Error()}
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Registry) tell(secret types.NamespacedName) {
+	r.mu.Lock()
+	subscribers := r.subscribers
+	r.mu.Unlock()
+	for _, f := range subscribers {
+		f(secret)
+	}
+}
+
+// answers is an error unless the API server answers, whatever it says: also one that
+// refuses is there.
+func (c *Connection) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.probe, nil)
+	if err != nil {
+		return errors.New("its address is no URL")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return errors.New(cause(err))
+	}
+	_ = res.Body.Close() // nothing of it matters
+	if res.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("its API server is not ready (%s)", res.Status)
+	}
+	return nil
+}

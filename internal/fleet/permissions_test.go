@@ -1,0 +1,102 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// TestEveryPermissionIsUsedAndNoOtherIsNeeded runs the story with nothing but the
+// generated role, in namespaced mode, and compares what was granted with what was
+// asked for.
+func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	rules, err := manifests.RulesOf(manager.RingFleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "manager-of-" + w.namespace
+	w.grant(user, rules)
+	inj := fault.New()
+	run := manager.Options{Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, inj.Wrap(testenv.Shared().ConfigAs(user)), run) }()
+	w.tell(noFault)
+	w.apply(fleet.KindBootstrap, "v1", everywhere)
+	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
+	for _, tag := range []string{"v1", "v2"} { // and a revision that nobody needs
+		w.module(tag, everywhere+`, revisionHistoryLimit: 0`)
+		w.complete("a:" + tag + " b:" + tag + " c:" + tag)
+	}
+
+	granted := permissions(rules)
+	used := map[string]bool{}
+	w.eventually(func() error {
+		for _, r := range inj.Requests() {
+			resource := r.Resource
+			if r.Subresource != "" {
+				resource += "/" + r.Subresource
+			}
+			if r.Resource == "" {
+				continue
+			}
+			used[r.Verb+" "+resource+"."+r.Group] = true
+			if r.Verb == "watch" { // by which lists are streamed, where the API server can
+				used["list "+resource+"."+r.Group] = true
+			}
+			if create := "create " + resource + "." + r.Group; r.Verb == "patch" && granted[create] {
+				used[create] = true // by server-side apply of what was not there
+			}
+		}
+		for permission := range granted {
+			if !used[permission] {
+				return fmt.Errorf("granted and not used: %s", permission)
+			}
+		}
+		return nil
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for permission := range used {
+		if !granted[permission] {
+			t.Errorf("used and not granted: %s", permission)
+		}
+	}
+}
+
+func permissions(rules []rbacv1.PolicyRule) map[string]bool {
+	all := map[string]bool{}
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) grant(user string, rules []rbacv1.PolicyRule) {
+	w.t.Helper()
+	w.create(
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "manager"}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		},
+	)
+}

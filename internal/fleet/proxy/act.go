@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// fieldOwner is who writes on workload clusters. There it is another than the manager
+// of the cluster.
+const fieldOwner = client.FieldOwner(kube.FieldOwner + "-hub")
+
+// errOvertaken: the view on which a decision rests is not the newest.
+var errOvertaken = errors.New("overtaken")
+
+// actor makes the writes.
+type actor struct {
+	client client.Client
+	live   client.Reader
+}
+
+// deeds are what became of a plan.
+type deeds struct {
+	// made is how many writes were made besides that of the status.
+	made int
+	// told is true if the status was written.
+	told bool
+	// err ended the pass; nothing after it was tried.
+	err error
+}
+
+// act makes the writes, if the ProxyAssemblage is still what the decision was about, and
+// then says what became of it.
+func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p *Plan) (d deeds) {
+	if len(p.Writes) > 0 {
+		if d.err = a.confirm(ctx, o.Proxy); d.err != nil {
+			return d
+		}
+	}
+	for _, w := range p.Writes {
+		if d.err = overtakenOr(a.write(ctx, o, conn, w)); d.err != nil {
+			return d
+		}
+		d.made++
+		if w.Act == AddFinalizer || w.Act == RemoveFinalizer {
+			return d // there is another version of the object now
+		}
+	}
+	if p.Changes {
+		d.err = overtakenOr(a.tell(ctx, o, p))
+		d.told = d.err == nil
+	}
+	return d
+}
+
+func overtakenOr(err error) error {
+	if apierrors.IsConflict(err) {
+		return errOvertaken
+	}
+	return err
+}
+
+// confirm makes sure that the ProxyAssemblage is what it was when it was observed.
+func (a actor) confirm(ctx context.Context, seen *v1alpha1.ProxyAssemblage) error {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ProxyAssemblage"))
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(seen), head)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errOvertaken
+	case err != nil:
+		return fmt.Errorf("confirm the ProxyAssemblage: %w", err)
+	case head.UID != seen.UID || head.ResourceVersion != seen.ResourceVersion:
+		return errOvertaken
+	default:
+		return nil
+	}
+}
+
+// write makes one write.
+func (a actor) write(ctx context.Context, o *Observed, conn *cluster.Connection, w Write) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	switch w.Act {
+	case Send:
+		return a.send(ctx, conn, w)
+	case Delete:
+		return a.remove(ctx, o, conn, w)
+	default:
+		return a.finalize(ctx, o, w.Act == AddFinalizer)
+	}
+}
+
+// send applies the Assemblage on the cluster, over the one that was seen. Where there is
+// no such namespace, it makes one.
+func (a actor) send(ctx context.Context, conn *cluster.Connection, w Write) error {
+	err := a.apply(ctx, conn, w)
+	if w.UID != "" || !apierrors.IsNotFound(err) {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Object.GetNamespace()}}
+	if err := conn.Create(ctx, ns, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s on the cluster: %w", ns.Name, err)
+	}
+	return a.apply(ctx, conn, w)
+}
+
+func (a actor) apply(ctx context.Context, conn *cluster.Connection, w Write) error {
+	u := w.Object.DeepCopy()
+	if w.UID != "" {
+		u.SetUID(w.UID)
+	}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("encode Assemblage: %w", err)
+	}
+	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName()}}
+	if err := conn.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, raw), fieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("send Assemblage %s: %w", u.GetName(), err)
+	}
+	return nil
+}
+
+// remove deletes the Assemblage as it was seen, with nothing in it.
+func (a actor) remove(ctx context.Context, o *Observed, conn *cluster.Connection, w Write) error {
+	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: o.Proxy.Namespace, Name: o.Proxy.Name}}
+	err := conn.Delete(ctx, obj, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Assemblage %s: %w", obj.Name, err)
+	}
+	return nil
+}
+
+// finalize adds or removes the finalizer of the ProxyAssemblage as it was seen.
+func (a actor) finalize(ctx context.Context, o *Observed, add bool) error {
+	changed := o.Proxy.DeepCopy()
+	if add {
+		controllerutil.AddFinalizer(changed, vocabulary.AssemblageFinalizer)
+	} else {
+		controllerutil.RemoveFinalizer(changed, vocabulary.AssemblageFinalizer)
+	}
+	patch := client.MergeFromWithOptions(o.Proxy, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner))); err != nil {
+		return fmt.Errorf("write the finalizer: %w", err)
+	}
+	return nil
+}
+
+// tell writes the status of the ProxyAssemblage as it was seen.
+func (a actor) tell(ctx context.Context, o *Observed, p *Plan) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	changed := o.Proxy.DeepCopy()
+	changed.Status = p.Status
+	if err := client.IgnoreNotFound(a.client.Status().Update(ctx, changed, client.FieldOwner(kube.FieldOwner))); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/referent"
+)
+
+// These are the permissions on the hub of the controllers of assemblages, besides those
+// of the controllers of modules. What they need on workload clusters is that of the
+// kubeconfigs: assemblages get, list, watch, create, patch and delete, and namespaces
+// create.
+//
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages;remoteassemblages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages/status;remoteassemblages/status,verbs=update
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=buckets,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const (
+	// proxiesAtOnce is how many ProxyAssemblages are worked on at a time: most of that is
+	// waiting for clusters that answer.
+	proxiesAtOnce = 32
+	// passesAtOnce bounds how many passes follow one another without a look at the queue.
+	passesAtOnce = 5
+	// retryFirst and retryPass bound how long to wait before a pass that failed is made
+	// again.
+	retryFirst = 20 * time.Millisecond
+	retryPass  = time.Minute
+	// overtakenPause is how long to wait for what has overtaken a pass.
+	overtakenPause = 50 * time.Millisecond
+	// secretIndex finds ProxyAssemblages by the Secret with the kubeconfig of the cluster.
+	secretIndex = "spillway.secret"
+)
+
+// Options are the choices of whoever runs the controllers of the hub.
+type Options struct {
+	// Namespaces are those to look at, all if empty.
+	Namespaces []string
+	// Now is the clock.
+	Now func() time.Time
+	// Directory is which clusters there are.
+	Directory *cluster.Directory
+	// Wrap changes how clusters are talked to, nil if it is not to be changed.
+	Wrap func(*rest.Config) *rest.Config
+	// BackOff and BackOffMax are how long to wait before a cluster that does not answer
+	// is asked again, first and at most. The default is that of package cluster.
+	BackOff, BackOffMax time.Duration
+}
+
+// SetupHub adds the controllers of assemblages that run on the hub: those of
+// ProxyAssemblages and of RemoteAssemblages.
+func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	registry := cluster.NewRegistry(cluster.Options{
+		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
+		Kinds: []cluster.Kind{
+			{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
+			{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
+		},
+	})
+	if err := mgr.Add(registry); err != nil {
+		return fmt.Errorf("run the registry of clusters: %w", err)
+	}
+	clusters := &assemblage.Clusters{Directory: o.Directory, Registry: registry}
+	clusters.ForgetGone(ctx)
+	if err := assemblage.SetupRemote(ctx, mgr, assemblage.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
+		return fmt.Errorf("set up RemoteAssemblages: %w", err)
+	}
+	return setup(ctx, mgr, o, clusters)
+}
+
+// setup adds the controller of ProxyAssemblages.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblage.Clusters) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ProxyAssemblage{}, secretIndex, func(obj client.Object) []string {
+		if p, ok := obj.(*v1alpha1.ProxyAssemblage); ok {
+			return []string{p.Spec.KubeconfigRef.Name}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index ProxyAssemblages: %w", err)
+	}
+	referents, err := referent.New(mgr, o.Namespaces)
+	if err != nil {
+		return err
+	}
+	w := newWatches(clusters.Registry, o.Now)
+	r := &reconciler{
+		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w},
+		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+		reporter: assemblage.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
+	}
+	return referents.Build(func() (controller.Controller, error) {
+		c, err := ctrl.NewControllerManagedBy(mgr).Named("fleet-proxyassemblage").
+			Watches(&v1alpha1.ProxyAssemblage{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(matters())).
+			WatchesRawSource(w.source()).
+			WatchesRawSource(clusters.Events(toProxies(mgr.GetCache()))).
+			WithOptions(controller.Options{
+				MaxConcurrentReconciles: proxiesAtOnce,
+				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+			}).Build(r)
+		if err != nil {
+			return nil, fmt.Errorf("build the controller of ProxyAssemblages: %w", err)
+		}
+		return c, nil
+	})
+}
+
+// matters leaves out updates of the status, which nobody but the controller writes.
+func matters() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+}
+
+// toProxies finds the ProxyAssemblages of the cluster whose kubeconfig is in a Secret.
+func toProxies(cached client.Reader) func(context.Context, types.NamespacedName) []reconcile.Request {
+	return func(ctx context.Context, secret types.NamespacedName) []reconcile.Request {
+		list := &v1alpha1.ProxyAssemblageList{}
+		err := cached.List(ctx, list, client.InNamespace(secret.Namespace), client.MatchingFields{secretIndex: secret.Name}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil // the cache has stopped
+		}
+		requests := make([]reconcile.Request, 0, apimeta.LenList(list))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	}
+}
+
+// reconciler runs the controller. There is one request for each ProxyAssemblage.
+type reconciler struct {
+	observer observer
+	actor    actor
+	reporter *assemblage.Reporter
+}
+
+// Reconcile observes, plans, acts and tells; and once more at once while there is more
+// to do.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	for range passesAtOnce {
+		// 1. Observe: the ProxyAssemblage, and the Assemblage on its cluster.
+		o, conn, err := r.observer.observe(ctx, req.NamespacedName)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if o == nil {
+			r.observer.forget(req.NamespacedName)
+			r.reporter.Forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		// 2. Plan: pure, but that it may ask to look at more.
+		p, err := r.observer.decide(ctx, o)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		// 3. Act.
+		d := r.actor.act(ctx, o, conn, &p)
+		// 4. Tell: Events, metrics, log.
+		r.reporter.Report(o.Proxy, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), &o.Proxy.Status, &p.Status, d.told)
+		if d.err != nil || d.made == 0 {
+			return r.next(ctx, o, &p, &d)
+		}
+	}
+	return reconcile.Result{RequeueAfter: overtakenPause}, nil
+}
+
+// next says when to look again.
+func (r *reconciler) next(ctx context.Context, o *Observed, p *Plan, d *deeds) (reconcile.Result, error) {
+	switch {
+	case errors.Is(d.err, errOvertaken):
+		log.FromContext(ctx).V(2).Info("overtaken")
+		return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	case cluster.IsConnection(d.err):
+		r.observer.clusters.Registry.Suspect(secretKey(o.Proxy))
+		return reconcile.Result{RequeueAfter: brokenAgain}, nil
+	case d.err != nil:
+		return reconcile.Result{}, d.err
+	case p.Wake.IsZero():
+		return reconcile.Result{}, nil
+	default:
+		return reconcile.Result{RequeueAfter: max(p.Wake.Sub(r.observer.now()), 1)}, nil
+	}
+}

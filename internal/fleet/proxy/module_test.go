@@ -1,0 +1,165 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// canaryFirst is a Module that goes to a canary, waits for somebody to approve, and then
+// goes to the rest; and back again where it fails.
+const canaryFirst = `
+selector: {matchLabels: {fleet: "yes"}}
+strategy: Incremental
+rollout:
+  onFailure: Rollback
+  stages:
+  - {name: canary, selector: {matchLabels: {canary: "true"}}, gates: [{name: approve, when: After}]}
+  - {name: rest, maxUnreadyClusters: 2}
+template:
+  spec: {sync: {source: {git: {url: %q, version: {tag: %s}}}, timeout: 3s}}
+`
+
+func (w *world) module(tag string) {
+	w.Helper()
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() {
+		m.Spec = v1alpha1.ModuleSpec{}
+		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, canaryFirst, w.url, tag), &m.Spec); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
+// label makes a joined cluster one of the fleet's.
+func (w *world) label(i int, labels map[string]string) {
+	w.Helper()
+	secret := testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i))
+	labels["spillway.dev/cluster"], labels["fleet"] = "true", "yes"
+	secret.Labels = labels
+	if err := w.hub.Update(w.Context(), secret); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// runs waits until each cluster runs such a version, "" being none.
+func (w *world) runs(versions ...string) {
+	w.Helper()
+	for i, version := range versions {
+		if version == "" {
+			w.data(i, nil)
+			continue
+		}
+		w.data(i, map[string]string{"version": version, "where": "${where}"})
+	}
+}
+
+// approve passes the gate of the revision that is being rolled out.
+func (w *world) approve() {
+	w.Helper()
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		m := &v1alpha1.Module{}
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		gates := &spillway.RolloutGateList{}
+		if err := w.hub.List(ctx, gates, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range gates.Items {
+			g := &gates.Items[i]
+			if g.Spec.Revision == m.Status.TargetRevision {
+				apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: "True", Reason: "Approved", Message: "it looks well"})
+				return w.hub.Status().Update(ctx, g)
+			}
+		}
+		return errors.New("there is no gate for " + m.Status.TargetRevision)
+	})
+}
+
+// phase waits until the module is in a phase.
+func (w *world) phase(want string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		m := &v1alpha1.Module{}
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.Phase != want || m.Status.ObservedGeneration != m.Generation {
+			return fmt.Errorf("%s: %s", m.Status.Phase, m.Status.WaitingFor)
+		}
+		return nil
+	})
+}
+
+// A Module from its first revision to its end, with all real parts: the canary cluster
+// first, an approval, the rest; and a bad revision, which stops at the canary and rolls
+// back by itself.
+func TestAModuleRollsOverTheClusters(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for _, i := range []int{0, 1} {
+		w.join(i)
+	}
+	w.label(0, map[string]string{"canary": "true"})
+	w.label(1, map[string]string{})
+	w.publish("v1")
+	w.publish("v2")
+	w.publishText("bad", "apiVersion: v1\nkind: NoSuchKind\nmetadata: {name: app, namespace: "+w.namespace+"}\n")
+	w.module("v1")
+	w.runs("v1")
+	w.approve()
+	w.runs("v1", "v1")
+	w.phase("Complete")
+	w.module("v2")
+	w.runs("v2")
+	w.runs("v2", "v1") // the rest waits for the approval
+	w.approve()
+	w.runs("v2", "v2")
+	w.phase("Complete")
+	w.module("bad")
+	testenv.Eventually(t, func(ctx context.Context) error {
+		m := &v1alpha1.Module{}
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.RolledBack == "" {
+			return fmt.Errorf("%s: %s", m.Status.Phase, m.Status.WaitingFor)
+		}
+		return nil
+	})
+	w.runs("v2", "v2")
+	for _, name := range []string{"c0", "c1"} {
+		testenv.Eventually(t, func(context.Context) error {
+			for _, s := range w.status(proxied(), name).Syncs {
+				if s.State == v1alpha1.StateSucceeded {
+					return nil
+				}
+			}
+			return errors.New(name + " is not well again")
+		})
+	}
+	w.remove(w.hub, &v1alpha1.Module{}, "shop")
+	w.gone(w.hub, &v1alpha1.Module{}, "shop")
+	w.runs("", "")
+	testenv.Eventually(t, func(ctx context.Context) error {
+		for i := range 2 {
+			a := &v1alpha1.Assemblage{}
+			if err := w.on(i).Get(ctx, w.key(fmt.Sprintf("c%d", i)), a); !apierrors.IsNotFound(err) && len(a.Spec.Syncs) > 0 {
+				return fmt.Errorf("c%d still has %v", i, a.Spec.Syncs)
+			}
+		}
+		return nil
+	})
+}

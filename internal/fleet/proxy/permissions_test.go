@@ -1,0 +1,63 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// TestEveryPermissionIsUsedAndNoOtherIsNeeded tells the story with nothing but the
+// generated roles, and compares what was granted with what was asked for. What the
+// controllers of modules need is used elsewhere.
+func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingFleet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := manifests.RulesOf("hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "manager-of-" + w.namespace
+	testenv.Grant(t, w.hub, w.namespace, user, rules)
+	w.user = user
+	w.onlyHub = true // what is done on the clusters takes other permissions
+	w.manageWith(fault.New())
+	tell(w)
+
+	w.create(w.hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "region"}, Data: map[string]string{"name": "eu"}})
+	testenv.ApplyManifest(t, w.hub, fmt.Sprintf(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c0, namespace: %s}, spec: {controlPlaneEndpoint: {host: there, port: 1}}}`, w.namespace))
+	bound := "controlPlaneBindings: [{name: A, objectFieldRef: {kind: ConfigMap, name: region, fieldPath: /data/name}}, " +
+		"{name: B, objectFieldRef: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: $(CLUSTER_NAME), fieldPath: /spec/controlPlaneEndpoint/host}}]\n" +
+		"package: {kustomize: {substitute: {where: $(A)-$(B)}}}"
+	w.assign("c0", w.sync("shop", "v1", bound))
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
+	w.data(0, map[string]string{"version": "v1", "where": "eu-there"})
+	w.bootstrap("c0", fmt.Sprintf("name: bucket\nrevision: r\nsourceRef: {kind: Bucket, name: none}\n%s", bound))
+	w.becomes(remote(), "c0", "r", v1alpha1.StateWaiting, "its source does not exist")
+	w.url = "oci://registry.test/" + w.namespace
+	w.publish("v1")
+	w.publish("v2")
+	for _, tag := range []string{"v1", "v2"} {
+		w.bootstrap("c0", fmt.Sprintf("name: oci\nrevision: oci-%s\nsource: {oci: {url: %q, version: {tag: %s}}}", tag, w.url, tag))
+		w.becomes(remote(), "c0", "oci-"+tag, v1alpha1.StateSucceeded, "")
+	}
+	w.has(w.hub, 1, 0) // the sources of OCI are not counted
+	testenv.Eventually(t, func(context.Context) error { return testenv.Unused(testenv.Permissions(own), w.faults.Requests()) })
+	granted := testenv.Permissions(rules)
+	for permission := range testenv.Used(w.faults.Requests()) {
+		if !granted[permission] {
+			t.Errorf("used and not granted: %s", permission)
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+const (
+	// activeEvery and idleEvery are how often to look at what is not watched.
+	activeEvery = 20 * time.Second
+	idleEvery   = 5 * time.Minute
+	// refusedAgain is when to look again at what could not be looked at.
+	refusedAgain = time.Minute
+	// brokenAgain is when to ask a cluster again to which the connection broke.
+	brokenAgain = 2 * time.Second
+)
+
+// Act is what a write does.
+type Act string
+
+// The acts.
+const (
+	// AddFinalizer and RemoveFinalizer are about the ProxyAssemblage.
+	AddFinalizer    Act = "AddFinalizer"
+	RemoveFinalizer Act = "RemoveFinalizer"
+	// Send applies the Assemblage on the cluster. To release it and to disown it is to
+	// send it with nothing in it.
+	Send Act = "Send"
+	// Delete deletes it there.
+	Delete Act = "Delete"
+)
+
+// Write is an intended write.
+type Write struct {
+	Act Act
+	// Object is what to send.
+	Object *unstructured.Unstructured
+	// UID and ResourceVersion are those of what is deleted, or sent over, as it was seen.
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Plan is what to do next.
+type Plan struct {
+	// Needs are objects that have to be looked at before anything can be decided.
+	Needs  []binding.Object
+	Writes []Write
+	// Status is what to say, Changes is true if that is not what is said already.
+	Status  v1alpha1.AssemblageStatus
+	Changes bool
+	// Wake is when to look again though nothing is told, zero if that is never.
+	Wake time.Time
+}
+
+// decision is one run of [Decide].
+type decision struct {
+	o     *Observed
+	plan  Plan
+	needs map[binding.Object]bool
+	// entries are the syncs to send, reports what became of each.
+	entries []v1alpha1.NamedSync
+	reports []assemblage.Report
+}
+
+// Decide says what is to be done for a ProxyAssemblage. It is pure.
+func Decide(o *Observed) Plan {
+	d := &decision{o: o, needs: map[binding.Object]bool{}}
+	d.plan.Status = o.Proxy.Status
+	switch {
+	case errors.Is(o.Problem, errBroken):
+		d.wakeIn(brokenAgain)
+	case errors.Is(o.Problem, errUnproven): // what it said last may well be true
+	case o.Proxy.DeletionTimestamp != nil:
+		d.end()
+	case !d.hasFinalizer() && len(o.Proxy.Spec.Assemblage.Syncs) > 0:
+		d.write(Write{Act: AddFinalizer})
+	default:
+		d.each()
+		d.send()
+		d.report()
+	}
+	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
+		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
+	})
+	return d.plan
+}
+
+func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
+
+// wakeIn has it looked at again after a time, a little sooner or later.
+func (d *decision) wakeIn(t time.Duration) {
+	d.wake(d.o.Now.Add(time.Duration(float64(t) * (0.8 + 0.4*d.o.Chance))))
+}
+
+func (d *decision) wake(at time.Time) {
+	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
+		d.plan.Wake = at
+	}
+}
+
+func (d *decision) hasFinalizer() bool {
+	return controllerutil.ContainsFinalizer(d.o.Proxy, vocabulary.AssemblageFinalizer)
+}
+
+// isOurs is true if the Assemblage is what this ProxyAssemblage has sent.
+func (d *decision) isOurs() bool {
+	return d.o.Live != nil && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) == string(d.o.Proxy.UID)
+}
+
+// isForeign is true if another ProxyAssemblage writes the Assemblage.
+func (d *decision) isForeign() bool {
+	return d.o.Live != nil && !d.isOurs() && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) != ""
+}
+
+// each evaluates the bindings of every sync by itself.
+func (d *decision) each() {
+	syncs := d.o.Proxy.Spec.Assemblage.Syncs
+	for i := range syncs {
+		s := &syncs[i]
+		if s.Source == nil {
+			d.say(s, v1alpha1.StateWaiting, assemblage.ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
+			continue
+		}
+		entry, err := d.evaluate(s)
+		if err != nil {
+			d.keep(s, err)
+			continue
+		}
+		d.entries = append(d.entries, entry)
+		d.judge(s, &entry)
+	}
+}
+
+// evaluate is a sync as it is sent: with its control-plane bindings as values.
+func (d *decision) evaluate(s *v1alpha1.ProxySync) (v1alpha1.NamedSync, error) {
+	cluster := assemblage.ClusterOf(d.o.Proxy.Spec.ClusterRef, d.o.Proxy.Spec.KubeconfigRef.Name)
+	result := binding.Evaluate(assemblage.Bindings(s.ControlPlaneBindings), binding.Values{binding.ClusterName: cluster}, d.o.Known)
+	for _, object := range result.Needs {
+		d.needs[object] = true
+	}
+	entry := *s.NamedSync.DeepCopy()
+	entry.Hold = nil // it is the hub's business
+	used := used(&entry)
+	for _, literal := range result.Values.Literal() {
+		if used[literal.Name] {
+			entry.Bindings = append(entry.Bindings, v1alpha1.Binding{Name: literal.Name, Value: &literal.Value})
+		}
+	}
+	return entry, result.Err
+}
+
+// used are the names that a sync refers to, and does not bind itself.
+func used(s *v1alpha1.NamedSync) map[string]bool {
+	var texts []string
+	if s.Package != nil && s.Package.Kustomize != nil {
+		texts = slices.Collect(maps.Values(s.Package.Kustomize.Substitute))
+	}
+	for _, b := range s.Bindings {
+		if b.Value != nil {
+			texts = append(texts, *b.Value)
+		}
+		if ref := b.ObjectFieldRef; ref != nil {
+			texts = append(texts, ref.APIVersion, ref.Kind, ref.Name, ref.FieldPath)
+		}
+	}
+	names := binding.Names(texts...)
+	for _, b := range s.Bindings {
+		delete(names, b.Name)
+	}
+	return names
+}
+
+// keep leaves a sync as it was sent, because it cannot be evaluated.
+func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
+	if live := d.liveSync(s.Name); live != nil && d.isOurs() {
+		d.entries = append(d.entries, *live)
+	}
+	state, reason, message := assemblage.Unbound(err)
+	if state == v1alpha1.StateFailed {
+		d.wakeIn(refusedAgain)
+	}
+	d.say(s, state, reason, message)
+}
+
+func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason, message string) {
+	d.reports = append(d.reports, assemblage.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
+}
+
+func (d *decision) liveSync(name string) *v1alpha1.NamedSync {
+	if d.o.Live == nil {
+		return nil
+	}
+	for i := range d.o.Live.Spec.Syncs {
+		if d.o.Live.Spec.Syncs[i].Name == name {
+			return &d.o.Live.Spec.Syncs[i]
+		}
+	}
+	return nil
+}
+
+// judge says what became of a sync that can be sent.
+func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
+	if state, reason, message := d.obstacle(); state != "" {
+		d.say(s, state, reason, message)
+		return
+	}
+	if live := d.liveSync(s.Name); live == nil || !holds(live, entry) {
+		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
+		return
+	}
+	d.reports = append(d.reports, d.copied(s))
+}
+
+// holds is true if a sync on the cluster has all that was sent.
+func holds(live, sent *v1alpha1.NamedSync) bool {
+	a, errA := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	b, errB := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
+	return errA == nil && errB == nil && equality.Semantic.DeepEqual(a, b)
+}
+
+// copied is what the cluster says about a sync, if that is of the assignment that was
+// sent. While it has not looked at the newest version of the Assemblage, what it said
+// before stands.
+func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
+	r := assemblage.Report{
+		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: assemblage.ReasonApplying, Message: "the cluster has not looked at it yet",
+	}
+	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
+		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
+			r.State, r.Reason, r.Message, r.Resolved = was.State, was.Reason, was.Message, was.Resolved
+		}
+		return r
+	}
+	if now := assemblage.Find(&d.o.Live.Status, &s.Assignment); now != nil {
+		r.State, r.Reason, r.Message, r.Resolved = now.State, now.Reason, now.Message, now.Resolved
+	}
+	return r
+}
+
+// obstacle is what keeps all syncs from being sent, if something does.
+func (d *decision) obstacle() (state v1alpha1.State, reason, message string) {
+	name := d.o.Proxy.Spec.KubeconfigRef.Name
+	switch {
+	case d.o.Problem != nil:
+		return assemblage.Unusable(d.o.Problem, name)
+	case d.o.Refused != "":
+		return v1alpha1.StateWaiting, ReasonRefused, fmt.Sprintf("the cluster refuses the kubeconfig in Secret %s: %s", name, d.o.Refused)
+	case d.o.KindMissing:
+		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
+	case d.isForeign():
+		return v1alpha1.StateFailed, assemblage.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
+	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
+		return v1alpha1.StateWaiting, assemblage.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be gone"
+	default:
+		return "", "", ""
+	}
+}
+
+// send sends the Assemblage, unless it is as it should be.
+func (d *decision) send() {
+	if state, _, _ := d.obstacle(); state != "" || len(d.needs) > 0 {
+		return
+	}
+	if len(d.entries) == 0 && !d.isOurs() {
+		return // there is nothing to send, and nothing was
+	}
+	u, err := d.object(d.entries, true)
+	if err != nil {
+		return // what came from the API server can be encoded
+	}
+	if d.isSent(u) {
+		return
+	}
+	d.write(d.over(Write{Act: Send, Object: u}))
+}
+
+// over is a write over what was seen.
+func (d *decision) over(w Write) Write {
+	if d.o.Live != nil {
+		w.UID = d.o.Live.UID
+	}
+	return w
+}
+
+// isSent is true if the Assemblage has all that is sent, and nothing of what was sent
+// before besides.
+func (d *decision) isSent(u *unstructured.Unstructured) bool {
+	if !d.isOurs() || vocabulary.AppliedHash.Get(d.o.Live.Annotations) != vocabulary.AppliedHash.Get(u.GetAnnotations()) {
+		return false
+	}
+	for i := range d.entries {
+		if live := d.liveSync(d.entries[i].Name); live == nil || !holds(live, &d.entries[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// object is the Assemblage as it is sent.
+func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Assemblage"))
+	u.SetNamespace(d.o.Proxy.Namespace)
+	u.SetName(d.o.Proxy.Name)
+	if owned {
+		u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID)})
+	}
+	if len(entries) == 0 {
+		return u, nil
+	}
+	syncs := make([]any, 0, len(entries))
+	for i := range entries {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entries[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode sync %s: %w", entries[i].Name, err)
+		}
+		syncs = append(syncs, content)
+	}
+	u.Object["spec"] = map[string]any{"syncs": syncs}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode Assemblage: %w", err)
+	}
+	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: assemblage.Hash(raw)})
+	return u, nil
+}
+
+// end takes what was sent away, and then lets the ProxyAssemblage go.
+func (d *decision) end() {
+	if !d.hasFinalizer() {
+		return
+	}
+	state, reason, message := d.obstacle()
+	isThere := d.o.Problem == nil && d.o.Refused == ""
+	switch {
+	case !isThere && vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true",
+		isThere && !d.isOurs():
+		d.write(Write{Act: RemoveFinalizer})
+	case !isThere:
+		d.stuck(state, reason, message)
+	case d.o.Live.DeletionTimestamp != nil:
+		d.stuck(v1alpha1.StateUpdating, assemblage.ReasonDeleting, "waiting for the Assemblage on the cluster to be gone")
+		d.poll(true)
+	case vocabulary.AppliedHash.Get(d.o.Live.Annotations) != "":
+		d.release(true)
+	case len(d.o.Live.Spec.Syncs) == 0:
+		d.write(Write{Act: Delete, UID: d.o.Live.UID, ResourceVersion: d.o.Live.ResourceVersion})
+	default: // others have syncs in it
+		d.release(false)
+	}
+}
+
+// release takes the syncs that were sent out of the Assemblage, and the mark as well if
+// it is to stay for others.
+func (d *decision) release(owned bool) {
+	if u, err := d.object(nil, owned); err == nil {
+		d.write(d.over(Write{Act: Send, Object: u}))
+	}
+}

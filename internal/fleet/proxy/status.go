@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// The reasons of syncs, besides those of package assemblage.
+const (
+	// ReasonRefused: the cluster does not accept the kubeconfig.
+	ReasonRefused = "KubeconfigRefused"
+	// ReasonKindMissing: Spillway is not installed on the cluster.
+	ReasonKindMissing = "AssemblageKindMissing"
+)
+
+// errBroken: the connection broke, and whether the cluster is there is being found out.
+var errBroken = errors.New("the connection broke")
+
+// errUnproven is that nobody knows yet whether the cluster answers.
+var errUnproven = cluster.ErrUnproven
+
+// report says what became of each sync, and of all of them.
+func (d *decision) report() {
+	p := d.o.Proxy
+	for i := range d.reports {
+		if until := d.reports[i].Hush(&p.Status, d.o.Now); !until.IsZero() {
+			d.wake(until)
+		}
+	}
+	d.plan.Status = assemblage.StatusOf(&p.Status, d.reports, p.Generation, metav1.NewMicroTime(d.o.Now))
+	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
+	active := false
+	for _, r := range d.reports {
+		active = active || r.State != v1alpha1.StateSucceeded
+	}
+	d.poll(active)
+}
+
+// poll has what is not watched looked at again. Of what does not answer it is told.
+func (d *decision) poll(active bool) {
+	switch {
+	case d.o.Problem != nil || d.o.Watched:
+	case active:
+		d.wakeIn(activeEvery)
+	default:
+		d.wakeIn(idleEvery)
+	}
+}
+
+// stuck says what the end of the ProxyAssemblage waits for.
+func (d *decision) stuck(state v1alpha1.State, reason, message string) {
+	p := d.o.Proxy
+	if d.o.Problem != nil || d.o.Refused != "" {
+		message = fmt.Sprintf("cannot be taken away: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)
+	}
+	d.plan.Status = assemblage.Concluded(&p.Status, p.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
+	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
+}

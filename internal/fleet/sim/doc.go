@@ -1,0 +1,22 @@
+// Package sim is a model world in which the plan of the fleet ring is tried: an
+// API server with resource versions and preconditions; clusters that join, leave,
+// are not ready for a while, or do not answer; whoever carries out what they are
+// assigned, late, and fails at bad revisions; readiness that flaps; users who edit
+// templates, suspend, pin clusters, go back, and decide gates; and two managers at
+// once, each with views that are out of date for every kind on its own, that crash
+// between any two writes, and whose requests take their time.
+//
+// All of it follows from a seed. After every single write an oracle, which knows
+// the rules but nothing of the plan, looks at the world as it is. When the storm
+// is over the rollout has to come to its end: every selected cluster at the revision
+// that is wanted; and then nothing is written any more.
+//
+// A failure prints its seed; play it again, with everything that happened, with
+//
+//	go test ./internal/fleet/sim -run TestSimulation -seed=N -v
+//
+// and try more worlds with -seeds=N.
+//
+// That the oracle sees what it has to see is tried as well: each rule in turn is
+// broken on purpose, and some world has to notice.
+package sim

@@ -1,0 +1,357 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// oracle knows the rules, and nothing of the plan.
+type oracle struct {
+	world *world
+	// disrupted are the clusters that were assigned another revision while they were
+	// up, and that have not been up since.
+	disrupted map[string]bool
+	// rolledBack are revisions that were given up while they were wanted.
+	rolledBack map[string]bool
+	violations []string
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}}
+}
+
+func (o *oracle) complainf(format string, args ...any) {
+	o.violations = append(o.violations, fmt.Sprintf(format, args...))
+}
+
+func (o *oracle) gone(cluster string) { delete(o.disrupted, cluster) }
+
+// look forgets what is up again.
+func (o *oracle) look() {
+	for name := range o.disrupted {
+		if c := o.world.cluster(name); c == nil || o.isBack(name) || !o.world.isSelected(&c.Cluster) {
+			delete(o.disrupted, name)
+		}
+	}
+}
+
+// isBack is true once a cluster is up again, for long enough. Where clusters flap it
+// is so at once: that it breaks before it has been ready for long enough is something
+// that no view may show in time.
+func (o *oracle) isBack(name string) bool {
+	w := o.world
+	minReady := time.Duration(w.module.spec.Rollout.MinReadySeconds) * time.Second
+
+	return w.isUp(name) && (w.flaps || !w.now.Before(w.assemblages[name].since.Add(minReady)))
+}
+
+// written checks the rules in the moment in which an assemblage is written.
+func (o *oracle) written(m *manager, write *fleet.Write, c *cluster, a assemblage) {
+	o.look()
+
+	switch {
+	case write.Act == fleet.Unassign && !c.deselected:
+		o.complainf("%s is unassigned though it was always selected; it is ready: %v", c.Name, c.Ready)
+	case write.Act == fleet.Correct && a.hold != nil && !c.deselected:
+		o.complainf("%s is written to though it is pinned", c.Name)
+	case write.Act == fleet.Assign && a.assigned && write.Revision != a.revision:
+		// That a cluster answers again is something that no precondition can tell.
+		o.tookDown(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
+	}
+}
+
+// tookDown counts what is down in the stage of a cluster that was assigned another
+// revision, itself included.
+func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
+	w := o.world
+	if !up || w.module.spec.Strategy == v1alpha1.Replace {
+		return
+	}
+
+	w.count("downs")
+	o.disrupted[c.Name] = true
+
+	var down, all []string
+	stage := o.stageOf(&c.Cluster)
+
+	for i := range w.clusters {
+		other := &w.clusters[i]
+		if o.stageOf(&other.Cluster) != stage || !w.isSelected(&other.Cluster) {
+			continue
+		}
+		all = append(all, other.Name)
+
+		if o.disrupted[other.Name] && !o.isWaived(other.Name) {
+			down = append(down, other.Name)
+		}
+	}
+
+	if limit := o.budget(stage, len(all)); len(down) > limit {
+		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
+	}
+}
+
+// isWaived is true of a cluster that has failed and no longer counts, or that is
+// pinned.
+func (o *oracle) isWaived(name string) bool {
+	w := o.world
+	a := w.assemblages[name]
+	late := !w.now.Before(a.at.Add(time.Duration(*w.module.spec.Rollout.ProgressDeadlineSeconds) * time.Second))
+
+	return a.hold != nil || w.module.spec.Rollout.OnFailure == v1alpha1.Continue && (a.state == v1alpha1.StateFailed || late)
+}
+
+// stageOf is the stage of a cluster by the labels alone.
+func (o *oracle) stageOf(c *fleet.Cluster) string {
+	for _, s := range o.world.module.spec.Rollout.Stages {
+		if s.Selector == nil || s.Selector.MatchLabels["stage"] == c.Labels["stage"] {
+			return s.Name
+		}
+	}
+
+	return ""
+}
+
+// budget is how many clusters of a stage may be down. Of a percentage the stage may
+// have been larger a moment ago, where clusters leave.
+func (o *oracle) budget(stage string, n int) int {
+	limit := o.world.module.spec.Rollout.MaxUnreadyClusters
+	for _, s := range o.world.module.spec.Rollout.Stages {
+		if s.Name == stage && s.MaxUnreadyClusters != nil {
+			limit = s.MaxUnreadyClusters
+		}
+	}
+
+	return limitOf(limit, max(n, o.world.names))
+}
+
+func limitOf(limit *intstr.IntOrString, n int) int {
+	switch {
+	case limit == nil:
+		return 1
+	case limit.StrVal == "":
+		return limit.IntValue()
+	default:
+		percent := 0
+		_, _ = fmt.Sscanf(limit.StrVal, "%d%%", &percent)
+
+		return max(1, n*percent/100)
+	}
+}
+
+// statusWritten: the status stays small, and speaks of what there is.
+func (o *oracle) statusWritten(s *v1alpha1.ModuleStatus) {
+	if len(s.Moves) > 50 || len(s.FailingClusters) > 20 || len(s.History) > 20 {
+		o.complainf("the status grows with the clusters: %d moves, %d failing", len(s.Moves), len(s.FailingClusters))
+	}
+
+	if s.Summary != nil && s.Summary.Updated+s.Summary.Waiting != s.Summary.Total {
+		o.complainf("%d updated and %d waiting are not %d", s.Summary.Updated, s.Summary.Waiting, s.Summary.Total)
+	}
+
+	if s.RolledBack != "" {
+		o.world.count("given up")
+	}
+}
+
+// deleted: no revision goes that somebody runs.
+func (o *oracle) deleted(revision string) {
+	if revision == o.world.module.status.CurrentRevision && !o.world.storm {
+		o.complainf("revision %s is deleted though new clusters need it", revision)
+	}
+}
+
+// planned checks a plan against the view from which it was made.
+func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
+	if p.NeedsLive {
+		return
+	}
+
+	o.checkMembers(v, p)
+
+	if !p.Permits {
+		return
+	}
+
+	if len(p.Writes) > 0 {
+		o.complainf("one pass permits and acts")
+	}
+
+	for _, m := range p.Status.Moves {
+		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision }) {
+			o.checkMove(v, &m)
+		}
+	}
+}
+
+// checkMembers: every selected cluster is in exactly one place, and says at most
+// one thing.
+func (o *oracle) checkMembers(v *fleet.Observed, p *fleet.Plan) {
+	places := map[string]int{}
+	for _, root := range []rollout.Unit{p.Tree.Root, p.Aside.Root} {
+		leaves(&root, func(u *rollout.Unit) { places[u.Name]++ })
+	}
+
+	for i := range v.Clusters {
+		c := &v.Clusters[i]
+		r := recordOf(v, c.Name)
+		want := one(o.world.isSelected(c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
+
+		if places[c.Name] != want {
+			o.complainf("%s is in %d places, and should be in %d", c.Name, places[c.Name], want)
+		}
+	}
+}
+
+func isPending(v *fleet.Observed, name string, r *fleet.Record) bool {
+	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
+		return m.Cluster == name && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
+	})
+}
+
+func leaves(u *rollout.Unit, visit func(*rollout.Unit)) {
+	if len(u.Children) == 0 && !u.Group {
+		visit(u)
+	}
+
+	for i := range u.Children {
+		leaves(&u.Children[i], visit)
+	}
+}
+
+func recordOf(v *fleet.Observed, name string) *fleet.Record {
+	i := slices.IndexFunc(v.Records, func(r fleet.Record) bool { return r.Cluster == name })
+	if i < 0 {
+		return nil
+	}
+
+	return &v.Records[i]
+}
+
+// checkMove: nothing moves that may not, and nothing before its turn.
+func (o *oracle) checkMove(v *fleet.Observed, m *v1alpha1.Move) {
+	i := slices.IndexFunc(v.Clusters, func(c fleet.Cluster) bool { return c.Name == m.Cluster })
+	r := recordOf(v, m.Cluster)
+
+	switch {
+	case i < 0 || !o.world.isSelected(&v.Clusters[i]):
+		o.complainf("%s moves, which is not selected", m.Cluster)
+
+		return
+	case v.Module.Spec.Suspend:
+		o.complainf("%s moves though the module is suspended", m.Cluster)
+	case r != nil && r.Hold != nil:
+		o.complainf("%s moves though it is pinned", m.Cluster)
+	case m.Revision == v.Module.Status.CurrentRevision:
+		return // a new cluster, or one on its way back
+	}
+
+	stages := v.Module.Spec.Rollout.Stages
+	at := o.stageOf(&v.Clusters[i])
+
+	for s := range stages {
+		if stages[s].Name == at {
+			o.checkGates(v, &stages[s], v1alpha1.Before, m)
+
+			break
+		}
+		o.checkEarlier(v, &stages[s], m)
+	}
+}
+
+// checkEarlier: a stage is complete before the next one begins.
+func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
+	if v.Module.Spec.Strategy == v1alpha1.Replace {
+		return
+	}
+
+	failed, n := 0, 0
+
+	for i := range v.Clusters {
+		c := &v.Clusters[i]
+		r := recordOf(v, c.Name)
+		if o.stageOf(c) != s.Name || !o.world.isSelected(c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
+			continue
+		}
+		n++
+
+		switch {
+		case r == nil || !r.Assigned || r.Revision != m.Revision:
+			o.complainf("%s moves to %s before %s of stage %s", m.Cluster, m.Revision, c.Name, s.Name)
+		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready:
+			failed++
+		default:
+			o.checkSoak(v, s, r, m)
+		}
+	}
+
+	if failed > o.mayFail(v, n) {
+		o.complainf("%s moves though %d of %d of stage %s are not ready", m.Cluster, failed, n, s.Name)
+	}
+
+	if n > 0 {
+		o.checkGates(v, s, v1alpha1.After, m)
+	}
+}
+
+func (o *oracle) mayFail(v *fleet.Observed, n int) int {
+	r := v.Module.Spec.Rollout
+
+	switch {
+	case r.OnFailure == v1alpha1.Continue:
+		return n
+	case r.MaxFailures == nil:
+		return 0
+	default:
+		return r.MaxFailures.IntValue()
+	}
+}
+
+// checkSoak: a cluster has been ready for long enough, at this very revision.
+func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record, m *v1alpha1.Move) {
+	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
+	if v.Now.Before(r.Since.Add(soak)) {
+		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
+	}
+}
+
+// isNew is true of a cluster that has never run the module, where there is a
+// revision for such.
+func (o *oracle) isNew(v *fleet.Observed, _ *fleet.Cluster, r *fleet.Record) bool {
+	good := v.Module.Status.CurrentRevision
+	if r == nil || !r.Assigned {
+		return good != ""
+	}
+
+	return good != "" && r.Succeeded == "" && r.Revision == good
+}
+
+func (o *oracle) checkGates(v *fleet.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {
+	for _, g := range s.Gates {
+		at := g.When
+		if at == "" {
+			at = v1alpha1.After
+		}
+		name := fleet.GateName(m.Revision, s.Name, g)
+		passed := slices.ContainsFunc(v.Gates, func(g fleet.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
+
+		if at == when && !passed && v.Module.Spec.Strategy != v1alpha1.Replace {
+			o.complainf("%s moves though gate %s has not passed", m.Cluster, name)
+		}
+	}
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+
+	return 0
+}

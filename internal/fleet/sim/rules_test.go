@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// rules are those that a manager keeps to. The zero value but for plan is all of
+// them; the others are broken on purpose.
+type rules struct {
+	plan func(*manager, fleet.Observed) fleet.Plan
+	// unconditional writes carry no preconditions.
+	unconditional bool
+	// overwrites the status whoever has written it meanwhile.
+	overwrites bool
+	// late acts upon moves however old they are.
+	late bool
+	// trusting takes a cache for good enough where the plan asks for a live look.
+	trusting bool
+	// ageless does not know how old its views are.
+	ageless bool
+	// rash acts without writing down before what it is going to do.
+	rash bool
+}
+
+func allRules() *rules {
+	return &rules{plan: func(_ *manager, o fleet.Observed) fleet.Plan { return fleet.Decide(o) }}
+}
+
+// blind plans from a view in which something has been changed.
+func blind(change func(m *manager, o *fleet.Observed)) *rules {
+	return &rules{plan: func(m *manager, o fleet.Observed) fleet.Plan {
+		o.Records = append([]fleet.Record(nil), o.Records...)
+		o.Clusters = append([]fleet.Cluster(nil), o.Clusters...)
+		o.Module.Spec = *o.Module.Spec.DeepCopy()
+		o.Module.Status = *o.Module.Status.DeepCopy()
+		change(m, &o)
+
+		return fleet.Decide(o)
+	}}
+}
+
+// actAtOnce makes of what is to be permitted what is to be done.
+func (m *manager) actAtOnce(p fleet.Plan) fleet.Plan {
+	o := m.observed()
+
+	for i := range p.Status.Moves {
+		move := &p.Status.Moves[i]
+		for j := range o.Clusters {
+			if o.Clusters[j].Name == move.Cluster {
+				p.Writes = append(p.Writes, fleet.Write{
+					Act: fleet.Assign, Cluster: &o.Clusters[j], Record: recordOf(&o, move.Cluster), Revision: move.Revision, AssignedAt: move.At.Time,
+				})
+			}
+		}
+	}
+	p.Status, p.Permits = m.view.module.status, false
+
+	return p
+}
+
+// broken are all rules but one.
+func broken() map[string]*rules {
+	none := allRules().plan
+
+	return map[string]*rules{
+		"the status is written whoever has done so": {plan: none, overwrites: true},
+		"a cache is good enough":                    {plan: none, trusting: true},
+		"nobody knows how old a view is":            {plan: none, ageless: true},
+		"what is done is not written down before":   {plan: none, rash: true},
+		"writes carry no preconditions":             {plan: none, unconditional: true},
+		"moves are acted upon however old they are": {plan: none, late: true},
+		"one cluster more than may be is":           blind(widerBudget),
+		"every cluster is taken for ready":          blind(allReady),
+		"a report speaks of what is assigned":       blind(allReported),
+		"a suspended module goes on":                blind(func(_ *manager, o *fleet.Observed) { o.Module.Spec.Suspend = false }),
+		"a pin is none":                             blind(noHolds),
+		"nothing soaks":                             blind(noSoak),
+		"gates stand open":                          blind(openGates),
+		"an unready cluster is not selected":        blind(dropUnready),
+		"only one's own moves count":                blind(onlyOwnMoves),
+	}
+}
+
+func widerBudget(_ *manager, o *fleet.Observed) {
+	r := o.Module.Spec.Rollout
+	wider := func(limit *intstr.IntOrString) *intstr.IntOrString {
+		return new(intstr.FromInt(limitOf(limit, 1) + 1))
+	}
+
+	r.MaxUnreadyClusters = wider(r.MaxUnreadyClusters)
+	for i := range r.Stages {
+		r.Stages[i].MaxUnreadyClusters = nil
+	}
+}
+
+func allReady(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		if r := &o.Records[i]; r.Assigned {
+			r.Reported, r.State = true, v1alpha1.StateSucceeded
+		}
+	}
+}
+
+func allReported(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		o.Records[i].Reported = o.Records[i].State != ""
+	}
+}
+
+func noHolds(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		o.Records[i].Hold = nil
+	}
+}
+
+func noSoak(_ *manager, o *fleet.Observed) {
+	o.Module.Spec.Rollout.MinReadySeconds = 0
+	for i := range o.Module.Spec.Rollout.Stages {
+		o.Module.Spec.Rollout.Stages[i].SoakSeconds = 0
+	}
+}
+
+func openGates(_ *manager, o *fleet.Observed) {
+	o.Gates = append([]fleet.Gate(nil), o.Gates...)
+	for i := range o.Gates {
+		o.Gates[i].Verdict = rollout.Passed
+	}
+}
+
+func dropUnready(_ *manager, o *fleet.Observed) {
+	for i := range o.Clusters {
+		if !o.Clusters[i].Ready {
+			o.Clusters[i].Labels = nil
+		}
+	}
+}
+
+func onlyOwnMoves(m *manager, o *fleet.Observed) {
+	kept := o.Module.Status.Moves[:0]
+	for _, move := range o.Module.Status.Moves {
+		if m.own[move.Cluster].Equal(move.At.Time) {
+			kept = append(kept, move)
+		}
+	}
+	o.Module.Status.Moves = kept
+}
+
+// TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the
+// oracle is blind, or the worlds too tame, or the rule is none.
+func TestBrokenRulesAreSeen(t *testing.T) {
+	const worlds = 30000
+
+	for name, r := range broken() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			began := time.Now()
+			for seed := uint64(1); seed <= worlds; seed++ {
+				if failure := brave(seed, r, false).verdict(); failure != "" {
+					t.Logf("seed %d after %s: %s", seed, time.Since(began).Round(time.Millisecond), failure)
+
+					return
+				}
+			}
+
+			t.Errorf("none of %d worlds notices", worlds)
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// state is how a cluster does. The order is of no meaning.
+type state int
+
+const (
+	unassigned state = iota
+	oldUp
+	oldDown
+	newUp
+	newUpdating
+	newFailed
+	heldOld
+	states
+)
+
+// small is a world of a few clusters in two stages, at rest.
+type small struct {
+	stages    [2][]state
+	budget    int
+	onFailure v1alpha1.OnFailure
+	// hasGood is true if the old revision has got everywhere once.
+	hasGood bool
+}
+
+// TestSmallWorlds decides every world of up to six clusters in two stages. Within a
+// stage it makes no difference which cluster does how.
+func TestSmallWorlds(t *testing.T) {
+	n := 0
+
+	for size := range 7 {
+		for first := range size + 1 {
+			eachMultiset(first, func(a []state) {
+				eachMultiset(size-first, func(b []state) {
+					for budget := 1; budget <= 2; budget++ {
+						for _, answer := range []v1alpha1.OnFailure{v1alpha1.Pause, v1alpha1.Continue} {
+							for _, hasGood := range []bool{true, false}[:1+one(size < 5)] {
+								w := small{stages: [2][]state{a, b}, budget: budget, onFailure: answer, hasGood: hasGood}
+								w.check(t)
+								n++
+							}
+						}
+					}
+				})
+			})
+
+			if t.Failed() {
+				return
+			}
+		}
+	}
+
+	t.Logf("%d worlds", n)
+}
+
+// eachMultiset visits every non-decreasing sequence of states.
+func eachMultiset(size int, visit func([]state)) {
+	seq := make([]state, size)
+
+	var fill func(at int, from state)
+	fill = func(at int, from state) {
+		if at == size {
+			visit(seq)
+
+			return
+		}
+
+		for s := from; s < states; s++ {
+			seq[at] = s
+			fill(at+1, s)
+		}
+	}
+	fill(0, 0)
+}
+
+var (
+	oldTemplate = template("v1")
+	newTemplate = template("v2")
+	oldRevision = fleet.RevisionName(fleet.KindModule, moduleName, oldTemplate)
+	newRevision = fleet.RevisionName(fleet.KindModule, moduleName, newTemplate)
+)
+
+func template(tag string) v1alpha1.TemplateSpec {
+	git := &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: tag}}
+
+	return v1alpha1.TemplateSpec{Sync: v1alpha1.Sync{Source: &v1alpha1.Source{Git: git}}}
+}
+
+func clusterName(stage, i int) string { return fmt.Sprintf("%c%d", 'a'+stage, i) }
+
+// observed is the world as a hub sees it.
+func (w *small) observed() fleet.Observed {
+	o := fleet.Observed{Now: noon, AsOf: "1", Revisions: []fleet.Revision{{Name: oldRevision, Number: 1}, {Name: newRevision, Number: 2}}}
+	o.Module = fleet.Module{Kind: fleet.KindModule, Name: moduleName, Finalized: true, Spec: v1alpha1.ModuleSpec{
+		Selector: &metav1.LabelSelector{}, Strategy: v1alpha1.Incremental, Template: &v1alpha1.ModuleTemplate{Spec: newTemplate},
+		Rollout: &v1alpha1.Rollout{MaxUnreadyClusters: new(intstr.FromInt(w.budget)), OnFailure: w.onFailure, Stages: []v1alpha1.Stage{
+			{Name: "a", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "0"}}}, {Name: "b"},
+		}},
+	}}
+
+	if w.hasGood {
+		o.Module.Status.CurrentRevision = oldRevision
+	}
+
+	for stage, clusters := range w.stages {
+		for i, s := range clusters {
+			name := clusterName(stage, i)
+			o.Clusters = append(o.Clusters, fleet.Cluster{
+				Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{"stage": fmt.Sprint(stage)},
+			})
+			o.Records = append(o.Records, s.record(name))
+		}
+	}
+
+	return o
+}
+
+func (s state) record(name string) fleet.Record {
+	r := fleet.Record{
+		Cluster: name, Name: name, Assigned: true, Revision: oldRevision, AssignedAt: noon.Add(-time.Minute), Reported: true,
+		State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Minute), Succeeded: oldRevision, DeletionPolicy: v1alpha1.Delete,
+	}
+
+	switch s {
+	case unassigned:
+		return fleet.Record{Cluster: name, Name: name}
+	case oldDown:
+		r.State = v1alpha1.StateUpdating
+	case newUp:
+		r.Revision, r.Succeeded = newRevision, newRevision
+	case newUpdating:
+		r.Revision, r.State = newRevision, v1alpha1.StateUpdating
+	case newFailed:
+		r.Revision, r.State = newRevision, v1alpha1.StateFailed
+	case heldOld:
+		r.Hold = &v1alpha1.Hold{By: "alice"}
+	}
+
+	return r
+}
+
+// isNew is true of a cluster that waits for nobody.
+func (w *small) isNew(s state) bool { return s == unassigned && w.hasGood }
+
+// isDown is true of one that takes a place in the budget.
+func (w *small) isDown(s state) bool {
+	return s == oldDown || s == newUpdating || s == newFailed && w.onFailure != v1alpha1.Continue
+}
+
+func (s state) isAtTarget() bool { return s == newUp || s == newUpdating || s == newFailed }
+
+func (w *small) check(t *testing.T) {
+	t.Helper()
+
+	p := fleet.Decide(w.observed())
+	steps, holds := map[string]rollout.Step{}, map[string]int{}
+
+	for _, s := range p.Steps {
+		steps[s.Path[len(s.Path)-1]] = s
+	}
+
+	for _, h := range p.Holds {
+		holds[h.Path[len(h.Path)-1]]++
+	}
+
+	for stage, clusters := range w.stages {
+		for i, s := range clusters {
+			name := clusterName(stage, i)
+			step, moves := steps[name]
+			w.checkOne(t, name, s, step, moves, holds[name])
+		}
+		w.checkStage(t, stage, steps)
+	}
+	w.checkOrder(t, steps)
+}
+
+// checkOne: what is not where it should be is one step or one hold, and goes where
+// it has to.
+func (w *small) checkOne(t *testing.T, name string, s state, step rollout.Step, moves bool, holds int) {
+	t.Helper()
+
+	want := newRevision
+	if w.isNew(s) {
+		want = oldRevision
+	}
+
+	switch said := holds + one(moves); {
+	case s == newUp && said != 0:
+		t.Errorf("%+v: %s is where it should be, and %d things are said of it", w, name, said)
+	case s != newUp && said != 1:
+		t.Errorf("%+v: %d things are said of %s", w, said, name)
+	case moves && s == heldOld:
+		t.Errorf("%+v: %s is pinned, and moves", w, name)
+	case moves && s.isAtTarget():
+		t.Errorf("%+v: %s moves though it is there", w, name)
+	case moves && step.To != want:
+		t.Errorf("%+v: %s moves to %s", w, name, step.To)
+	case w.isNew(s) && !moves:
+		t.Errorf("%+v: %s is new, and waits", w, name)
+	}
+}
+
+// checkStage: no more are down than may be, but those that were already.
+func (w *small) checkStage(t *testing.T, stage int, steps map[string]rollout.Step) {
+	t.Helper()
+
+	before, after := 0, 0
+
+	for i, s := range w.stages[stage] {
+		_, moves := steps[clusterName(stage, i)]
+		before += one(w.isDown(s))
+		after += one(w.isDown(s) || moves && !w.isNew(s))
+	}
+
+	if after > max(before, w.budget) {
+		t.Errorf("%+v: stage %d: %d were down, %d are, %d may be", w, stage, before, after, w.budget)
+	}
+}
+
+// checkOrder: the second stage begins when the first is done, and then it does.
+func (w *small) checkOrder(t *testing.T, steps map[string]rollout.Step) {
+	t.Helper()
+
+	done, failed, left, down, moving := true, false, false, false, false
+
+	for _, s := range w.stages[0] {
+		out := s == heldOld || w.isNew(s)
+		done = done && (out || s == newUp || s == newFailed && w.onFailure == v1alpha1.Continue)
+		failed = failed || s == newFailed
+	}
+
+	for i, s := range w.stages[1] {
+		_, moves := steps[clusterName(1, i)]
+		moving = moving || moves && !w.isNew(s)
+		left = left || !s.isAtTarget() && s != heldOld && !w.isNew(s)
+		down = down || w.isDown(s) || s == newFailed
+	}
+
+	switch {
+	case moving && !done:
+		t.Errorf("%+v: the second stage moves before the first is done", w)
+	case done && left && !down && !moving:
+		t.Errorf("%+v: nothing moves though it might", w)
+	}
+}

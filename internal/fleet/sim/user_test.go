@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// policy is what a user asks for.
+func (w *world) policy() v1alpha1.ModuleSpec {
+	spec := v1alpha1.ModuleSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Strategy: v1alpha1.Incremental,
+		Rollout:  &v1alpha1.Rollout{},
+	}
+	r := spec.Rollout
+	r.MaxUnreadyClusters = w.budget()
+	r.ProgressDeadlineSeconds = new(int32(40 + w.rnd.IntN(100)))
+
+	if w.chance(0.1) {
+		spec.Strategy = v1alpha1.Replace
+	}
+
+	if w.chance(0.3) {
+		r.MinReadySeconds = int32(1 + w.rnd.IntN(20))
+	}
+
+	if w.chance(0.3) {
+		r.OrderBy = &v1alpha1.OrderBy{LabelKey: "wave"}
+	}
+
+	switch w.rnd.IntN(6) {
+	case 0:
+		r.OnFailure = v1alpha1.Continue
+	case 1, 2:
+		r.OnFailure = v1alpha1.Rollback
+	}
+
+	if w.chance(0.3) {
+		r.MaxFailures = new(intstr.FromInt(w.rnd.IntN(3)))
+	}
+
+	if w.chance(0.7) {
+		w.addStages(r)
+	}
+
+	return spec
+}
+
+func (w *world) budget() *intstr.IntOrString {
+	switch w.rnd.IntN(3) {
+	case 0:
+		return nil
+	case 1:
+		return new(intstr.FromInt(1 + w.rnd.IntN(3)))
+	default:
+		return new(intstr.FromString(fmt.Sprintf("%d%%", 1+w.rnd.IntN(100))))
+	}
+}
+
+func (w *world) addStages(r *v1alpha1.Rollout) {
+	for _, name := range []string{"a", "b"} {
+		s := v1alpha1.Stage{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": name}}}
+		if w.chance(0.4) {
+			s.MaxUnreadyClusters = w.budget()
+		}
+
+		if w.chance(0.3) {
+			s.SoakSeconds = int32(5 + w.rnd.IntN(40))
+		}
+
+		if w.chance(0.3) {
+			s.Gates = []v1alpha1.Gate{{Name: "approve", When: []v1alpha1.GateTime{v1alpha1.Before, v1alpha1.After, ""}[w.rnd.IntN(3)]}}
+		}
+		r.Stages = append(r.Stages, s)
+	}
+
+	switch w.rnd.IntN(5) {
+	case 0:
+		r.UnmatchedClusters = v1alpha1.UnmatchedExclude
+	case 1:
+		r.Stages = append(r.Stages, v1alpha1.Stage{Name: "rest"})
+	}
+}
+
+// newTag edits the template: to a new tag, that works or does not.
+func (w *world) newTag(good bool) {
+	w.tags++
+	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(w.tags)}}}}
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
+	})
+	w.good[w.wanted()] = good
+	w.notef("the user wants %s, which works: %v", w.wanted(), good)
+	w.count("edits")
+}
+
+// wanted is the revision of the template.
+func (w *world) wanted() string {
+	return fleet.RevisionName(fleet.KindModule, moduleName, w.module.spec.Template.Spec)
+}
+
+func (w *world) respec(change func(*v1alpha1.ModuleSpec)) {
+	w.module.spec = *w.module.spec.DeepCopy()
+	change(&w.module.spec)
+	w.module.generation++
+	w.module.version = w.next()
+}
+
+// users do something, rarely.
+func (w *world) users() {
+	switch w.rnd.IntN(80) {
+	case 0, 1, 2:
+		w.newTag(w.chance(0.5))
+	case 6:
+		w.respec(func(s *v1alpha1.ModuleSpec) { s.Suspend = !s.Suspend })
+		w.notef("suspended: %v", w.module.spec.Suspend)
+		w.count("suspended")
+	case 3:
+		w.join()
+	case 4:
+		w.goBack()
+	case 5:
+		w.respec(func(s *v1alpha1.ModuleSpec) { s.DeletionPolicy = v1alpha1.Orphan })
+	default:
+		w.decideGates(0.1)
+		w.touch()
+	}
+}
+
+// goBack pins the module to an older revision, or takes that back.
+func (w *world) goBack() {
+	target := ""
+	if w.module.spec.TargetRevision == "" && len(w.revisions) > 0 {
+		target = w.revisions[w.rnd.IntN(len(w.revisions))].Name
+	}
+	w.respec(func(s *v1alpha1.ModuleSpec) { s.TargetRevision = target })
+	w.notef("the user wants revision %q", target)
+	w.count("rollbacks")
+}
+
+// touch does something to a cluster.
+func (w *world) touch() {
+	if len(w.clusters) == 0 {
+		return
+	}
+
+	c := &w.clusters[w.rnd.IntN(len(w.clusters))]
+	a, assigned := w.assemblages[c.Name]
+
+	switch w.rnd.IntN(60) {
+	case 0:
+		w.leave(c.Name)
+		w.count("leaves")
+	case 1:
+		env := map[string]string{"prod": "dev", "dev": "prod"}[c.Labels["env"]]
+		c.deselected = c.deselected || env == "dev"
+		w.relabelled(c, "env", env)
+		w.notef("%s is %s", c.Name, env)
+		w.count("deselected")
+	case 2, 3:
+		if w.flaps {
+			c.Ready = !c.Ready
+			w.clustersAt = w.next()
+			w.notef("%s is ready: %v", c.Name, c.Ready)
+			w.count("unready")
+		}
+	case 4, 5:
+		if w.flaps {
+			c.Unreachable = !c.Unreachable
+			w.clustersAt = w.next()
+			w.notef("%s is unreachable: %v", c.Name, c.Unreachable)
+			w.count("unreachable")
+		}
+	case 6:
+		if assigned {
+			w.pin(c.Name, a)
+		}
+	case 7:
+		if assigned && a.assigned {
+			a.drifted = true
+			w.changed(c.Name, a, true)
+			w.count("drifts")
+		}
+	}
+}
+
+func (w *world) pin(name string, a assemblage) {
+	if a.hold == nil {
+		a.hold = &v1alpha1.Hold{By: "alice"}
+	} else {
+		w.unpin(name, &a)
+	}
+	w.changed(name, a, true)
+	w.notef("%s is held: %v", name, a.hold != nil)
+	w.count("pins")
+}
+
+// unpin lets a cluster go. What is down in it by then is on the user: what was
+// decided without it may still come to pass.
+func (w *world) unpin(name string, a *assemblage) {
+	a.hold = nil
+	w.oracle.gone(name)
+}
+
+// decideGates is that somebody decides.
+func (w *world) decideGates(likely float64) {
+	for i := range w.gates {
+		if w.gates[i].Verdict != rollout.Passed && w.chance(likely) {
+			gates := append([]fleet.Gate(nil), w.gates...)
+			gates[i].Verdict = rollout.Passed
+			if w.storm && w.chance(0.2) {
+				gates[i].Verdict = rollout.Refused
+			}
+			w.gates, w.othersAt = gates, w.next()
+			w.count("gates")
+		}
+	}
+}
+
+// calm ends the storm: what is wanted works, everybody answers, and nobody holds
+// anything back.
+func (w *world) calm() {
+	w.storm = false
+	w.notef("the storm is over")
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Suspend, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, "", new(int32(10000))
+	})
+
+	if len(w.clusters) > 20 { // one at a time would take for ever
+		w.respec(func(s *v1alpha1.ModuleSpec) {
+			s.Rollout.MaxUnreadyClusters = new(intstr.FromString("100%")) // never less than was permitted
+			for i := range s.Rollout.Stages {
+				s.Rollout.Stages[i].MaxUnreadyClusters = nil
+			}
+		})
+	}
+
+	if !w.isGood(w.wanted()) || w.module.status.RolledBack == w.wanted() || w.chance(0.3) {
+		w.newTag(true)
+	}
+
+	for i := range w.clusters {
+		c := &w.clusters[i]
+		c.Ready, c.Unreachable = true, false
+		if a, ok := w.assemblages[c.Name]; ok && a.hold != nil {
+			w.unpin(c.Name, &a)
+			w.changed(c.Name, a, true)
+		}
+	}
+	w.clustersAt = w.next()
+}

@@ -1,0 +1,291 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+)
+
+// assemblage is what is assigned to a cluster, as the API server holds it, and
+// what became of it.
+type assemblage struct {
+	uid        types.UID
+	version    uint64
+	generation int64
+
+	assigned bool
+	revision string
+	at       time.Time
+	policy   v1alpha1.DeletionPolicy
+	drifted  bool
+	hold     *v1alpha1.Hold
+
+	// What is reported, and of which assignment.
+	seen      int64
+	reported  string
+	reportOf  time.Time
+	state     v1alpha1.State
+	since     time.Time
+	succeeded string
+}
+
+// cluster is a cluster as the hub knows it, and how it does in truth.
+type cluster struct {
+	fleet.Cluster
+
+	// begun is when it began to carry out what it is assigned, takes how long that is.
+	begun time.Time
+	takes time.Duration
+	// deselected is true once it was not selected at some moment.
+	deselected bool
+}
+
+// module is the Module as the API server holds it.
+type module struct {
+	version    uint64
+	generation int64
+	finalized  bool
+	spec       v1alpha1.ModuleSpec
+	status     v1alpha1.ModuleStatus
+}
+
+// world is what there is, and the dice.
+type world struct {
+	rnd    *rand.Rand
+	now    time.Time
+	oracle *oracle
+
+	version uint64
+	// clustersAt, recordsAt and othersAt are the versions of the last change of
+	// clusters, of assemblages, and of revisions and gates.
+	clustersAt, recordsAt, othersAt uint64
+
+	module      module
+	clusters    []cluster
+	assemblages map[string]assemblage
+	revisions   []fleet.Revision
+	gates       []fleet.Gate
+	// good are the tags that work.
+	good map[string]bool
+	tags int
+
+	habits
+
+	// flaps is true of a world in which clusters become unready by themselves.
+	flaps bool
+	storm bool
+	names int
+	// writes are those of the managers.
+	writes int
+	counts map[string]int
+	told   bool
+	log    []string
+}
+
+// habits are how likely things go wrong in a world; each has its own.
+type habits struct {
+	// lazy is how likely a manager does not look at a kind anew, frozen that it
+	// loses a watch, sleepy that it does not run for a while.
+	lazy, frozen, sleepy float64
+	// keen is how likely a cluster goes on with its work.
+	keen float64
+}
+
+const moduleName = "app"
+
+var noon = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
+
+func newWorld(seed uint64, told bool) *world {
+	w := &world{
+		rnd: rand.New(rand.NewPCG(seed, 7)), now: noon, storm: true, told: told,
+		assemblages: map[string]assemblage{}, good: map[string]bool{}, counts: map[string]int{},
+	}
+	w.oracle = newOracle(w)
+	w.flaps = w.chance(0.5)
+	w.habits = habits{
+		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
+	}
+	w.module = module{version: w.next(), generation: 1, spec: w.policy()}
+	w.newTag(true)
+
+	for range w.size() {
+		w.join()
+	}
+
+	if w.chance(0.8) {
+		w.settled()
+	}
+
+	return w
+}
+
+// settled makes it a world in which the first revision has got everywhere.
+func (w *world) settled() {
+	good := w.wanted()
+	w.module.finalized, w.module.status.CurrentRevision = true, good
+	w.revisions, w.othersAt = []fleet.Revision{{Name: good, Number: 1}}, w.next()
+
+	for i := range w.clusters {
+		if c := &w.clusters[i]; c.Ready && w.isSelected(&c.Cluster) {
+			w.changed(c.Name, assemblage{
+				uid: "a" + c.UID, assigned: true, revision: good, at: noon.Add(-time.Hour), policy: v1alpha1.Delete, seen: 1,
+				reported: good, reportOf: noon.Add(-time.Hour), state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
+			}, true)
+		}
+	}
+}
+
+// size is how many clusters there are at first: most often a handful, now and then
+// hundreds.
+func (w *world) size() int {
+	switch w.rnd.IntN(1000) {
+	case 0:
+		return 100 + w.rnd.IntN(401)
+	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:
+		return 20 + w.rnd.IntN(60)
+	default:
+		return w.rnd.IntN(8)
+	}
+}
+
+func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
+
+func (w *world) seconds(from, to int) time.Duration {
+	return time.Duration(from+w.rnd.IntN(to-from+1)) * time.Second
+}
+
+// next is a new resource version.
+func (w *world) next() uint64 {
+	w.version++
+
+	return w.version
+}
+
+// count counts something that happened.
+func (w *world) count(what string) { w.counts[what]++ }
+
+func (w *world) notef(format string, args ...any) {
+	if w.told {
+		w.log = append(w.log, w.now.Format("15:04:05  ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// join adds a cluster.
+func (w *world) join() {
+	w.names++
+	c := cluster{Cluster: fleet.Cluster{
+		Name: "c" + strconv.Itoa(w.names), UID: types.UID("u" + strconv.Itoa(w.names)), Ready: !w.chance(0.1),
+		Labels: map[string]string{"env": "prod", "stage": []string{"a", "b", "none"}[w.rnd.IntN(3)], "wave": strconv.Itoa(w.rnd.IntN(3))},
+	}}
+	if w.chance(0.1) {
+		c.Labels["env"], c.deselected = "dev", true
+	}
+	w.clusters = append(w.clusters, c)
+	w.clustersAt = w.next()
+	w.notef("%s joins: %s", c.Name, c.Labels["stage"])
+}
+
+// leave takes a cluster away, and what it was assigned with it.
+func (w *world) leave(name string) {
+	w.clusters = slices.DeleteFunc(w.clusters, func(c cluster) bool { return c.Name == name })
+	delete(w.assemblages, name)
+	w.oracle.gone(name)
+	w.clustersAt, w.recordsAt = w.next(), w.next()
+	w.notef("%s leaves", name)
+}
+
+// changed gives an assemblage a new version.
+func (w *world) changed(name string, a assemblage, spec bool) {
+	a.version = w.next()
+	if spec {
+		a.generation++
+	}
+	w.assemblages[name] = a
+	w.recordsAt = a.version
+}
+
+// relabelled replaces the labels of a cluster, so that older views keep theirs.
+func (w *world) relabelled(c *cluster, key, value string) {
+	labels := maps.Clone(c.Labels)
+	labels[key] = value
+	c.Labels = labels
+	w.clustersAt = w.next()
+}
+
+func (w *world) cluster(name string) *cluster {
+	for i := range w.clusters {
+		if w.clusters[i].Name == name {
+			return &w.clusters[i]
+		}
+	}
+
+	return nil
+}
+
+// isGood is true of a revision that works.
+func (w *world) isGood(revision string) bool { return w.good[revision] }
+
+// live is that clusters do their work.
+func (w *world) live() {
+	w.now = w.now.Add(w.seconds(1, 6))
+
+	for i := range w.clusters {
+		c := &w.clusters[i]
+		if !w.storm || w.chance(w.keen) {
+			w.work(c)
+		}
+	}
+}
+
+// work carries out what a cluster is assigned, or goes on with it.
+func (w *world) work(c *cluster) {
+	a, ok := w.assemblages[c.Name]
+	if !ok || !c.Ready || c.Unreachable {
+		return
+	}
+
+	switch {
+	case a.assigned && (a.reported != a.revision || !a.reportOf.Equal(a.at) || a.state == ""):
+		a.reported, a.reportOf, a.state, a.since, a.seen = a.revision, a.at, v1alpha1.StateUpdating, w.now, a.generation
+		c.begun, c.takes = w.now, w.seconds(0, 30)
+		w.changed(c.Name, a, false)
+	case a.seen != a.generation:
+		a.seen = a.generation
+		w.changed(c.Name, a, false)
+	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
+		a.state, a.since = v1alpha1.StateFailed, w.now
+		if w.isGood(a.revision) {
+			a.state, a.succeeded = v1alpha1.StateSucceeded, a.revision
+		}
+		w.changed(c.Name, a, false)
+		w.notef("%s: %s is %s", c.Name, a.revision, a.state)
+	case a.assigned && w.storm && w.flaps && w.chance(0.02) && a.state == v1alpha1.StateSucceeded:
+		a.state, a.since = v1alpha1.StateUpdating, w.now
+		c.begun, c.takes = w.now, w.seconds(0, 20)
+		w.changed(c.Name, a, false)
+		w.notef("%s flaps", c.Name)
+		w.count("flaps")
+	}
+}
+
+// isUp is true if a cluster runs what it is assigned, and is healthy.
+func (w *world) isUp(name string) bool {
+	c, a := w.cluster(name), w.assemblages[name]
+
+	return c != nil && c.Ready && !c.Unreachable && a.assigned && a.state == v1alpha1.StateSucceeded && a.reported == a.revision && a.reportOf.Equal(a.at)
+}
+
+// isSelected is true of a cluster that the module is for.
+func (w *world) isSelected(c *fleet.Cluster) bool { return c.Labels["env"] == "prod" && !c.Deleting }
+
+// names of a list of clusters.
+func namesOf(clusters []string) string { return strings.Join(clusters, " ") }
