@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# A rollout of one's own, for a Module with strategy External: its target revision goes
+# to one cluster after another, and a cluster that fails ends it.
+#
+#   rollout.sh NAMESPACE MODULE CLUSTER...
+#
+# Spillway makes the ModuleRevision, carries out what is assigned, and says how it went.
+# All that is left to do is to decide who is next, and to write it down: in the
+# assemblage of the cluster, under a field owner of one's own, so that nobody else's
+# entries are touched.
+set -euo pipefail
+namespace=$1 module=$2
+shift 2
+
+revision=$(kubectl get module "$module" -n "$namespace" -o 'jsonpath={.status.targetRevision}')
+content=$(kubectl get modulerevision "$revision" -n "$namespace" -o 'jsonpath={.spec.template.sync}')
+
+assign() { # CLUSTER
+  kubectl apply --server-side --field-manager=my-rollout -f - <<YAML
+apiVersion: fleet.squaremo.dev/v1alpha1
+kind: ProxyAssemblage
+metadata: {name: $1, namespace: $namespace}
+spec:
+  kubeconfigRef: {name: $1-kubeconfig}
+  assemblage:
+    syncs: [{"name": "$module", "revision": "$revision", "assignedAt": "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)", ${content#\{}]
+YAML
+}
+
+# report waits until what was assigned has come to an end, and prints how: a report with
+# another moment is of an older assignment, and says nothing about this one.
+report() { # CLUSTER
+  local sync="?(@.name=='$module')" said
+  until said=$(kubectl get proxyassemblage "$1" -n "$namespace" -o \
+    "jsonpath={.spec.assemblage.syncs[$sync].assignedAt} {.status.syncs[$sync].assignedAt} {.status.syncs[$sync].state}") &&
+    read -r assigned reported state <<<"$said" && [[ $assigned == "$reported" && $state == @(succeeded|failed) ]]; do
+    kubectl wait proxyassemblage "$1" -n "$namespace" --for=condition=Ready --timeout=5s >/dev/null 2>&1 || true
+  done
+  echo "$state"
+}
+
+for cluster in "$@"; do
+  assign "$cluster"
+  state=$(report "$cluster")
+  echo "$cluster has $state at $revision"
+  [[ $state == succeeded ]]
+done
