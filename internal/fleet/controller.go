@@ -4,21 +4,19 @@ import (
 	"context"
 	"fmt"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=modules;bootstrapmodules,verbs=list;watch;patch
@@ -39,54 +37,16 @@ const passesAtOnce = 5
 // Setup adds the ring to a manager. While its kinds are not installed, the ring says
 // so and waits for them; the rest of the manager goes on.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	there, err := installed(mgr.GetRESTMapper())
-	if err != nil {
-		return err
+	needed := kube.Needed{
+		Ring: "fleet", Called: "the kinds of fleet.squaremo.dev and spillway.dev are", Without: "nothing is rolled out",
+		Mend: "apply what \"spillway install --export\" prints, or leave fleet out of --rings",
+		Kinds: []schema.GroupVersionKind{
+			v1alpha1.GroupVersion.WithKind(KindModule), v1alpha1.GroupVersion.WithKind(KindBootstrap),
+			v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), v1alpha1.GroupVersion.WithKind("RemoteAssemblage"),
+			spillway.GroupVersion.WithKind("ModuleRevision"), spillway.GroupVersion.WithKind("RolloutGate"),
+		},
 	}
-	if there {
-		return start(ctx, mgr, o)
-	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startOnceInstalled(ctx, mgr, o) }))
-	if err != nil {
-		return fmt.Errorf("wait for the kinds of %s: %w", v1alpha1.GroupVersion.Group, err)
-	}
-	return nil
-}
-
-// installed is true if the API server knows the kinds.
-func installed(mapper apimeta.RESTMapper) (bool, error) {
-	for _, gvk := range []schema.GroupVersionKind{
-		v1alpha1.GroupVersion.WithKind(KindModule), v1alpha1.GroupVersion.WithKind(KindBootstrap),
-		v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), v1alpha1.GroupVersion.WithKind("RemoteAssemblage"),
-		spillway.GroupVersion.WithKind("ModuleRevision"), spillway.GroupVersion.WithKind("RolloutGate"),
-	} {
-		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if apimeta.IsNoMatchError(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("look for the kind %s: %w", gvk.Kind, err)
-		}
-	}
-	return true, nil
-}
-
-func startOnceInstalled(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	logger := mgr.GetLogger().WithName("fleet")
-	logger.Error(nil, "nothing is rolled out: the kinds of fleet.squaremo.dev and spillway.dev are not all installed; apply what "+
-		"\"spillway install --export\" prints, or leave fleet out of --rings", "group", v1alpha1.GroupVersion.Group)
-	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		there, err := installed(mgr.GetRESTMapper())
-		if err != nil {
-			logger.V(1).Info("looking again", "error", err.Error())
-		}
-		return there, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	logger.Info("the kinds are installed now")
-	return start(ctx, mgr, o)
+	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
 }
 
 // start adds the controllers: one for each kind of module.

@@ -43,9 +43,6 @@ const (
 	overtakenMost      = 5 * time.Second
 	// retryPass is the longest wait after a pass that could not observe at all.
 	retryPass = 15 * time.Second
-	// installedEvery is how often it is looked whether the kinds were installed: the
-	// API server tells nobody when its kinds change.
-	installedEvery = 10 * time.Second
 	// together is how long to wait for more reports before looking at a module.
 	together = 50 * time.Millisecond
 )

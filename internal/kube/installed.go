@@ -31,43 +31,43 @@ type Needed struct {
 // Start starts a ring. While its kinds are not installed, it says so and waits for
 // them; the rest of the manager goes on.
 func (n Needed) Start(ctx context.Context, mgr ctrl.Manager, start func(context.Context) error) error {
-	there, err := n.installed(mgr.GetRESTMapper())
+	missing, err := n.missing(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	if there {
+	if missing == "" {
 		return start(ctx)
 	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return n.startOnceInstalled(ctx, mgr, start) }))
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return n.startOnceInstalled(ctx, mgr, missing, start) }))
 	if err != nil {
 		return fmt.Errorf("wait for %s: %w", n.Called, err)
 	}
 	return nil
 }
 
-// installed is true if the API server knows the kinds.
-func (n Needed) installed(mapper apimeta.RESTMapper) (bool, error) {
+// missing is the first kind that the API server does not know, empty if it knows all.
+func (n Needed) missing(mapper apimeta.RESTMapper) (string, error) {
 	for _, kind := range n.Kinds {
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if apimeta.IsNoMatchError(err) {
-			return false, nil
+			return kind.GroupKind().String(), nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+			return "", fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
-func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, start func(context.Context) error) error {
+func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, missing string, start func(context.Context) error) error {
 	logger := mgr.GetLogger().WithName(n.Ring)
-	logger.Error(nil, n.Without+": "+n.Called+" not installed; "+n.Mend)
+	logger.Error(nil, n.Without+": "+n.Called+" not installed; "+n.Mend, "missing", missing)
 	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		there, err := n.installed(mgr.GetRESTMapper())
+		missing, err := n.missing(mgr.GetRESTMapper())
 		if err != nil {
 			logger.V(1).Info("looking again", "error", err.Error())
 		}
-		return there, nil
+		return err == nil && missing == "", nil
 	})
 	if err != nil {
 		return nil //nolint:nilerr // the manager stops

@@ -85,7 +85,7 @@ func (o Options) rings() ([]ring, error) {
 		RingZones: {
 			interests: slices.Concat(zones.Interests(), scaling.Interests()),
 			setup: func(ctx context.Context, mgr ctrl.Manager) error {
-				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(mgr, scales))
+				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(ctx, mgr, scales))
 			},
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},

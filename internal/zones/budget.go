@@ -7,18 +7,18 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
@@ -67,8 +67,13 @@ func (b *budgets) bound(ctx context.Context, s *sight) error {
 
 // watch wakes the groups of a namespace when a budget in it changes; as soon as the
 // kind is installed, which is not for the ring to wait for.
-func (b *budgets) watch(mgr ctrl.Manager, c controller.Controller) error {
-	begin := func() error {
+func (b *budgets) watch(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+	needed := kube.Needed{
+		Ring: "zones", Called: "the kind ZoneAwarePodDisruptionBudget is", Without: "rollouts keep no such budget",
+		Mend:  "apply what \"spillway install --export\" prints",
+		Kinds: []schema.GroupVersionKind{zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget")},
+	}
+	return needed.Start(ctx, mgr, func(context.Context) error {
 		toGroups := handler.TypedEnqueueRequestsFromMapFunc(toGroupsIn(mgr.GetCache()))
 		err := c.Watch(source.Kind(mgr.GetCache(), &zonesv1.ZoneAwarePodDisruptionBudget{}, toGroups,
 			predicate.TypedGenerationChangedPredicate[*zonesv1.ZoneAwarePodDisruptionBudget]{}))
@@ -77,26 +82,7 @@ func (b *budgets) watch(mgr ctrl.Manager, c controller.Controller) error {
 		}
 		b.watched.Store(true)
 		return nil
-	}
-	if budgetsInstalled(mgr.GetRESTMapper()) {
-		return begin()
-	}
-	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		there := func(context.Context) (bool, error) { return budgetsInstalled(mgr.GetRESTMapper()), nil }
-		if err := wait.PollUntilContextCancel(ctx, installedEvery, false, there); err != nil {
-			return nil //nolint:nilerr // the manager stops
-		}
-		return begin()
-	}))
-	if err != nil {
-		return fmt.Errorf("wait for the kind ZoneAwarePodDisruptionBudget: %w", err)
-	}
-	return nil
-}
-
-func budgetsInstalled(mapper apimeta.RESTMapper) bool {
-	_, err := mapper.RESTMapping(zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget").GroupKind(), zonesv1.GroupVersion.Version)
-	return err == nil
+	})
 }
 
 // toGroupsIn maps a budget to all groups of its namespace: which of them it is for

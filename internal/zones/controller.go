@@ -77,7 +77,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return r.observer.budgets.watch(mgr, c)
+	return r.observer.budgets.watch(ctx, mgr, c)
 }
 
 func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {

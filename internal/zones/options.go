@@ -37,9 +37,6 @@ const (
 	unseenLimit = 10 * time.Second
 	// retryPass is the longest wait after a pass that could not observe at all.
 	retryPass = 15 * time.Second
-	// installedEvery is how often it is looked whether the kind was installed: the
-	// API server tells nobody when its kinds change.
-	installedEvery = 10 * time.Second
 )
 
 func (o Options) statusDelay() time.Duration {

@@ -36,12 +36,12 @@ import (
 // the kinds that it needs are not installed, it says so and waits for them; the rest of
 // the manager goes on.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return whenInstalled(ctx, mgr, local, func(ctx context.Context) error { return start(ctx, mgr, o, local, nil) })
+	return needed(local).Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o, local, nil) })
 }
 
 // SetupRemote adds the controller of RemoteAssemblages to the manager of the hub.
 func SetupRemote(ctx context.Context, mgr ctrl.Manager, o Options, clusters *Clusters) error {
-	return whenInstalled(ctx, mgr, remote, func(ctx context.Context) error { return start(ctx, mgr, o, remote, clusters) })
+	return needed(remote).Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o, remote, clusters) })
 }
 
 // start adds the controller of a kind of assemblage, and the collectors of its sources.

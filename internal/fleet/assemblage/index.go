@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // The indices of the cache.
@@ -34,53 +33,16 @@ const (
 	secretIndex = "spillway.secret"
 )
 
-// whenInstalled starts a controller as soon as the kinds that it needs are installed.
-func whenInstalled(ctx context.Context, mgr ctrl.Manager, f flavour, start func(context.Context) error) error {
-	missing, err := missingKind(mgr.GetRESTMapper(), f.kind)
-	if err != nil {
-		return err
+// needed are the kinds without which nothing is done about assemblages of a kind.
+func needed(f flavour) kube.Needed {
+	return kube.Needed{
+		Ring: "fleet", Called: "kinds are", Without: "nothing is done about " + f.kind + "s",
+		Mend: "install Flux, and apply what \"spillway install --export\" prints",
+		Kinds: []schema.GroupVersionKind{
+			v1alpha1.GroupVersion.WithKind(f.kind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+			sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind), sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
+		},
 	}
-	if missing == "" {
-		return start(ctx)
-	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		logger := mgr.GetLogger().WithName("fleet")
-		logger.Error(nil, "nothing is done about "+f.kind+"s: a kind is not installed; install Flux, and apply what \"spillway install --export\" prints", "kind", missing)
-		err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-			missing, err := missingKind(mgr.GetRESTMapper(), f.kind)
-			if err != nil {
-				logger.V(1).Info("looking again", "error", err.Error())
-			}
-			return err == nil && missing == "", nil
-		})
-		if err != nil {
-			return nil //nolint:nilerr // the manager stops
-		}
-		logger.Info("all kinds are installed now", "for", f.kind)
-		return start(ctx)
-	}))
-	if err != nil {
-		return fmt.Errorf("wait for kinds: %w", err)
-	}
-	return nil
-}
-
-// missingKind is the first kind that the API server does not know, empty if it knows
-// all that are needed.
-func missingKind(mapper apimeta.RESTMapper, assemblage string) (string, error) {
-	for _, gvk := range []schema.GroupVersionKind{
-		v1alpha1.GroupVersion.WithKind(assemblage), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
-		sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind), sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
-	} {
-		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if apimeta.IsNoMatchError(err) {
-			return gvk.GroupKind().String(), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("look for the kind %s: %w", gvk.Kind, err)
-		}
-	}
-	return "", nil
 }
 
 // index adds the indices. Those of Kustomizations may be there already, for another

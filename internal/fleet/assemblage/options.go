@@ -17,8 +17,6 @@ const (
 	overtakenPause = 50 * time.Millisecond
 	// writeTimeout is how long a write may take.
 	writeTimeout = 30 * time.Second
-	// installedEvery is how often to look whether kinds were installed.
-	installedEvery = 5 * time.Second
 )
 
 // Options are the choices of whoever runs the controllers.

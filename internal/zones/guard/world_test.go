@@ -1,7 +1,6 @@
 package guard_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -40,10 +39,7 @@ import (
 // TestMain lets more tests run at a time than there are processors: they wait for
 // controllers, most of the time.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testenv.AtOnce(6)
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
@@ -126,7 +122,7 @@ func (w *world) guarded() {
 // serve runs a manager that answers, until the end of the test or the stop.
 func (w *world) serve(o admission.Options, inj *fault.Injector) (stop func()) {
 	w.t.Helper()
-	log, yes := &safeBuffer{}, true
+	log, yes := &testenv.Buffer{}, true
 	cfg := inj.Wrap(testenv.Shared().Config())
 	cfg.QPS = -1
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -161,23 +157,6 @@ func (w *world) serve(o admission.Options, inj *fault.Injector) (stop func()) {
 	})
 	w.t.Cleanup(stop)
 	return stop
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 type option func(*appsv1.StatefulSet)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -54,31 +52,13 @@ func Interests() []kube.Interest {
 // Setup adds the controller to a manager whose cache was made with [Interests]. While
 // the kind RolloutGroup is not installed it says so and waits for it; the rest of the
 // manager goes on.
-func Setup(mgr ctrl.Manager, o Options) error {
-	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !awaitKind(ctx, mgr) {
-			return nil // the manager stops
-		}
-		return start(mgr, o)
-	}))
-	if err != nil {
-		return fmt.Errorf("wait for the kind RolloutGroup: %w", err)
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	needed := kube.Needed{
+		Ring: "scaling", Called: "the kind RolloutGroup is", Without: "nothing is scaled",
+		Mend:  "apply what \"spillway install --export\" prints, or leave zones out of --rings",
+		Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
 	}
-	return nil
-}
-
-// awaitKind waits for the kind RolloutGroup; false if that is over before it comes.
-func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
-	logger, told := mgr.GetLogger().WithName("scaling"), false
-	err := wait.PollUntilContextCancel(ctx, installedEvery, true, func(context.Context) (bool, error) {
-		_, err := mgr.GetRESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind(), v1alpha1.GroupVersion.Version)
-		if apimeta.IsNoMatchError(err) && !told {
-			told = true
-			logger.Error(nil, "nothing is scaled: the kind RolloutGroup is not installed", "kind", "rolloutgroups."+v1alpha1.GroupVersion.Group)
-		}
-		return err == nil, nil
-	})
-	return err == nil
+	return needed.Start(ctx, mgr, func(context.Context) error { return start(mgr, o) })
 }
 
 // start adds the controller.

@@ -26,7 +26,4 @@ const (
 	retryFirst     = 500 * time.Millisecond
 	retryDoublings = 8
 	retryMost      = 2 * time.Minute
-	// installedEvery is how often it is looked whether the kind was installed: the
-	// API server tells nobody when its kinds change.
-	installedEvery = 10 * time.Second
 )

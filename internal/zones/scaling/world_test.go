@@ -1,10 +1,8 @@
 package scaling_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -40,10 +38,7 @@ import (
 // TestMain lets more tests run at a time than there are processors: they wait for
 // controllers, most of the time.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testenv.AtOnce(6)
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
@@ -129,7 +124,7 @@ func (w *world) manage() (stop func()) {
 
 func (w *world) managed(inj *fault.Injector) (stop func()) {
 	w.t.Helper()
-	log, yes := &safeBuffer{}, true
+	log, yes := &testenv.Buffer{}, true
 	cfg := inj.Wrap(testenv.Shared().Config())
 	cfg.QPS = -1
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -142,7 +137,7 @@ func (w *world) managed(inj *fault.Injector) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := scaling.Setup(mgr, scaling.Options{Now: w.now, PodTimeout: time.Second}); err != nil {
+	if err := scaling.Setup(w.t.Context(), mgr, scaling.Options{Now: w.now, PodTimeout: time.Second}); err != nil {
 		w.t.Fatal(err)
 	}
 	if w.webhooks != nil {
@@ -176,23 +171,6 @@ func (w *world) answer(mgr ctrl.Manager) {
 	if err := admission.Setup(mgr, w.webhooks.Options, guard.Declared().Webhooks, routes); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 type option func(*appsv1.StatefulSet)
