@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
@@ -105,15 +107,23 @@ func (a *asker) adopt(arg string) error {
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload, a group of StatefulSets or an Instance stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop",
+		Short:   "Say how a workload, a group of StatefulSets, an Instance or a module stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters",
 		Args:    exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
+	cluster := cmd.Flags().String("cluster", "", "of a module, only how it stands on this cluster")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		namespace, err := a.cluster.namespaced()
 		if err != nil {
 			return err
+		}
+		if m, ok := moduleNamed(args[0]); ok {
+			m.namespace = namespace
+			return a.explainModule(cmd, m, *cluster)
+		}
+		if *cluster != "" {
+			return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
 		}
 		if kind, name, ok := strings.Cut(args[0], "/"); ok && name != "" && isInstanceKind(kind) {
 			return explainInstance(cmd, a, namespace, name)
@@ -159,7 +169,7 @@ func workloadName(namespace, arg string) (config.Name, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	known, found := kinds[strings.ToLower(kind)]
 	if !ok || !found || name == "" {
-		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME or rolloutgroup/NAME", arg)
+		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
 	}
 	return config.Name{Kind: known, Namespace: namespace, Name: name}, nil
 }
@@ -237,7 +247,7 @@ func newStatus(env Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List the tracked workloads and the groups of StatefulSets, and how they stand",
+		Short: "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
 		Args:  cobra.NoArgs,
 	}
 	a := newAsker(env, cmd)
@@ -269,7 +279,11 @@ func newStatus(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s := standing{explanations, found}
+		fleets, err := modules(cmd.Context(), reader, options, where)
+		if err != nil {
+			return err
+		}
+		s := standing{explanations, found, fleets}
 		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
 	}
 	return cmd
@@ -279,6 +293,7 @@ func newStatus(env Environment) *cobra.Command {
 type standing struct {
 	Workloads     []config.Explanation `json:"workloads"`
 	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
+	Modules       []fleet.Explanation  `json:"modules"`
 }
 
 // within leaves only the workloads of a namespace. All were looked at, because
@@ -299,8 +314,12 @@ func writeStatus(w io.Writer, s standing) {
 		_, _ = fmt.Fprintln(w)
 	}
 	writeGroups(w, s.RolloutGroups)
-	if len(s.Workloads)+len(s.RolloutGroups) == 0 {
-		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets.")
+	if len(s.Workloads)+len(s.RolloutGroups) > 0 && len(s.Modules) > 0 {
+		_, _ = fmt.Fprintln(w)
+	}
+	writeModules(w, s.Modules)
+	if len(s.Workloads)+len(s.RolloutGroups)+len(s.Modules) == 0 {
+		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets and no module.")
 	}
 }
 

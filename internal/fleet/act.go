@@ -80,7 +80,7 @@ func (a *actor) persist(ctx context.Context, seen client.Object, status *v1alpha
 	if !ok {
 		return nil, errors.New("a copy of an object is none")
 	}
-	_, written := parts(module)
+	_, written := Parts(module)
 	status.DeepCopyInto(written)
 	err := a.client.Status().Update(ctx, module, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	if err != nil {

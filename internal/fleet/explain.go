@@ -81,9 +81,9 @@ type ClusterExplanation struct {
 	Until    *time.Time `json:"until,omitempty"`
 	// Hold is who has pinned it, nil if nobody has.
 	Hold *v1alpha1.Hold `json:"hold,omitempty"`
-	// On is the unit that it waits for, a stage or a cluster, empty if it is none in
-	// particular.
-	On string `json:"on,omitempty"`
+	// OnStage or OnCluster is what it waits for, empty if it is nothing in particular.
+	OnStage   string `json:"onStage,omitempty"`
+	OnCluster string `json:"onCluster,omitempty"`
 }
 
 var (
@@ -335,7 +335,8 @@ func (d *decision) explainMember(m *member) ClusterExplanation {
 func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 	switch h := m.hold; {
 	case h != nil:
-		e.Reason, e.Sentence, e.On, e.Until = h.Reason, h.Message, h.On.String(), momentOrNil(h.Until)
+		e.Reason, e.Sentence, e.Until = h.Reason, h.Message, momentOrNil(h.Until)
+		e.OnStage, e.OnCluster = unitOf(h.On)
 		if since := momentOrNil(h.Since); since != nil {
 			e.Since = since
 		}
@@ -347,6 +348,18 @@ func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 		e.Sentence = m.Name + " is " + orNothing(m.leaf.Current) + ", and nothing more is assigned at present: " + d.status().WaitingFor
 	default:
 		e.Sentence = m.Name + " is at " + m.leaf.Current + ", and ready"
+	}
+}
+
+// unitOf is the stage or the cluster at a path, of which the other is empty.
+func unitOf(path rollout.Path) (stage, cluster string) {
+	switch {
+	case len(path) < 2: // all of them
+		return "", ""
+	case len(path) == 2 && path[0] == unitStages:
+		return path[1], ""
+	default:
+		return "", path[len(path)-1]
 	}
 }
 

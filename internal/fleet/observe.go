@@ -100,7 +100,7 @@ func (o *observer) module(ctx context.Context, s *sight, m *memory) error {
 		return fmt.Errorf("get %s %s: %w", o.kind.name, s.key.Name, err)
 	}
 	s.object = m.newest(object)
-	spec, status := parts(s.object)
+	spec, status := Parts(s.object)
 	s.Module = Module{
 		Kind: o.kind.name, Namespace: s.key.Namespace, Name: s.key.Name, UID: s.object.GetUID(),
 		ResourceVersion: s.object.GetResourceVersion(), Generation: s.object.GetGeneration(),
