@@ -291,7 +291,11 @@ func pastText(p *fleetv1.PastRollout) string {
 
 // writeCluster writes how a cluster stands.
 func writeCluster(w io.Writer, e *clusterExplanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
+	sentence := strings.TrimSuffix(e.Sentence, ".")
+	if e.Stage != "" && !strings.HasPrefix(sentence, e.Name+" ") { // it waits with its whole stage
+		sentence = e.Name + ": " + sentence
+	}
+	_, _ = fmt.Fprintf(w, "%s.\n\n", sentence)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := rowsIn(t)
 	for _, fact := range [][2]string{

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=modules;bootstrapmodules,verbs=list;watch;patch
@@ -35,6 +36,15 @@ import (
 // queue: one that adds the finalizer, one that finds that the cache is not good
 // enough, one that permits, one that acts.
 const passesAtOnce = 5
+
+// Interests are the kinds of which the cache has to hold more or less than all. Of
+// modules it is to be known who has written them.
+func Interests() []kube.Interest {
+	return []kube.Interest{
+		{Object: &v1alpha1.Module{}, Writers: true},
+		{Object: &v1alpha1.BootstrapModule{}, Writers: true},
+	}
+}
 
 // Setup adds the ring to a manager. While its kinds are not installed, the ring says
 // so and waits for them; the rest of the manager goes on.

@@ -94,7 +94,10 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
 		},
 		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
-		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
+		RingFleet: {
+			interests: fleet.Interests(),
+			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) },
+		},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
