@@ -113,40 +113,43 @@ func newExplain(env Environment) *cobra.Command {
 	}
 	a := newAsker(env, cmd)
 	cluster := cmd.Flags().String("cluster", "", "of a module, only how it stands on this cluster")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		namespace, err := a.cluster.namespaced()
-		if err != nil {
-			return err
-		}
-		if m, ok := moduleNamed(args[0]); ok {
-			m.namespace = namespace
-			return a.explainModule(cmd, m, *cluster)
-		}
-		if *cluster != "" {
-			return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
-		}
-		if kind, name, ok := strings.Cut(args[0], "/"); ok && name != "" && isInstanceKind(kind) {
-			return explainInstance(cmd, a, namespace, name)
-		}
-		group, isGroup := groupNamed(args[0])
-		name, err := workloadName(namespace, args[0])
-		if err != nil && !isGroup {
-			return err
-		}
-		reader, options, err := a.connect(cmd.Context(), namespace)
-		if err != nil {
-			return err
-		}
-		if isGroup {
-			return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
-		}
-		e, err := config.Explain(cmd.Context(), reader, options, name)
-		if err != nil {
-			return err
-		}
-		return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args[0], *cluster) }
 	return cmd
+}
+
+// explain explains whatever a person has named.
+func (a *asker) explain(cmd *cobra.Command, arg, cluster string) error {
+	namespace, err := a.cluster.namespaced()
+	if err != nil {
+		return err
+	}
+	if m, ok := moduleNamed(arg); ok {
+		m.namespace = namespace
+		return a.explainModule(cmd, m, cluster)
+	}
+	if cluster != "" {
+		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
+	}
+	if kind, name, ok := strings.Cut(arg, "/"); ok && name != "" && isInstanceKind(kind) {
+		return explainInstance(cmd, a, namespace, name)
+	}
+	group, isGroup := groupNamed(arg)
+	name, err := workloadName(namespace, arg)
+	if err != nil && !isGroup {
+		return err
+	}
+	reader, options, err := a.connect(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	if isGroup {
+		return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
+	}
+	e, err := config.Explain(cmd.Context(), reader, options, name)
+	if err != nil {
+		return err
+	}
+	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
 }
 
 func exactly(n int, mend string) cobra.PositionalArgs {
@@ -261,29 +264,10 @@ func newStatus(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		explanations, err := config.Status(cmd.Context(), reader, options, "")
-		if err != nil {
-			explanations, err = config.Status(cmd.Context(), reader, options, namespace)
-		}
+		s, err := look(cmd.Context(), reader, options, namespace, all)
 		if err != nil {
 			return err
 		}
-		if !all {
-			explanations = within(namespace, explanations)
-		}
-		where := namespace
-		if all {
-			where = ""
-		}
-		found, err := groups(cmd.Context(), reader, options, where)
-		if err != nil {
-			return err
-		}
-		fleets, err := modules(cmd.Context(), reader, options, where)
-		if err != nil {
-			return err
-		}
-		s := standing{explanations, found, fleets}
 		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
 	}
 	return cmd
@@ -294,6 +278,33 @@ type standing struct {
 	Workloads     []config.Explanation `json:"workloads"`
 	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
 	Modules       []fleet.Explanation  `json:"modules"`
+}
+
+// look finds out how everything stands.
+func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (standing, error) {
+	explanations, err := config.Status(ctx, reader, options, "")
+	if err != nil {
+		explanations, err = config.Status(ctx, reader, options, namespace)
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	if !all {
+		explanations = within(namespace, explanations)
+	}
+	where := namespace
+	if all {
+		where = ""
+	}
+	found, err := groups(ctx, reader, options, where)
+	if err != nil {
+		return standing{}, err
+	}
+	fleets, err := modules(ctx, reader, options, where)
+	if err != nil {
+		return standing{}, err
+	}
+	return standing{explanations, found, fleets}, nil
 }
 
 // within leaves only the workloads of a namespace. All were looked at, because

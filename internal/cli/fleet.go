@@ -158,7 +158,7 @@ func (f *fleeter) steer(ctx context.Context, word string, s fleet.Steering, chan
 	}
 	s.By, s.Reason, s.At, s.Revision = f.who.by, f.who.reason, f.who.at, spec.TargetRevision
 	if err := s.Note(module); err != nil {
-		return err //nolint:wrapcheck // it says what it was about
+		return err
 	}
 	err = f.client.Patch(ctx, module, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
 	if err := f.refused(f.module.String(), err); err != nil {

@@ -231,7 +231,7 @@ func clustersText(e *fleet.Explanation) string {
 	if e.Summary == nil {
 		return ""
 	}
-	text := e.UpToDate + " up to date"
+	texts := []string{e.UpToDate + " up to date"}
 	for _, count := range []struct {
 		n    int32
 		what string
@@ -240,10 +240,10 @@ func clustersText(e *fleet.Explanation) string {
 		{e.Summary.Held, "pinned"}, {e.Summary.Unreachable, "unreachable"},
 	} {
 		if count.n > 0 {
-			text += fmt.Sprintf(", %d %s", count.n, count.what)
+			texts = append(texts, fmt.Sprintf("%d %s", count.n, count.what))
 		}
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
 
 func stageText(s *fleetv1.StageStatus) string {

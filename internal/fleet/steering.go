@@ -74,7 +74,7 @@ func (m *Module) pause() *rollout.Pause {
 func writerOf(module client.Object) string {
 	writer, latest := "", metav1.Time{}
 	for _, e := range module.GetManagedFields() {
-		if e.Subresource != "" || e.FieldsV1 == nil || !writesContent(e.FieldsV1.Raw) {
+		if e.Subresource != "" || e.FieldsV1 == nil || !writesContent(e.FieldsV1.GetRawBytes()) {
 			continue
 		}
 		if e.Time != nil && !e.Time.Before(&latest) {
