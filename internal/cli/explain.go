@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
@@ -105,38 +107,49 @@ func (a *asker) adopt(arg string) error {
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload, a group of StatefulSets or an Instance stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop",
+		Short:   "Say how a workload, a group of StatefulSets, an Instance or a module stands, and why it waits",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters",
 		Args:    exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		namespace, err := a.cluster.namespaced()
-		if err != nil {
-			return err
-		}
-		if kind, name, ok := strings.Cut(args[0], "/"); ok && name != "" && isInstanceKind(kind) {
-			return explainInstance(cmd, a, namespace, name)
-		}
-		group, isGroup := groupNamed(args[0])
-		name, err := workloadName(namespace, args[0])
-		if err != nil && !isGroup {
-			return err
-		}
-		reader, options, err := a.connect(cmd.Context(), namespace)
-		if err != nil {
-			return err
-		}
-		if isGroup {
-			return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
-		}
-		e, err := config.Explain(cmd.Context(), reader, options, name)
-		if err != nil {
-			return err
-		}
-		return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
-	}
+	cluster := cmd.Flags().String("cluster", "", "of a module, only how it stands on this cluster")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args[0], *cluster) }
 	return cmd
+}
+
+// explain explains whatever a person has named.
+func (a *asker) explain(cmd *cobra.Command, arg, cluster string) error {
+	namespace, err := a.cluster.namespaced()
+	if err != nil {
+		return err
+	}
+	if m, ok := moduleNamed(arg); ok {
+		m.namespace = namespace
+		return a.explainModule(cmd, m, cluster)
+	}
+	if cluster != "" {
+		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
+	}
+	if kind, name, ok := strings.Cut(arg, "/"); ok && name != "" && isInstanceKind(kind) {
+		return explainInstance(cmd, a, namespace, name)
+	}
+	group, isGroup := groupNamed(arg)
+	name, err := workloadName(namespace, arg)
+	if err != nil && !isGroup {
+		return err
+	}
+	reader, options, err := a.connect(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	if isGroup {
+		return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
+	}
+	e, err := config.Explain(cmd.Context(), reader, options, name)
+	if err != nil {
+		return err
+	}
+	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
 }
 
 func exactly(n int, mend string) cobra.PositionalArgs {
@@ -159,7 +172,7 @@ func workloadName(namespace, arg string) (config.Name, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	known, found := kinds[strings.ToLower(kind)]
 	if !ok || !found || name == "" {
-		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME or rolloutgroup/NAME", arg)
+		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
 	}
 	return config.Name{Kind: known, Namespace: namespace, Name: name}, nil
 }
@@ -237,7 +250,7 @@ func newStatus(env Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List the tracked workloads and the groups of StatefulSets, and how they stand",
+		Short: "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
 		Args:  cobra.NoArgs,
 	}
 	a := newAsker(env, cmd)
@@ -251,25 +264,10 @@ func newStatus(env Environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		explanations, err := config.Status(cmd.Context(), reader, options, "")
-		if err != nil {
-			explanations, err = config.Status(cmd.Context(), reader, options, namespace)
-		}
+		s, err := look(cmd.Context(), reader, options, namespace, all)
 		if err != nil {
 			return err
 		}
-		if !all {
-			explanations = within(namespace, explanations)
-		}
-		where := namespace
-		if all {
-			where = ""
-		}
-		found, err := groups(cmd.Context(), reader, options, where)
-		if err != nil {
-			return err
-		}
-		s := standing{explanations, found}
 		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
 	}
 	return cmd
@@ -279,6 +277,34 @@ func newStatus(env Environment) *cobra.Command {
 type standing struct {
 	Workloads     []config.Explanation `json:"workloads"`
 	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
+	Modules       []fleet.Explanation  `json:"modules"`
+}
+
+// look finds out how everything stands.
+func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (standing, error) {
+	explanations, err := config.Status(ctx, reader, options, "")
+	if err != nil {
+		explanations, err = config.Status(ctx, reader, options, namespace)
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	if !all {
+		explanations = within(namespace, explanations)
+	}
+	where := namespace
+	if all {
+		where = ""
+	}
+	found, err := groups(ctx, reader, options, where)
+	if err != nil {
+		return standing{}, err
+	}
+	fleets, err := modules(ctx, reader, options, where)
+	if err != nil {
+		return standing{}, err
+	}
+	return standing{explanations, found, fleets}, nil
 }
 
 // within leaves only the workloads of a namespace. All were looked at, because
@@ -299,8 +325,12 @@ func writeStatus(w io.Writer, s standing) {
 		_, _ = fmt.Fprintln(w)
 	}
 	writeGroups(w, s.RolloutGroups)
-	if len(s.Workloads)+len(s.RolloutGroups) == 0 {
-		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets.")
+	if len(s.Workloads)+len(s.RolloutGroups) > 0 && len(s.Modules) > 0 {
+		_, _ = fmt.Fprintln(w)
+	}
+	writeModules(w, s.Modules)
+	if len(s.Workloads)+len(s.RolloutGroups)+len(s.Modules) == 0 {
+		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets and no module.")
 	}
 }
 

@@ -110,25 +110,30 @@ func (s *steering) run(ctx context.Context, arg string) (string, error) {
 // leaveNote records in an Event who did it, because a pause that was removed can
 // no longer tell.
 func (s *steering) leaveNote(ctx context.Context, c client.Client, group *v1alpha1.RolloutGroup, who record) error {
-	note := s.reasonWord() + byWhom(who.by)
+	return leaveNote(ctx, c, corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutGroup",
+		Namespace: group.Namespace, Name: group.Name, UID: group.UID,
+	}, s.reasonWord(), who, s.now())
+}
+
+// leaveNote records in an Event about an object who did something to it, in a word,
+// and why.
+func leaveNote(ctx context.Context, c client.Client, about corev1.ObjectReference, word string, who record, now time.Time) error {
+	note := word + byWhom(who.by)
 	if who.reason != "" {
 		note += ": " + who.reason
 	}
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, GenerateName: group.Name + "-"},
-		EventTime:  metav1.NewMicroTime(s.now()), Type: corev1.EventTypeNormal, Reason: s.reasonWord(), Action: "Steer", Note: note,
-		ReportingController: commandOwner, ReportingInstance: commandOwner,
-		Regarding: corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutGroup",
-			Namespace: group.Namespace, Name: group.Name, UID: group.UID,
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
+		EventTime:  metav1.NewMicroTime(now), Type: corev1.EventTypeNormal, Reason: word, Action: "Steer", Note: note,
+		ReportingController: commandOwner, ReportingInstance: commandOwner, Regarding: about,
 	}
 	err := c.Create(ctx, event)
 	if apierrors.IsForbidden(err) {
-		return nil // the group has been changed, and says most of it
+		return nil // the object has been changed, and says most of it
 	}
 	if err != nil {
-		return fmt.Errorf("the group was changed, but the Event that says so was not written: %w", err)
+		return fmt.Errorf("the change was made, but the Event that says so was not written: %w", err)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (a *actor) persist(ctx context.Context, seen client.Object, status *v1alpha
 	if !ok {
 		return nil, errors.New("a copy of an object is none")
 	}
-	_, written := parts(module)
+	_, written := Parts(module)
 	status.DeepCopyInto(written)
 	err := a.client.Status().Update(ctx, module, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	if err != nil {
@@ -127,6 +127,9 @@ func (a *actor) createRevision(ctx context.Context, s *sight, w *Write) error {
 	r := &spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Revision}}
 	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.object, v1alpha1.GroupVersion.WithKind(a.kind.name))}
 	r.OwnerReferences[0].BlockOwnerDeletion = nil
+	if writer := writerOf(s.object); writer != "" {
+		r.Annotations = map[string]string{vocabulary.WrittenBy.Native: writer}
+	}
 	r.Spec = spillway.ModuleRevisionSpec{
 		ModuleRef: spillway.ModuleReference{Kind: a.kind.name, Name: s.key.Name}, Number: w.Number, Template: s.Module.template(),
 	}

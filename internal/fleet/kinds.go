@@ -73,8 +73,8 @@ func specFor(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference,
 	return spec
 }
 
-// parts are the spec and the status of a module of either kind.
-func parts(obj client.Object) (*v1alpha1.ModuleSpec, *v1alpha1.ModuleStatus) {
+// Parts are the spec and the status of a module of either kind.
+func Parts(obj client.Object) (*v1alpha1.ModuleSpec, *v1alpha1.ModuleStatus) {
 	switch o := obj.(type) {
 	case *v1alpha1.Module:
 		return &o.Spec, &o.Status
@@ -226,3 +226,9 @@ func timeOf(t *metav1.MicroTime) time.Time {
 	}
 	return t.Time
 }
+
+// New is an empty module of a kind.
+func New(moduleKind string) client.Object { return kindNamed(moduleKind).module() }
+
+// NewAssemblage is an empty assemblage as modules of a kind write them.
+func NewAssemblage(moduleKind string) client.Object { return kindNamed(moduleKind).record() }

@@ -37,7 +37,9 @@ type observer struct {
 	kind    *kind
 	// cached reads what the informers hold, live asks the API server.
 	cached, live client.Reader
-	clusters     Directory
+	// unindexed is true if what is called cached has no index by module.
+	unindexed bool
+	clusters  Directory
 }
 
 // view is one look at the assemblages of a namespace. Nobody changes what is in it.
@@ -98,20 +100,30 @@ func (o *observer) module(ctx context.Context, s *sight, m *memory) error {
 		return fmt.Errorf("get %s %s: %w", o.kind.name, s.key.Name, err)
 	}
 	s.object = m.newest(object)
-	spec, status := parts(s.object)
+	spec, status := Parts(s.object)
 	s.Module = Module{
 		Kind: o.kind.name, Namespace: s.key.Namespace, Name: s.key.Name, UID: s.object.GetUID(),
 		ResourceVersion: s.object.GetResourceVersion(), Generation: s.object.GetGeneration(),
 		Deleting:  s.object.GetDeletionTimestamp() != nil,
 		Finalized: slices.Contains(s.object.GetFinalizers(), vocabulary.ModuleFinalizer),
-		Spec:      *spec, Status: *status,
+		Steered:   SteeringOf(s.object), Spec: *spec, Status: *status,
 	}
 	return nil
 }
 
+// mine finds what belongs to a module. The index spares looking at what does not;
+// whether it does is decided by its owner.
+func (o *observer) mine(key types.NamespacedName) []client.ListOption {
+	options := []client.ListOption{client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy}
+	if !o.unindexed {
+		options = append(options, client.MatchingFields{moduleIndex: o.kind.name + "/" + key.Name})
+	}
+	return options
+}
+
 func (o *observer) revisions(ctx context.Context, s *sight) error {
 	list := &spillway.ModuleRevisionList{}
-	err := o.cached.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{moduleIndex: o.kind.name + "/" + s.key.Name}, client.UnsafeDisableDeepCopy)
+	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
 		return fmt.Errorf("list the ModuleRevisions of %s: %w", s.key.Name, err)
 	}
@@ -132,7 +144,7 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 
 func (o *observer) gates(ctx context.Context, s *sight) error {
 	list := &spillway.RolloutGateList{}
-	err := o.cached.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{moduleIndex: o.kind.name + "/" + s.key.Name}, client.UnsafeDisableDeepCopy)
+	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
 		return fmt.Errorf("list the RolloutGates of %s: %w", s.key.Name, err)
 	}

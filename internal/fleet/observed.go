@@ -53,8 +53,10 @@ type Module struct {
 	Deleting        bool
 	// Finalized is true if our finalizer is there.
 	Finalized bool
-	Spec      v1alpha1.ModuleSpec
-	Status    v1alpha1.ModuleStatus
+	// Steered is what a person has told it last, nil if nobody has.
+	Steered *Steering
+	Spec    v1alpha1.ModuleSpec
+	Status  v1alpha1.ModuleStatus
 }
 
 // Cluster is what the hub knows of a cluster.

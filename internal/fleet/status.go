@@ -59,8 +59,8 @@ func (r *reporter) refused(ctx context.Context, act, name string, err error) {
 // tell sends an Event for each thing that the module's status did not say before it
 // was written and says now; so each is told once, whoever leads.
 func (r *reporter) tell(before, after client.Object) {
-	_, was := parts(before)
-	_, is := parts(after)
+	_, was := Parts(before)
+	_, is := Parts(after)
 	for i := range is.Stages {
 		r.tellStage(after, was, is, &is.Stages[i])
 	}

@@ -77,7 +77,7 @@ func (d *decision) root() rollout.Unit {
 		stages.Children = append(stages.Children, unit)
 	}
 	if d.o.Module.Spec.Suspend {
-		root.Pause = &rollout.Pause{Reason: "spec.suspend is set"}
+		root.Pause = d.o.Module.pause()
 	}
 	if len(d.problems) > 0 {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}

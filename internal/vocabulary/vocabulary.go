@@ -129,6 +129,12 @@ var (
 	// SharedSource is the label of sources that are collected once nothing fetches
 	// from them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}
+	// Steered is, on a module, what a person has told it by a command last, as JSON:
+	// what, who, why and when.
+	Steered = Key{Native: "spillway.dev/steered"}
+	// WrittenBy is, on a ModuleRevision, the field manager that wrote what the module
+	// stood for.
+	WrittenBy = Key{Native: "spillway.dev/written-by"}
 )
 
 // AssemblageFinalizer keeps an assemblage until what it has brought about is gone.

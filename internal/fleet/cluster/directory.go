@@ -89,6 +89,18 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return m
 }
 
+func secretObjects() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(SecretGVK.GroupVersion().WithKind("SecretList"))
+	return list
+}
+
+func clusterObjects() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(GVK.GroupVersion().WithKind(GVK.Kind + "List"))
+	return list
+}
+
 func clusterObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(GVK)
@@ -237,46 +249,52 @@ func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, erro
 	if !settled {
 		return nil, errNotSeen
 	}
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(SecretGVK.GroupVersion().WithKind("SecretList"))
+	secrets := secretObjects()
 	if err := d.secrets.List(ctx, secrets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Secrets: %w", err)
 	}
-	has, all := map[types.NamespacedName]bool{}, []Cluster(nil)
-	for i := range secrets.Items {
-		if s := &secrets.Items[i]; strings.HasSuffix(s.Name, secretSuffix) {
+	clusters := clusterObjects()
+	if withClusterAPI {
+		if err := d.clusters.List(ctx, clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list Clusters: %w", err)
+		}
+	}
+	return among(clusters.Items, secrets.Items), nil
+}
+
+// Look are the clusters of a namespace as the API server knows them at this moment,
+// in no order; for whoever looks once, and has no [Directory].
+func Look(ctx context.Context, reader client.Reader, namespace string) ([]Cluster, error) {
+	secrets, clusters := secretObjects(), clusterObjects()
+	if err := reader.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Secrets: %w", err)
+	}
+	err := reader.List(ctx, clusters, client.InNamespace(namespace))
+	if err != nil && !apimeta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	return among(clusters.Items, secrets.Items), nil
+}
+
+// among are the clusters that stand among some objects.
+func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectMetadata) []Cluster {
+	has, taken := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	for i := range secrets {
+		if s := &secrets[i]; strings.HasSuffix(s.Name, secretSuffix) {
 			has[types.NamespacedName{Namespace: s.Namespace, Name: NameOf(s.Name)}] = true
 		}
 	}
-	taken := map[types.NamespacedName]bool{}
-	if withClusterAPI {
-		var err error
-		if all, err = d.listClusters(ctx, namespace, has); err != nil {
-			return nil, err
-		}
-		for i := range all {
-			taken[all[i].NamespacedName] = true
-		}
+	all := make([]Cluster, 0, len(clusters))
+	for i := range clusters {
+		key := client.ObjectKeyFromObject(&clusters[i])
+		all, taken[key] = append(all, fromClusterAPI(&clusters[i], has[key])), true
 	}
-	for i := range secrets.Items {
-		if c := fromSecret(&secrets.Items[i]); isCluster(c.Labels) && !taken[c.NamespacedName] {
+	for i := range secrets {
+		if c := fromSecret(&secrets[i]); isCluster(c.Labels) && !taken[c.NamespacedName] {
 			all = append(all, c)
 		}
 	}
-	return all, nil
-}
-
-func (d *Directory) listClusters(ctx context.Context, namespace string, hasSecret map[types.NamespacedName]bool) ([]Cluster, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(GVK.GroupVersion().WithKind(GVK.Kind + "List"))
-	if err := d.clusters.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Clusters: %w", err)
-	}
-	all := make([]Cluster, 0, len(list.Items))
-	for i := range list.Items {
-		all = append(all, fromClusterAPI(&list.Items[i], hasSecret[client.ObjectKeyFromObject(&list.Items[i])]))
-	}
-	return all, nil
+	return all
 }
 
 // Select are those of the clusters whose labels match.

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+)
+
+// fleeter is what the commands that steer modules have in common.
+type fleeter struct {
+	cluster cluster
+	reason  string
+	output  string
+
+	now    func() time.Time
+	out    io.Writer
+	client client.Client
+	module moduleRef
+	who    record
+}
+
+func newFleet(env Environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "fleet", Short: "See and steer how modules get to their clusters"}
+	cmd.AddCommand(newFleetStatus(env))
+	for _, add := range []func(*fleeter) *cobra.Command{
+		newFleetApprove, newFleetSuspend, newFleetResume, newFleetHold, newFleetRelease, newFleetRollback, newFleetHistory,
+	} {
+		cmd.AddCommand(add(&fleeter{now: env.Now}))
+	}
+	return cmd
+}
+
+func newFleetStatus(env Environment) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Args: cobra.NoArgs}
+	a := newAsker(env, cmd)
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		namespace, err := a.cluster.namespaced()
+		if err != nil {
+			return err
+		}
+		reader, options, err := a.connect(cmd.Context(), namespace)
+		if err != nil {
+			return err
+		}
+		if all {
+			namespace = ""
+		}
+		found, err := fleet.Status(cmd.Context(), reader, fleet.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
+		if err != nil {
+			return err
+		}
+		return show(cmd.OutOrStdout(), a.output, found, func(w io.Writer) {
+			writeModules(w, found)
+			if len(found) == 0 {
+				_, _ = fmt.Fprintln(w, "There is no module here; -A looks at all namespaces.")
+			}
+		})
+	}
+	return cmd
+}
+
+// command is one that is about a module; run has a client and the module's name.
+func (f *fleeter) command(verb, usage, short, example string, run func(ctx context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: strings.TrimSpace(verb + " MODULE " + usage), Short: short, Example: "  spillway fleet " + verb + " " + example,
+		Args: exactly(1, "name one module, such as shop, module/shop or bootstrapmodule/flux; spillway fleet status lists them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.connect(cmd, args[0]); err != nil {
+				return err
+			}
+			return run(cmd.Context())
+		},
+	}
+	f.cluster.addFlags(cmd.Flags())
+	f.cluster.addNamespaceFlag(cmd.Flags())
+	return cmd
+}
+
+// gives lets a command say why.
+func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why; it is shown wherever the module is")
+	return cmd
+}
+
+func (f *fleeter) connect(cmd *cobra.Command, arg string) error {
+	namespace, err := f.cluster.namespaced()
+	if err != nil {
+		return err
+	}
+	if f.module, err = moduleCalled(arg); err != nil {
+		return err
+	}
+	if f.client, err = f.cluster.reader(); err != nil {
+		return err
+	}
+	f.module.namespace, f.out = namespace, cmd.OutOrStdout()
+	f.who = record{by: whoami(cmd.Context(), f.client), reason: f.reason, at: metav1.NewTime(f.now().Truncate(time.Second))}
+	return nil
+}
+
+// moduleCalled takes a name with or without the kind.
+func moduleCalled(arg string) (moduleRef, error) {
+	if m, ok := moduleNamed(arg); ok {
+		return m, nil
+	}
+	if arg == "" || strings.Contains(arg, "/") {
+		return moduleRef{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
+	}
+	return moduleRef{kind: fleet.KindModule, name: arg}, nil
+}
+
+// get is the module as it is now.
+func (f *fleeter) get(ctx context.Context) (client.Object, error) {
+	module := fleet.New(f.module.kind)
+	err := f.client.Get(ctx, f.module.key(), module)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return nil, fleet.ErrNotInstalled
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s in namespace %s; spillway fleet status -A lists all there are", f.module, f.module.namespace)
+	case err != nil:
+		return nil, fmt.Errorf("get %s: %w", f.module, err)
+	default:
+		return module, nil
+	}
+}
+
+// steer changes the module, if it is as it was seen, and records who wanted it. It
+// says what became of it.
+func (f *fleeter) steer(ctx context.Context, word string, s fleet.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
+	module, err := f.get(ctx)
+	if err != nil {
+		return err
+	}
+	before, ok := module.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.New("a copy of a module is none")
+	}
+	spec, _ := fleet.Parts(module)
+	said, err := change(module, spec)
+	if err != nil {
+		return err
+	}
+	s.By, s.Reason, s.At, s.Revision = f.who.by, f.who.reason, f.who.at, spec.TargetRevision
+	if err := s.Note(module); err != nil {
+		return err
+	}
+	err = f.client.Patch(ctx, module, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	if err := f.refused(f.module.String(), err); err != nil {
+		return err
+	}
+	return f.done(ctx, module, word, said)
+}
+
+// refused says what the API server had against a change.
+func (f *fleeter) refused(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s was changed by somebody else at the same moment; nothing was done, look again", what)
+	default:
+		return fmt.Errorf("change %s: %w", what, err)
+	}
+}
+
+// done tells what was done, here and in an Event about the module.
+func (f *fleeter) done(ctx context.Context, module client.Object, word, said string) error {
+	if _, err := fmt.Fprintln(f.out, said); err != nil {
+		return err //nolint:wrapcheck // nothing can be added to a broken pipe
+	}
+	return leaveNote(ctx, f.client, corev1.ObjectReference{
+		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.kind,
+		Namespace: f.module.namespace, Name: f.module.name, UID: module.GetUID(),
+	}, word, f.who, f.now())
+}
+
+func newFleetSuspend(f *fleeter) *cobra.Command {
+	return f.gives(f.command("suspend", "", "Pull the handbrake: nothing new is assigned or taken away, and what is on its way finishes",
+		`shop -n clusters --reason "incident 42"`, func(ctx context.Context) error {
+			return f.steer(ctx, "Suspended", fleet.Steering{Verb: fleet.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+				if spec.Suspend {
+					return "", fmt.Errorf("%s is suspended already%s; let it go on with: %s", f.module, suspendedBy(module), f.module.command("fleet resume"))
+				}
+				spec.Suspend = true
+				return f.module.String() + " suspended; let it go on with: " + f.module.command("fleet resume"), nil
+			})
+		}))
+}
+
+// suspendedBy says who has suspended a module, where it is known.
+func suspendedBy(module client.Object) string {
+	if s := fleet.SteeringOf(module); s != nil && s.Verb == fleet.VerbSuspend {
+		return byWhom(s.By)
+	}
+	return ""
+}
+
+func newFleetResume(f *fleeter) *cobra.Command {
+	return f.gives(f.command("resume", "", "Let a module that is suspended go on", "shop -n clusters", func(ctx context.Context) error {
+		return f.steer(ctx, "Resumed", fleet.Steering{Verb: fleet.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+			if !spec.Suspend {
+				return "", fmt.Errorf("%s is not suspended; see what it waits for with: %s", f.module, f.module.command("explain"))
+			}
+			spec.Suspend = false
+			return f.module.String() + " resumed", nil
+		})
+	}))
+}

@@ -1,0 +1,118 @@
+package cli_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// cluster NAME [LABEL=VALUE...]: a cluster of the fleet, which is the hub itself.
+func fleetCluster(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: cluster NAME [LABEL=VALUE...]")
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(testenv.Shared().Kubeconfig())
+	ts.Check(err)
+	ts.Check(clientcmd.ResolveLocalPaths(kubeconfig))
+	ts.Check(clientcmdapi.FlattenConfig(kubeconfig))
+	raw, err := clientcmd.Write(*kubeconfig)
+	ts.Check(err)
+	labels := map[string]string{"spillway.dev/cluster": "true"}
+	for _, label := range args[1:] {
+		key, value, _ := strings.Cut(label, "=")
+		labels[key] = value
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ts.Getenv("NS"), Name: args[0] + "-kubeconfig", Labels: labels},
+		Data:       map[string][]byte{"value": raw},
+	}
+	ts.Check(fleetClient(ts).Create(context.Background(), secret))
+}
+
+func fleetClient(ts *testscript.TestScript) client.Client {
+	scheme, err := kube.NewScheme()
+	ts.Check(err)
+	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
+	ts.Check(err)
+	return c
+}
+
+// reporting STATE TEXT COMMAND ARG...: report of all clusters what became of what they
+// are assigned, until the output of the command has the text.
+func reporting(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: reporting STATE TEXT COMMAND ARG...")
+	}
+	c, out := fleetClient(ts), ""
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		reportAll(ts, c, v1alpha1.State(args[0]))
+		err := ts.Exec(args[2], args[3:]...)
+		if out = ts.ReadFile("stdout"); err == nil && strings.Contains(out, args[1]) {
+			return
+		}
+	}
+	ts.Fatalf("%q never showed; last output: %s", args[1], out)
+}
+
+// reportAll plays the controller of all Assemblages.
+func reportAll(ts *testscript.TestScript, c client.Client, state v1alpha1.State) {
+	list := &v1alpha1.AssemblageList{}
+	ts.Check(c.List(context.Background(), list, client.InNamespace(ts.Getenv("NS"))))
+	for i := range list.Items {
+		a := &list.Items[i]
+		a.Status.ObservedGeneration = a.Generation
+		before := a.Status.Syncs
+		a.Status.Syncs = nil
+		for j := range a.Spec.Syncs {
+			a.Status.Syncs = append(a.Status.Syncs, reportOf(&a.Spec.Syncs[j], before, state))
+		}
+		if err := c.Status().Update(context.Background(), a); !apierrors.IsConflict(err) {
+			ts.Check(client.IgnoreNotFound(err))
+		}
+	}
+}
+
+// reportOf is what became of one sync; what was reported before of the same
+// assignment stays.
+func reportOf(s *v1alpha1.NamedSync, before []v1alpha1.SyncStatus, state v1alpha1.State) v1alpha1.SyncStatus {
+	i := slices.IndexFunc(before, func(b v1alpha1.SyncStatus) bool {
+		return b.Name == s.Name && b.AssignedAt.Equal(s.AssignedAt) && b.State != v1alpha1.StateUpdating
+	})
+	if i >= 0 {
+		return before[i]
+	}
+	now := metav1.NowMicro()
+	report := v1alpha1.SyncStatus{Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: state, LastTransitionTime: &now}
+	if state == v1alpha1.StateSucceeded {
+		report.LastSucceededRevision = s.Revision
+	} else {
+		report.Reason, report.Message = "HealthCheckFailed", "Deployment web is not ready"
+	}
+	return report
+}
+
+// told REASON NOTE: there is an Event by the commands.
+func told(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: told REASON NOTE")
+	}
+	list := &eventsv1.EventList{}
+	ts.Check(fleetClient(ts).List(context.Background(), list, client.InNamespace(ts.Getenv("NS"))))
+	if !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == args[0] && e.Note == args[1] }) {
+		ts.Fatalf("there is no Event %s %q", args[0], args[1])
+	}
+}
