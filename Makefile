@@ -11,7 +11,7 @@ ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
 SIMS ?= ./internal/rollout/sim ./internal/zones/sim ./internal/fleet/sim
-RINGS := config zones plans fleet
+RINGS := config zones plans
 
 .PHONY: help
 help: ## Say what there is
@@ -46,9 +46,11 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
 	mkdir -p internal/manifests/generated/assemblage
 	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
+	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	for ring in $(RINGS); do \
-	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring output:rbac:dir=internal/manifests/generated/$$ring; \
+	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
+	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet output:rbac:dir=internal/manifests/generated/fleet
 	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/assemblage output:rbac:dir=internal/manifests/generated/assemblage
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
@@ -18,8 +20,11 @@ import (
 // observer sees every change of every Pod, by a watch of its own, and checks the
 // rules at each instant.
 type observer struct {
-	mu   sync.Mutex
-	pods map[string]*corev1.Pod
+	mu sync.Mutex
+	// changed is told of every change.
+	changed *sync.Cond
+	// sets has the Pods of each set, by name.
+	sets map[string]map[string]*corev1.Pod
 	// whole is, for each edit, when a zone became Ready with it.
 	whole map[string]time.Time
 	// expected is how many Pods a zone has; rules are checked only once it is set.
@@ -37,20 +42,39 @@ func observe(t *testing.T, namespace string) *observer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.CoreV1().Pods(namespace).Watch(context.Background(), metav1.ListOptions{})
+	// The API server drops a watch that it has no time for.
+	pods := c.CoreV1().Pods(namespace)
+	list, err := pods.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.Stop)
-	o := &observer{pods: map[string]*corev1.Pod{}, whole: map[string]time.Time{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, podWatcher{pods})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observer{sets: map[string]map[string]*corev1.Pod{}, whole: map[string]time.Time{}}
+	o.changed = sync.NewCond(&o.mu)
 	go func() {
 		for e := range w.ResultChan() {
 			if p, ok := e.Object.(*corev1.Pod); ok {
 				o.see(e.Type, p)
 			}
 		}
+		if ctx.Err() == nil {
+			t.Error("the observer has lost its watch")
+		}
 	}()
 	return o
+}
+
+// podWatcher watches Pods for a watcher that tries again.
+type podWatcher struct{ pods typed.PodInterface }
+
+// WatchWithContext implements [cache.WatcherWithContext].
+func (p podWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return p.pods.Watch(ctx, options)
 }
 
 // guard begins to check the rules for zones of n Pods, of which at most limit
@@ -64,16 +88,19 @@ func (o *observer) guard(n, limit int) {
 func (o *observer) see(event watch.EventType, p *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if event == watch.Deleted {
-		delete(o.pods, p.Name)
-	} else {
-		o.pods[p.Name] = p
+	set := setOf(p.Name)
+	if o.sets[set] == nil {
+		o.sets[set] = map[string]*corev1.Pod{}
 	}
+	o.sets[set][p.Name] = p
+	if event == watch.Deleted {
+		delete(o.sets[set], p.Name)
+	}
+	o.changed.Broadcast()
 	if o.expected == 0 {
 		return
 	}
-	set := setOf(p.Name)
-	if value, n := p.Annotations["edit"], o.serving(set, p.Annotations["edit"]); n == o.expected {
+	if value := p.Annotations["edit"]; o.edited(set, value) == o.expected {
 		if _, known := o.whole[set+" "+value]; !known {
 			o.whole[set+" "+value] = time.Now()
 		}
@@ -87,7 +114,7 @@ func (o *observer) check(set string) {
 	group := set[:strings.LastIndexByte(set, '-')]
 	var down []string
 	for _, zone := range theZones {
-		if n := o.expected - o.serving(group+"-"+zone, ""); n > 0 {
+		if n := o.expected - o.serving(group+"-"+zone); n > 0 {
 			down = append(down, zone)
 			if o.worst = max(o.worst, n); n > o.limit {
 				o.broken = append(o.broken, "too many down in "+group+"-"+zone)
@@ -99,11 +126,17 @@ func (o *observer) check(set string) {
 	}
 }
 
-// serving is how many Pods of a set are Ready, of an edit if one is given.
-func (o *observer) serving(set, value string) int {
+// serving is how many Pods of a set are Ready, edited how many of them with an edit.
+func (o *observer) serving(set string) int { return o.count(set, isReady) }
+
+func (o *observer) edited(set, value string) int {
+	return o.count(set, func(p *corev1.Pod) bool { return isReady(p) && p.Annotations["edit"] == value })
+}
+
+func (o *observer) count(set string, counts func(*corev1.Pod) bool) int {
 	n := 0
-	for name, p := range o.pods {
-		if setOf(name) == set && isReady(p) && (value == "" || p.Annotations["edit"] == value) {
+	for _, p := range o.sets[set] {
+		if counts(p) {
 			n++
 		}
 	}
@@ -115,12 +148,19 @@ func (o *observer) ready(value string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
-	for _, p := range o.pods {
-		if isReady(p) && p.Annotations["edit"] == value {
-			n++
-		}
+	for set := range o.sets {
+		n += o.edited(set, value)
 	}
 	return n
+}
+
+// await waits until a set has as many Pods that are Ready with an edit.
+func (o *observer) await(set, value string, pods int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.edited(set, value) < pods {
+		o.changed.Wait()
+	}
 }
 
 // wholeAt is when a zone was Ready with an edit.

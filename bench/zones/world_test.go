@@ -76,8 +76,8 @@ func installKinds(t *testing.T, c client.Client) {
 	})
 }
 
-// manage runs a manager until the end of the test.
-func (w *world) manage() {
+// manage runs a manager until the end of the test, or until it is told to stop.
+func (w *world) manage() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -88,12 +88,14 @@ func (w *world) manage() {
 			MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
 		})
 	}()
-	w.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			w.t.Error(err)
 		}
 	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // group makes the StatefulSets of a group.
@@ -139,12 +141,7 @@ func (w *world) settled(value string, pods int, groups ...string) {
 		if n := w.look.ready(value); n != pods {
 			return fmt.Errorf("%d of %d Pods are Ready with edit %q", n, pods, value)
 		}
-		for _, g := range groups {
-			if err := w.complete(ctx, g); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.complete(ctx, groups...)
 	})
 }
 

@@ -42,7 +42,8 @@ func (r Registration) Configurations(webhooks []Webhook) []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{TypeMeta: typeOf(mutatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{TypeMeta: typeOf(validatingKind), ObjectMeta: *r.Metadata.DeepCopy()}
 	for _, w := range webhooks {
-		if w.Mutating {
+		w = w.registered()
+		if w.mutates() {
 			mutating.Webhooks = append(mutating.Webhooks, r.mutating(w))
 		} else {
 			validating.Webhooks = append(validating.Webhooks, r.validating(w))

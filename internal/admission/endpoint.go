@@ -169,7 +169,7 @@ func (e *endpoint) handle(ctx context.Context, request webhook.Request) (said re
 	if code := codeOf(response); code >= http.StatusInternalServerError {
 		return reply{err: errors.New(messageOf(response))}
 	}
-	if !e.webhook.Mutating && (len(response.Patches) > 0 || len(response.Patch) > 0) {
+	if !e.webhook.mutates() && (len(response.Patches) > 0 || len(response.Patch) > 0) {
 		return reply{err: errors.New("a webhook that does not mutate answered with a patch")}
 	}
 	if err := response.Complete(request); err != nil {

@@ -64,7 +64,12 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 		if !ok {
 			return nil, fmt.Errorf("webhook %q is declared, and nobody answers at %q", w.Name, w.Path)
 		}
-		s.mux.Handle(w.Path, newEndpoint(w, r.Handler, log, bytes))
+		handler := r.Handler
+		if w.Marked {
+			s.mux.Handle(w.markedPath(), newEndpoint(w, marking{handler}, log, bytes))
+			handler = unmarked{handler}
+		}
+		s.mux.Handle(w.Path, newEndpoint(w, handler, log, bytes))
 		delete(handlers, w.Path)
 	}
 	for path := range handlers {

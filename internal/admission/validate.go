@@ -37,6 +37,8 @@ func (w Webhook) validate() error {
 		return errors.New("its failure policy has to be given: Ignore or Fail")
 	case w.TimeoutSeconds < 1 || w.TimeoutSeconds > maxTimeoutSeconds:
 		return fmt.Errorf("its timeout has to be between 1 and %d seconds", maxTimeoutSeconds)
+	case w.Marked && w.Mutating:
+		return errors.New("it cannot be marked, which is for webhooks that allow or refuse")
 	case w.ReinvocationPolicy != nil && !w.Mutating:
 		return errors.New("only a mutating webhook has a reinvocation policy")
 	}

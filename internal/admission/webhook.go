@@ -22,8 +22,14 @@ type Webhook struct {
 	// MatchConditions are CEL expressions that all have to hold for a call. They
 	// are evaluated in the API server: what they leave out costs nothing.
 	MatchConditions []admissionregistrationv1.MatchCondition
+	// Marked webhooks give what they allow the annotation [vocabulary.Admitted]. With
+	// nobody there to answer, the API server goes on without it; and a policy of
+	// [Declared.Unanswered] refuses, inside of the API server, what needs the answer.
+	// So a manager that is down concerns only those who rely on it. What else the answer
+	// changes is changed only where we have registered the webhook ourselves.
+	Marked bool
 	// FailurePolicy says what becomes of a write when no answer can be had. It
-	// has to be given.
+	// has to be given. Of a marked webhook it is about a server that is there.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// ReinvocationPolicy is for mutating webhooks; nil is Never.
 	ReinvocationPolicy *admissionregistrationv1.ReinvocationPolicyType
@@ -52,4 +58,7 @@ type Declared struct {
 	// Policies are admission policies and their bindings, which the API server
 	// evaluates by itself. They are labelled when they are installed.
 	Policies []client.Object
+	// Unanswered are policies and bindings that refuse what a marked webhook has not
+	// answered. They are installed as long as the webhooks are.
+	Unanswered []client.Object
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -112,6 +113,9 @@ func check(ctx context.Context, c *cluster, rings, namespaces []string) ([]findi
 		return nil, err
 	}
 	findings := append([]finding{server}, permissions...)
+	if slices.Contains(rings, manager.RingPlans) && predecessorIsThere(ctx, reader) {
+		findings = append(findings, finding{What: predecessorIs, Mend: predecessorMend})
+	}
 	return append(findings, checkTraces(ctx, reader)...), nil
 }
 

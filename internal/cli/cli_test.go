@@ -4,11 +4,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/testenv"
@@ -44,6 +48,44 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"apply": apply, "apply-cluster": applyCluster, "eventually": eventually, "kubeconfig-as": kubeconfigAs},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
+		},
 	})
+}
+
+// TestThePredecessorIsThere: two managers do not run the plans of the same Instances.
+// It stands apart from the scripts, which share the cluster with one another.
+func TestThePredecessorIsThere(t *testing.T) {
+	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhook := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kudo-manager-instance-admission-webhook-config"}}
+	if err := c.Create(t.Context(), webhook); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), webhook); err != nil {
+			t.Error(err)
+		}
+	})
+	namespace := testenv.Namespace(t)
+	for _, test := range []struct {
+		command, says string
+		code          int
+	}{
+		{"install -n " + namespace + "-system --watch-namespaces=" + namespace, "error: nothing was installed: kudo runs the plans of Instances, or its webhook still refuses every change of them; stop it", 1},
+		{"check --namespaces=" + namespace, "✗ kudo runs the plans of Instances", 1},
+		{"check --namespaces=" + namespace + " --rings=config,zones", "✓ Kubernetes", 0},
+	} {
+		out := &testenv.Buffer{}
+		args := append([]string{"spillway"}, strings.Fields(test.command)...)
+		code := cli.Run(t.Context(), cli.Environment{
+			Args: append(args, "--kubeconfig="+testenv.Shared().Kubeconfig()), Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv,
+		})
+		if code != test.code || !strings.Contains(out.String(), test.says) {
+			t.Errorf("%s: exit code %d\n%s", test.command, code, out)
+		}
+	}
 }

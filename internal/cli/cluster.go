@@ -43,7 +43,10 @@ func (c *cluster) config() (*rest.Config, error) {
 }
 
 // reader is a client for a command that looks.
-func (c *cluster) reader() (client.Client, error) {
+func (c *cluster) reader() (client.Client, error) { return c.watcher() }
+
+// watcher is a client for a command that looks on.
+func (c *cluster) watcher() (client.WithWatch, error) {
 	config, err := c.config()
 	if err != nil {
 		return nil, err
@@ -52,11 +55,11 @@ func (c *cluster) reader() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := client.New(config, client.Options{Scheme: known})
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: known})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return reader, nil
+	return watcher, nil
 }
 
 // namespaced is the namespace that was meant.

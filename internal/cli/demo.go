@@ -165,7 +165,7 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 
 // installKinds makes the kinds of the rings known, as install does.
 func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
-	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: manager.Rings()})
+	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
 	if err != nil {
 		return err
 	}
@@ -226,13 +226,19 @@ func (r *demoRun) removeNamespace(ctx context.Context, cfg *rest.Config, name st
 
 // terminalWidth is the width of a terminal, zero if it is none.
 func terminalWidth(w io.Writer) int {
+	width, _ := terminalSize(w)
+	return width
+}
+
+// terminalSize is the size of a terminal, zero if it is none.
+func terminalSize(w io.Writer) (width, height int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0
+		return 0, 0
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
+	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return width
+	return width, height
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 const (
@@ -24,13 +25,25 @@ const (
 	shownRollouts = 3
 )
 
+// groupExplanation is how a group is rolled, and what its replicas wait for.
+type groupExplanation struct {
+	zones.Explanation
+
+	Replicas []string `json:"replicas,omitempty"`
+}
+
 // explainGroup explains a group of StatefulSets.
-func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Reader, options config.Options, namespace, name string) error {
+func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Client, options config.Options, namespace, name string) error {
 	e, err := zones.Explain(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace, name)
 	if err != nil {
 		return err
 	}
-	return show(w, a.output, e, func(w io.Writer) { writeGroup(w, e) })
+	replicas, err := scaling.Explain(ctx, reader, scaling.Options{Now: options.Now}, namespace, name)
+	if err != nil {
+		return err
+	}
+	both := groupExplanation{e, replicas}
+	return show(w, a.output, both, func(w io.Writer) { writeGroup(w, both) })
 }
 
 // groups are those of a namespace, all if it is empty; none where the kind is
@@ -50,18 +63,21 @@ func isForbidden(err error) bool {
 }
 
 // writeGroup writes one sentence, then the facts behind it.
-func writeGroup(w io.Writer, e zones.Explanation) {
+func writeGroup(w io.Writer, e groupExplanation) {
 	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	writeGroupState(row, e)
+	writeGroupState(row, e.Explanation)
 	for _, problem := range e.Problems {
 		row("problem", "%s", problem)
 	}
 	for i := range e.Zones {
 		row("zone", "%s", zoneText(&e.Zones[i]))
+	}
+	for _, sentence := range e.Replicas {
+		row("replicas", "%s", sentence)
 	}
 	for i := range min(len(e.History), shownRollouts) {
 		row("rollout", "%s", rolloutText(&e.History[i]))

@@ -2,19 +2,25 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -37,6 +43,9 @@ func newInstall(Environment) *cobra.Command {
 			"there already is brought up to date. What stands after -- is given to the manager.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, version(), admission.Source(source), !webhooks
+			if f := cmd.Flags(); !f.Changed("package-kinds") {
+				o.PackageKinds = f.Changed("rings")
+			}
 			if err := o.Admission.Validate(); err != nil {
 				return err
 			}
@@ -49,6 +58,9 @@ func newInstall(Environment) *cobra.Command {
 			}
 			writer, err := c.reader()
 			if err != nil {
+				return err
+			}
+			if err := withoutPredecessor(cmd.Context(), writer, o.Rings); err != nil {
 				return err
 			}
 			if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
@@ -68,9 +80,30 @@ func newInstall(Environment) *cobra.Command {
 	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that somebody else fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labelled)")
-	flags.BoolVar(&o.PackageKinds, "package-kinds", true, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them; further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
+	failClosedFlag(flags, &o.Admission.FailClosed)
+	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
+}
+
+// withoutPredecessor is an error if two managers would run the plans of Instances.
+func withoutPredecessor(ctx context.Context, reader client.Reader, rings []string) error {
+	if slices.Contains(rings, manager.RingPlans) && predecessorIsThere(ctx, reader) {
+		return errors.New("nothing was installed: " + predecessorIs + "; " + predecessorMend)
+	}
+	return nil
+}
+
+const (
+	predecessorIs   = "kudo runs the plans of Instances, or its webhook still refuses every change of them"
+	predecessorMend = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.PredecessorWebhook + ", or leave plans out of --rings"
+)
+
+// predecessorIsThere is true if its webhook is, as far as that may be seen.
+func predecessorIsThere(ctx context.Context, reader client.Reader) bool {
+	webhook := &metav1.PartialObjectMetadata{}
+	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
+	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.PredecessorWebhook}, webhook) == nil
 }
 
 // manifestObjects are the objects as an API server wants them applied: without
@@ -132,12 +165,22 @@ func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstruc
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {
 		return "", fmt.Errorf("apply %s: %w", what, err)
 	}
-	switch before.GetResourceVersion() {
-	case "":
+	switch {
+	case before.GetResourceVersion() == "":
 		return "created", nil
-	case after.GetResourceVersion():
+	case equality.Semantic.DeepEqual(wanted(before), wanted(after)):
 		return "unchanged", nil
 	default:
 		return "configured", nil
 	}
+}
+
+// wanted is what somebody asks for of an object: without what API servers and
+// controllers write on it all the time.
+func wanted(obj *unstructured.Unstructured) map[string]any {
+	content := obj.DeepCopy().Object
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	return content
 }

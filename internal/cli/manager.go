@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
 )
 
 // ringFlags are the flags that decide what the rings do. The commands that
@@ -109,6 +110,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	f.addAdmission(flags)
+	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.addPredecessors(flags)
@@ -125,6 +127,18 @@ func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
 	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the other sources")
 	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labelled)")
+}
+
+// addZones adds the flags of what the zones ring does about replicas and evictions.
+func (f *managerFlags) addZones(flags *pflag.FlagSet) {
+	o := &f.options.Guard
+	flags.StringVar(&o.ClusterDomain, "cluster-domain", notice.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
+	flags.DurationVar(&o.PodTimeout, "pod-timeout", notice.DefaultTimeout, "how long a Pod has to answer when it is told that it goes")
+	failClosedFlag(flags, &o.FailClosed)
+}
+
+func failClosedFlag(flags *pflag.FlagSet, to *bool) {
+	flags.BoolVar(to, "fail-closed", false, "refuse a downscale of which cannot be found out whether it is forbidden or has to be prepared; rollout-operator lets it pass")
 }
 
 func ringsFlag(flags *pflag.FlagSet, rings *[]string) {
@@ -203,6 +217,9 @@ func (f *managerFlags) managerOptions(env Environment) (manager.Options, error) 
 		return manager.Options{}, err
 	}
 	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
+	if o.Guard.PodTimeout <= 0 {
+		return manager.Options{}, fmt.Errorf("--pod-timeout: %s leaves a Pod no time; use a duration such as 5s", o.Guard.PodTimeout)
+	}
 	if o.SyncPeriod < 0 {
 		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
 	}

@@ -15,16 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
-
-// lookEvery is how often a person who waits is told of progress.
-const lookEvery = 500 * time.Millisecond
 
 // planner is what the commands about plans have in common.
 type planner struct {
@@ -34,14 +30,17 @@ type planner struct {
 	wait    bool
 	timeout time.Duration
 
+	now    func() time.Time
 	out    io.Writer
-	client client.Client
+	client client.WithWatch
 	name   types.NamespacedName
 }
 
-func newPlan(Environment) *cobra.Command {
+func newPlan(env Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
-	cmd.AddCommand(newPlanStatus(), newPlanHistory(), newPlanTrigger(), newPlanAbandon(), newPlanRetry())
+	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
+		cmd.AddCommand(add(&planner{now: env.Now}))
+	}
 	return cmd
 }
 
@@ -54,7 +53,7 @@ func (p *planner) command(use, short string, n int, run func(ctx context.Context
 			if err != nil {
 				return err
 			}
-			if p.client, err = p.cluster.reader(); err != nil {
+			if p.client, err = p.cluster.watcher(); err != nil {
 				return err
 			}
 			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: instanceName(args[0])}
@@ -89,24 +88,29 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func newPlanStatus() *cobra.Command {
-	p := &planner{}
+func newPlanStatus(p *planner) *cobra.Command {
 	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
 			return err
 		}
-		if err := show(p.out, p.output, e, func(w io.Writer) { writePlan(w, e) }); err != nil || !p.wait || e.UID == "" {
-			return err
+		var ended error
+		if p.wait && e.UID != "" {
+			ended = p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == e.UID })
+			if p.output == "" {
+				return ended
+			}
+			if e, err = plans.Explain(ctx, p.client, p.name); err != nil {
+				return err
+			}
 		}
-		return p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == e.UID })
+		return errors.Join(show(p.out, p.output, e, func(w io.Writer) { writePlan(w, e, p.now()) }), ended)
 	})
 	outputFlag(cmd, &p.output)
 	return p.waits(cmd)
 }
 
-func newPlanHistory() *cobra.Command {
-	p := &planner{}
+func newPlanHistory(p *planner) *cobra.Command {
 	cmd := p.command("history INSTANCE", "List the last executions, the newest first", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
@@ -118,8 +122,7 @@ func newPlanHistory() *cobra.Command {
 	return cmd
 }
 
-func newPlanTrigger() *cobra.Command {
-	p := &planner{}
+func newPlanTrigger(p *planner) *cobra.Command {
 	return p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
 		uid := uuid.NewUUID()
 		err := p.change(ctx, func(i *v1beta1.Instance) error {
@@ -134,8 +137,7 @@ func newPlanTrigger() *cobra.Command {
 	}))
 }
 
-func newPlanAbandon() *cobra.Command {
-	p := &planner{}
+func newPlanAbandon(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.FinishedAt != nil {
@@ -153,12 +155,11 @@ func newPlanAbandon() *cobra.Command {
 		return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
 			x := i.Status.Execution
 			return x == nil || x.UID != uid || x.FinishedAt != nil, nil
-		})
+		}, func() {})
 	})))
 }
 
-func newPlanRetry() *cobra.Command {
-	p := &planner{}
+func newPlanRetry(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
@@ -223,105 +224,6 @@ func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
 	return i, nil
 }
 
-func (p *planner) followIf(ctx context.Context, is func(*v1beta1.Execution) bool) error {
-	if !p.wait {
-		return nil
-	}
-	return p.follow(ctx, is)
-}
-
-// follow tells how an execution goes until it has ended, or something else keeps
-// it from beginning.
-func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
-	told := ""
-	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
-		x := i.Status.Execution
-		if x == nil || !is(x) {
-			return false, stalled(i)
-		}
-		if line := progress(i); line != told {
-			_, _ = fmt.Fprintln(p.out, line)
-			told = line
-		}
-		switch {
-		case x.FinishedAt == nil:
-			return false, nil
-		case x.Result != v1beta1.ResultComplete:
-			return false, fmt.Errorf("plan %s: %s: %s", x.Plan, strings.ToLower(string(x.Result)), x.Message)
-		default:
-			return true, nil
-		}
-	})
-}
-
-// stalled is an error if what was asked for cannot be followed.
-func stalled(i *v1beta1.Instance) error {
-	e := i.Status
-	for _, c := range e.Conditions {
-		if c.Type == plans.ConditionStalled && c.Reason == plans.ReasonInvalid && e.ObservedGeneration == i.Generation {
-			return errors.New(c.Message)
-		}
-	}
-	return nil
-}
-
-// progress is how the plan goes, in a line.
-func progress(i *v1beta1.Instance) string {
-	s := &i.Status
-	line := fmt.Sprintf("plan %s %s", s.Execution.Plan, s.PlanStatus[s.Execution.Plan].Status)
-	if s.Place != "" {
-		line += " at " + s.Place
-	}
-	if s.WaitingFor != "" {
-		line += ": " + s.WaitingFor
-	}
-	return line
-}
-
-func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool, error)) error {
-	if p.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.timeout)
-		defer cancel()
-	}
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		i, err := p.instance(ctx)
-		if err != nil {
-			return false, err
-		}
-		return done(i)
-	})
-	if wait.Interrupted(err) {
-		return fmt.Errorf("the plan has not ended after %s; it goes on without this command", p.timeout)
-	}
-	return err //nolint:wrapcheck // what was waited for says what it is
-}
-
-// writePlan writes one sentence, then the tree of phases and steps.
-func writePlan(w io.Writer, e plans.Explanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", e.Sentence)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if e.Plan == "" {
-		_, _ = fmt.Fprintln(w, "No plan has run yet.")
-		return
-	}
-	_, _ = fmt.Fprintf(t, "plan %s\t%s\t\t%s\n", e.Plan, e.Status, e.Cause)
-	for _, phase := range e.Phases {
-		_, _ = fmt.Fprintf(t, "  phase %s\t%s\t\t\n", phase.Name, phase.Status)
-		for _, step := range phase.Steps {
-			_, _ = fmt.Fprintf(t, "    step %s\t%s\t%s\t%s\n", step.Name, step.Status, elapsed(step), step.Message)
-		}
-	}
-	_ = t.Flush() // to a writer that the caller chose
-}
-
-func elapsed(s v1beta1.StepStatus) string {
-	if s.StartedAt == nil || s.FinishedAt == nil {
-		return ""
-	}
-	return s.FinishedAt.Sub(s.StartedAt.Time).Round(100 * time.Millisecond).String()
-}
-
 func writeHistory(w io.Writer, history []v1beta1.PastExecution) {
 	if len(history) == 0 {
 		_, _ = fmt.Fprintln(w, "No plan has ended yet.")
@@ -350,5 +252,5 @@ func explainInstance(cmd *cobra.Command, a *asker, namespace, name string) error
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e) })
+	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e, a.env.Now()) })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,34 @@ func applyCluster(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: apply-cluster FILE")
 	}
 	applyIn(ts, "", strings.ReplaceAll(ts.ReadFile(args[0]), "$NS", ts.Getenv("NS")))
+}
+
+// delete FILE: delete the objects of a file, and wait until they are gone.
+func remove(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: delete FILE")
+	}
+	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	ts.Check(err)
+	for doc := range strings.SplitSeq(ts.ReadFile(args[0]), "---\n") {
+		obj := &unstructured.Unstructured{}
+		ts.Check(yaml.Unmarshal([]byte(doc), &obj.Object))
+		obj.SetNamespace(ts.Getenv("NS"))
+		ts.Check(client.IgnoreNotFound(c.Delete(context.Background(), obj)))
+		awaitGone(ts, c, obj)
+	}
+}
+
+func awaitGone(ts *testscript.TestScript, c client.Client, obj *unstructured.Unstructured) {
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		err := c.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		ts.Check(err)
+	}
+	ts.Fatalf("%s %s is still there", obj.GetKind(), obj.GetName())
 }
 
 func applyIn(ts *testscript.TestScript, namespace, docs string) {

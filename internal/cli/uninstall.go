@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/plans"
 )
 
 func newUninstall(env Environment) *cobra.Command {
@@ -30,7 +34,9 @@ func newUninstall(env Environment) *cobra.Command {
 		Long: "Remove what install applied, in an order that leaves nobody stranded: first what\n" +
 			"could suspend another workload, then the manager; then every suspended workload is\n" +
 			"released, whether its config exists or not; then the rest. What the manager wrote on\n" +
-			"workloads stays, so that nothing rolls, and so does the namespace.",
+			"workloads stays, so that nothing rolls, and so do the namespace, the kinds and their\n" +
+			"objects. Nothing is removed while there are Instances with a cleanup plan, which\n" +
+			"nobody would run: delete them first, or let them go without it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := u.cluster.reader()
@@ -46,6 +52,7 @@ func newUninstall(env Environment) *cobra.Command {
 	u.cluster.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that it runs in")
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager looks at)")
+	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "let Instances go without their cleanup plans; they, and what they consist of, stay until they are deleted")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long everything may take")
 	return cmd
 }
@@ -56,13 +63,21 @@ type uninstall struct {
 	watched   []string
 	timeout   time.Duration
 	now       func() time.Time
+	// releaseInstances takes from Instances what only the plans ring would.
+	releaseInstances bool
 
 	client client.Client
 	out    io.Writer
+	// plans is true if the installed manager runs the plans ring.
+	plans bool
 }
 
 func (u *uninstall) run(ctx context.Context) error {
-	if err := u.findWatched(ctx); err != nil {
+	if err := u.findManager(ctx); err != nil {
+		return err
+	}
+	// 0. Nobody is stranded who needs the manager.
+	if err := u.checkInstances(ctx); err != nil {
 		return err
 	}
 	// 1. Nothing is suspended from now on.
@@ -80,17 +95,21 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("release what is suspended: %w", err)
 	}
-	// 4. The certificate, which the manager made for itself.
+	// 4. Every Instance can be deleted.
+	if err := u.letInstancesGo(ctx); err != nil {
+		return err
+	}
+	// 5. The certificate, which the manager made for itself.
 	if err := u.removeCertificate(ctx); err != nil {
 		return err
 	}
-	// 5. The rest, the permissions last.
+	// 6. The rest, the permissions last.
 	return u.remove(ctx, manifests.OtherKinds())
 }
 
-// findWatched finds the namespaces that the installed manager looks at, all if
-// there is none.
-func (u *uninstall) findWatched(ctx context.Context) error {
+// findManager finds the namespaces that the installed manager looks at, all if
+// there is none, and whether it runs plans.
+func (u *uninstall) findManager(ctx context.Context) error {
 	list := &appsv1.DeploymentList{}
 	err := u.client.List(ctx, list, client.InNamespace(u.namespace), client.MatchingLabels(manifests.ManagerLabels()))
 	if err != nil {
@@ -101,7 +120,51 @@ func (u *uninstall) findWatched(ctx context.Context) error {
 			if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok && len(u.watched) == 0 {
 				u.watched = strings.Split(watched, ",")
 			}
+			if rings, ok := strings.CutPrefix(arg, "--rings="); ok {
+				u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
+			}
 		}
+	}
+	return nil
+}
+
+// checkInstances is an error if there are Instances that could never be deleted
+// without the manager.
+func (u *uninstall) checkInstances(ctx context.Context) error {
+	if !u.plans || u.releaseInstances {
+		return nil
+	}
+	held, err := plans.Held(ctx, u.client, u.watched)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	var names []string
+	for _, name := range held {
+		names = append(names, name.String())
+	}
+	return fmt.Errorf("nothing was removed: without the manager nobody runs the cleanup plans of %s, and they can never be deleted; "+
+		"delete them first, or give --release-instances to let them go without", listed(names))
+}
+
+// mostListed is how many names a sentence has room for.
+const mostListed = 10
+
+func listed(names []string) string {
+	if more := len(names) - mostListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (u *uninstall) letInstancesGo(ctx context.Context) error {
+	if !u.releaseInstances {
+		return nil
+	}
+	err := plans.Release(ctx, u.client, u.watched, func(name types.NamespacedName) {
+		_, _ = fmt.Fprintf(u.out, "instance/%s in namespace %s released\n", name.Name, name.Namespace)
+	})
+	if err != nil {
+		return fmt.Errorf("let Instances go: %w", err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	fleet "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
 
 // NewScheme knows the kinds of Kubernetes, those of Spillway, and those of Flux that
@@ -19,7 +20,7 @@ import (
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	err := errors.Join(
-		scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), fleet.AddToScheme(s),
+		scheme.AddToScheme(s), v1alpha1.AddToScheme(s), v1beta1.AddToScheme(s), zonesv1.AddToScheme(s), fleet.AddToScheme(s),
 		kustomizev1.AddToScheme(s), sourcev1.AddToScheme(s),
 	)
 	if err != nil {

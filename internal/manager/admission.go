@@ -27,7 +27,7 @@ func (o Options) addAdmission(mgr ctrl.Manager, rings []ring) error {
 		if err != nil {
 			return fmt.Errorf("%s ring: %w", r.name, err)
 		}
-		webhooks = append(webhooks, Declarations(r.name).Webhooks...)
+		webhooks = append(webhooks, o.Declarations(r.name).Webhooks...)
 		routes = append(routes, answered...)
 		own = append(own, admission.ConfigurationName(o.Admission.Namespace, r.name))
 	}

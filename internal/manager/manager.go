@@ -31,6 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
 
 const (
@@ -54,6 +55,9 @@ type Options struct {
 	Config config.Options
 	// Zones are the options of the zones ring. Its Namespaces are set to the manager's.
 	Zones zones.Options
+	// Guard are the options of what the zones ring does about replicas and evictions.
+	// Its clock is set to that of Zones.
+	Guard guard.Options
 	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
 	Plans plans.Options
 	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.

@@ -108,7 +108,7 @@ func TestProbesAndMetrics(t *testing.T) {
 // does not lead as well; and readiness knows of them.
 func TestWebhooksAreServed(t *testing.T) {
 	c, ns := newClient(t, testenv.Shared()), testenv.Namespace(t)
-	w := testenv.RegisterWebhooks(t, ns, manager.Declarations(manager.RingConfig).Webhooks)
+	w := testenv.RegisterWebhooks(t, ns, manager.Options{}.Declarations(manager.RingConfig).Webhooks)
 	leads := run(t, testenv.Shared(), options(ns))
 	holder(t, c, ns, "")
 	o := options(ns)

@@ -21,6 +21,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 // The rings that there are.
@@ -34,10 +36,10 @@ const (
 )
 
 // Rings are the names of the rings that run unless others are asked for.
-func Rings() []string { return []string{RingConfig, RingZones} }
+func Rings() []string { return []string{RingConfig, RingZones, RingPlans} }
 
 // known are the names of all rings that this build has.
-func known() []string { return append(Rings(), RingPlans, RingFleet, RingAssemblage) }
+func known() []string { return append(Rings(), RingFleet, RingAssemblage) }
 
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
@@ -45,19 +47,23 @@ type ring struct {
 	// interests are the kinds that the ring looks at, and how the cache holds them.
 	interests []kube.Interest
 	setup     func(context.Context, ctrl.Manager) error
-	// routes answer the ring's webhooks, which [Declarations] lists. Nil if it has none.
+	// routes answer the ring's webhooks, which [Options.Declarations] lists. Nil if it has none.
 	routes func(ctrl.Manager) ([]admission.Route, error)
 }
 
-// Declarations is what a ring wants the cluster to have besides the manager.
-func Declarations(ring string) admission.Declared {
-	return declarations[ring]
-}
-
-// declarations are known without a manager, so that they can be installed.
-var declarations = map[string]admission.Declared{
-	RingConfig: config.Declared(),
-	RingPlans:  plans.Declared(),
+// Declarations is what a ring wants the cluster to have besides the manager. It is
+// known without one, so that it can be installed.
+func (o Options) Declarations(ring string) admission.Declared {
+	switch ring {
+	case RingConfig:
+		return config.Declared()
+	case RingZones:
+		return guard.Declare(o.Guard)
+	case RingPlans:
+		return plans.Declared()
+	default:
+		return admission.Declared{}
+	}
 }
 
 // rings are those asked for, in the order of asking.
@@ -67,6 +73,8 @@ func (o Options) rings() ([]ring, error) {
 	if o.Fleet.Assemblages == nil {
 		o.Fleet.Assemblages = o.assemblages
 	}
+	o.Guard.Now = o.Zones.Now
+	scales := scaling.Options{Now: o.Zones.Now, ClusterDomain: o.Guard.ClusterDomain, PodTimeout: o.Guard.PodTimeout}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{
 		RingConfig: {
@@ -75,10 +83,16 @@ func (o Options) rings() ([]ring, error) {
 			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
 		},
 		RingZones: {
-			interests: zones.Interests(),
-			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return zones.Setup(ctx, mgr, o.Zones) },
+			interests: slices.Concat(zones.Interests(), scaling.Interests()),
+			setup: func(ctx context.Context, mgr ctrl.Manager) error {
+				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(mgr, scales))
+			},
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
-		RingPlans:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) }},
+		RingPlans: {
+			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
+		},
 		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
 		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
 
 const (
@@ -37,6 +38,9 @@ type Admission struct {
 	// Configurations are names of webhook configurations of users. With some, or
 	// with namespaces to watch, the manager may see and patch only these and ours.
 	Configurations []string
+	// FailClosed refuses what the zones ring lets pass when it cannot find out whether
+	// a downscale is forbidden or has to be prepared.
+	FailClosed bool
 }
 
 // Validate says what is wrong with the choices, by the names of their flags.
@@ -57,7 +61,7 @@ func (o Options) declared(ring string) admission.Declared {
 	if o.Declarations != nil {
 		return o.Declarations(ring)
 	}
-	return manager.Declarations(ring)
+	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
 }
 
 // admissionObjects are what the rings declare, and what serves their webhooks.
@@ -69,9 +73,10 @@ func (o Options) admissionObjects() []client.Object {
 		objects = append(objects, o.certManagerObjects()...)
 	}
 	for _, ring := range o.Rings {
-		objects = append(objects, o.policies(ring)...)
+		objects = append(objects, o.policies(ring, o.declared(ring).Policies)...)
 	}
 	for _, ring := range o.served() {
+		objects = append(objects, o.policies(ring, o.declared(ring).Unanswered)...)
 		objects = append(objects, o.configurations(ring)...)
 	}
 	return objects
@@ -101,9 +106,9 @@ func (o Options) configurations(ring string) []client.Object {
 
 // policies are those of a ring, named and bound for this installation, so that
 // two of them in one cluster do not share any.
-func (o Options) policies(ring string) []client.Object {
+func (o Options) policies(ring string, all []client.Object) []client.Object {
 	var objects []client.Object
-	for _, declared := range o.declared(ring).Policies {
+	for _, declared := range all {
 		obj, ok := declared.DeepCopyObject().(client.Object)
 		if !ok {
 			continue // no object is a copy of none
@@ -256,6 +261,9 @@ func (o Options) serveWebhooks(pod *corev1.PodSpec) {
 
 func (o Options) webhookArgs() []string {
 	args := []string{"--enable-webhooks", "--webhook-namespace=" + o.Namespace}
+	if o.Admission.FailClosed {
+		args = append(args, "--fail-closed")
+	}
 	if len(o.Admission.Hosts) > 0 {
 		args = append(args, "--webhook-host="+strings.Join(o.hosts(), ","))
 	}

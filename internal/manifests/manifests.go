@@ -53,7 +53,7 @@ type Options struct {
 	Admission Admission
 	// Version is that of the program, for the labels of what rings declare.
 	Version string
-	// Declarations is what a ring declares; the default is [manager.Declarations].
+	// Declarations is what a ring declares; the default is [manager.Options.Declarations].
 	Declarations func(ring string) admission.Declared
 	// Args are further arguments of the manager.
 	Args []string

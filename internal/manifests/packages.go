@@ -51,13 +51,15 @@ func packagePermissions(o Options) []client.Object {
 
 // PackageRules are for the kinds of Kubernetes that most packages consist of.
 // Roles and their bindings are not among them, nor is anything that lives outside
-// of namespaces: who may write those may do anything.
+// of namespaces: who may write those may do anything. Pods can be run in, to read the
+// files of Pipes.
 func PackageRules() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
 	rule := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
 	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
 		rule("", "configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts", "services"),
 		rule("apps", "daemonsets", "deployments", "statefulsets"),
 		rule("autoscaling", "horizontalpodautoscalers"),

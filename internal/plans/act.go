@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -139,7 +140,29 @@ func (a actor) keep(ctx context.Context, v *Version) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
+	if err == nil {
+		a.forgetOld(ctx, v)
+	}
 	return wrapped(err, "keep the content of OperatorVersion "+v.Name)
+}
+
+// forgetOld removes what was kept of an OperatorVersion, but for the newest
+// contents and those with which a plan runs. It is done when another content is
+// kept; what it misses it gets next time, so that no plan waits for it.
+func (a actor) forgetOld(ctx context.Context, v *Version) {
+	kept := &metav1.PartialObjectMetadataList{}
+	kept.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	instances := &v1beta1.InstanceList{}
+	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(v.Namespace)), a.client.List(ctx, instances)); err != nil {
+		log.FromContext(ctx).V(1).Info("cannot look for contents that nobody needs", "error", err.Error())
+		return
+	}
+	for _, old := range outdated(kept.Items, v, instances.Items) {
+		err := a.client.Delete(ctx, &old, client.Preconditions{UID: &old.UID}, client.DisableReadYourWritesConsistency)
+		if client.IgnoreNotFound(err) != nil {
+			log.FromContext(ctx).V(1).Info("cannot remove a content that nobody needs", "name", old.Name, "error", err.Error())
+		}
+	}
 }
 
 func wrapped(err error, what string) error {
@@ -176,6 +199,9 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w Write) error {
 	defer cancel()
 	switch w.Act {
 	case Apply:
+		if err := a.takeOver(ctx, w); err != nil {
+			return err
+		}
 		return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
 	case Delete:
 		return a.remove(ctx, w)
@@ -184,6 +210,19 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w Write) error {
 	default:
 		return a.change(ctx, i, w)
 	}
+}
+
+// takeOver makes the fields that the predecessor has applied the Instance's.
+func (a actor) takeOver(ctx context.Context, w Write) error {
+	if w.TakeOver == nil {
+		return nil
+	}
+	err := a.client.Patch(ctx, w.Object.DeepCopy(), client.RawPatch(types.JSONPatchType, w.TakeOver), client.FieldOwner(kube.FieldOwner),
+		client.DisableReadYourWritesConsistency)
+	if apierrors.IsNotFound(err) {
+		return errOvertaken
+	}
+	return wrapped(err, "take over "+w.Ref.String())
 }
 
 // apply applies an object by force, and then generates what it has no value for.

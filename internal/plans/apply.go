@@ -64,6 +64,7 @@ func (w *work) applyOne(f *finding, u *unstructured.Unstructured) {
 // compare says what has to be done for one object.
 func (w *work) compare(f *finding, ref Ref, u, live *unstructured.Unstructured) {
 	w.track(u, live)
+	w.keepHash(u, live)
 	switch {
 	case live == nil:
 		w.write(f, ref, u, live)
@@ -97,6 +98,9 @@ func (w *work) write(f *finding, ref Ref, u, live *unstructured.Unstructured) {
 		return
 	}
 	write.Generate = generate
+	if live != nil {
+		write.TakeOver = takeover(live, FieldOwner(w.o.Instance.Name))
+	}
 	f.writes = append(f.writes, write)
 }
 
@@ -142,8 +146,8 @@ func (w *work) isApplied(live *unstructured.Unstructured) bool {
 	return mine != nil && other != nil && mine.StartedAt != nil && other.StartedAt != nil && !other.StartedAt.Before(mine.StartedAt)
 }
 
-// track lets the config ring roll a workload when its config changes. What the
-// predecessor has applied is not taken over into that, as it would be rolled.
+// track lets the config ring roll a workload when its config changes. One that the
+// predecessor has applied is left to that until its Pods are replaced anyway.
 func (w *work) track(u, live *unstructured.Unstructured) {
 	switch u.GroupVersionKind().GroupKind() {
 	case deploymentKind, statefulSetKind, daemonSetKind:
@@ -152,17 +156,40 @@ func (w *work) track(u, live *unstructured.Unstructured) {
 	}
 	annotations := u.GetAnnotations()
 	_, _, set := vocabulary.ConfigTracked.Lookup(annotations)
-	if set || skipsHash(u) || live != nil && vocabulary.ConfigTracked.Get(live.GetAnnotations()) == "" {
+	if set || skipsHash(u) || live != nil && vocabulary.ConfigTracked.Get(live.GetAnnotations()) == "" && !w.replacesPods(live) {
 		return
 	}
 	annotations[vocabulary.ConfigTracked.Native] = "true"
 	u.SetAnnotations(annotations)
 }
 
+// replacesPods is true if the Pods of a workload were made by another version.
+func (w *work) replacesPods(live *unstructured.Unstructured) bool {
+	return templateAnnotations(live)[vocabulary.OperatorVersionAnnotation] != w.run.version.Version
+}
+
+// keepHash keeps the predecessor's hash of the config on Pod templates as it is, so
+// that no Pod is replaced to lose it.
+func (w *work) keepHash(u, live *unstructured.Unstructured) {
+	if live == nil {
+		return
+	}
+	kind := u.GroupVersionKind().GroupKind()
+	hash, ok := templateAnnotations(live)[vocabulary.DependenciesHash]
+	if !ok || kind != jobKind && w.replacesPods(live) {
+		return
+	}
+	_ = unstructured.SetNestedField(u.Object, hash, "spec", "template", "metadata", "annotations", vocabulary.DependenciesHash) // [work.enhance] made the maps
+}
+
+func templateAnnotations(u *unstructured.Unstructured) map[string]string {
+	annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
+	return annotations
+}
+
 func skipsHash(u *unstructured.Unstructured) bool {
 	_, _, skips := vocabulary.SkipHashCalculation.Lookup(u.GetAnnotations())
-	template, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
-	_, _, inTemplate := vocabulary.SkipHashCalculation.Lookup(template)
+	_, _, inTemplate := vocabulary.SkipHashCalculation.Lookup(templateAnnotations(u))
 	return skips || inTemplate
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
 
@@ -123,6 +125,11 @@ func versionNamespace(namespace string, spec *v1beta1.InstanceSpec) string {
 		return spec.OperatorVersion.Namespace
 	}
 	return namespace
+}
+
+// versionKey names the OperatorVersion of a spec.
+func versionKey(namespace string, spec *v1beta1.InstanceSpec) types.NamespacedName {
+	return types.NamespacedName{Namespace: versionNamespace(namespace, spec), Name: spec.OperatorVersion.Name}
 }
 
 // sameTarget is true of two specs that ask for the same, plans apart.

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // These are the permissions of the ring itself. Those to apply what packages
@@ -25,11 +24,9 @@ import (
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/status,verbs=update
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/finalizers,verbs=update
 // +kubebuilder:rbac:groups=kudo.dev,resources=operatorversions,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // passesAtOnce bounds how many passes follow one another without a pause.
@@ -38,53 +35,16 @@ const passesAtOnce = 50
 // Setup adds the ring to a manager. While its kinds are not installed, the ring
 // says so and waits for them; the rest of the manager goes on.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	there, err := installed(mgr.GetRESTMapper())
-	if err != nil {
-		return err
+	needed := kube.Needed{
+		Ring: "plans", Called: "the kinds of kudo.dev are", Without: "no plan runs",
+		Mend:  "apply what \"spillway install --export --rings=plans\" prints, or leave plans out of --rings",
+		Kinds: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), v1beta1.GroupVersion.WithKind("OperatorVersion")},
 	}
-	if there {
-		return start(ctx, mgr, o)
-	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startOnceInstalled(ctx, mgr, o) }))
-	if err != nil {
-		return fmt.Errorf("wait for the kinds of %s: %w", v1beta1.GroupVersion.Group, err)
-	}
-	return nil
-}
-
-// installed is true if the API server knows the kinds.
-func installed(mapper apimeta.RESTMapper) (bool, error) {
-	for _, kind := range []string{"Instance", "OperatorVersion"} {
-		_, err := mapper.RESTMapping(v1beta1.GroupVersion.WithKind(kind).GroupKind(), v1beta1.GroupVersion.Version)
-		if apimeta.IsNoMatchError(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("look for the kind %s: %w", kind, err)
-		}
-	}
-	return true, nil
-}
-
-func startOnceInstalled(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	logger := mgr.GetLogger().WithName("plans")
-	logger.Error(nil, "no plan runs: the kinds of kudo.dev are not installed; apply what \"spillway install --export --rings=plans\" prints, or leave plans out of --rings")
-	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		there, err := installed(mgr.GetRESTMapper())
-		if err != nil {
-			logger.V(1).Info("looking again", "error", err.Error())
-		}
-		return there, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	logger.Info("the kinds of kudo.dev are installed now")
-	return start(ctx, mgr, o)
+	return needed.Start(ctx, mgr, func(context.Context) error { return start(mgr, o) })
 }
 
 // start adds the controller.
-func start(_ context.Context, mgr ctrl.Manager, o Options) error {
+func start(mgr ctrl.Manager, o Options) error {
 	w, err := newWatches(mgr, o)
 	if err != nil {
 		return err

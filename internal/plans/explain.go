@@ -41,6 +41,8 @@ type Explanation struct {
 	Plan    string                  `json:"plan,omitempty"`
 	UID     types.UID               `json:"uid,omitempty"`
 	Cause   string                  `json:"cause,omitempty"`
+	Started *time.Time              `json:"started,omitempty"`
+	Ended   *time.Time              `json:"ended,omitempty"`
 	Status  v1beta1.ExecutionStatus `json:"status,omitempty"`
 	Phases  []v1beta1.PhaseStatus   `json:"phases,omitempty"`
 	History []v1beta1.PastExecution `json:"history,omitempty"`
@@ -63,10 +65,11 @@ func Explain(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	case err != nil:
 		return Explanation{}, fmt.Errorf("get Instance %s: %w", name.Name, err)
 	}
-	return explain(i), nil
+	return ExplanationOf(i), nil
 }
 
-func explain(i *v1beta1.Instance) Explanation {
+// ExplanationOf is [Explain] for an Instance that was read already.
+func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
@@ -76,7 +79,10 @@ func explain(i *v1beta1.Instance) Explanation {
 		e.Since = &s.Since.Time
 	}
 	if x := s.Execution; x != nil {
-		e.Plan, e.UID, e.Cause = x.Plan, x.UID, causeText(x)
+		e.Plan, e.UID, e.Cause, e.Started = x.Plan, x.UID, causeText(x), &x.StartedAt.Time
+		if x.FinishedAt != nil {
+			e.Ended = &x.FinishedAt.Time
+		}
 		e.Status, e.Phases = s.PlanStatus[x.Plan].Status, s.PlanStatus[x.Plan].Phases
 	}
 	if ready := apimeta.FindStatusCondition(s.Conditions, ConditionReady); ready != nil {

@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -32,6 +35,27 @@ func PinName(version, hash string) string {
 		version = version[:longest-17] + "-" + shortened([]byte(version))
 	}
 	return fmt.Sprintf("%s-%s", version, hash)
+}
+
+// PinsKept is how many contents of an OperatorVersion are kept, besides those with
+// which plans run.
+const PinsKept = 10
+
+// outdated are what keeps contents of an OperatorVersion that nobody needs any more.
+func outdated(kept []metav1.PartialObjectMetadata, v *Version, instances []v1beta1.Instance) []metav1.PartialObjectMetadata {
+	needed := map[string]bool{PinName(v.Name, v.Hash): true}
+	for i := range instances {
+		if e := instances[i].Status.Execution; e != nil && e.FinishedAt == nil {
+			needed[PinName(e.Spec.OperatorVersion.Name, e.ContentHash)] = true
+		}
+	}
+	of := slices.DeleteFunc(slices.Clone(kept), func(m metav1.PartialObjectMetadata) bool {
+		return !slices.ContainsFunc(m.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == v.UID })
+	})
+	slices.SortStableFunc(of, func(a, b metav1.PartialObjectMetadata) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
+	return slices.DeleteFunc(of[min(PinsKept, len(of)):], func(m metav1.PartialObjectMetadata) bool { return needed[m.Name] })
 }
 
 // GeneratedFieldOwner is the name under which stands what was generated once.

@@ -126,7 +126,10 @@ func (w *work) judgeGroup(ref Ref, live *unstructured.Unstructured, needs *Needs
 	}
 	group := Ref{GroupVersionKind: groupKind, Namespace: ref.Namespace, Name: name}
 	u, seen := w.o.Objects[group]
+	why, unseen := w.o.Unseen[group]
 	switch {
+	case unseen:
+		return verdict{lacks: why}
 	case !seen:
 		needs.object(group)
 		return verdict{}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -58,6 +59,9 @@ func (r *run) prune() *finding {
 		if ref := entryRef(entry); !isKept(ref) && !slices.ContainsFunc(rendered, ref.resembles) {
 			w.pruneOne(f, ref)
 		}
+	}
+	if w.unseen != "" {
+		f = &finding{needs: f.needs, blocked: &rollout.Block{Reason: ReasonUnseen, Message: w.unseen}}
 	}
 	return f
 }

@@ -14,8 +14,7 @@ import (
 // TestKinds: the API server takes what users of the predecessor have, with no field
 // unknown, and says at once what can be said of one object.
 func TestKinds(t *testing.T) {
-	c := newClient(t)
-	install(t, c)
+	c := newQuietCluster(t).client
 	namespace := testenv.Namespace(t)
 	for name, test := range map[string]struct{ text, refused string }{
 		"an Operator": {`{kind: Operator, metadata: {name: zookeeper}, status: {}, spec: {description: d, kudoVersion: "0.19", kubernetesVersion: "1.15", url: u,

@@ -19,6 +19,8 @@ const (
 	ReasonNoVersion rollout.Reason = "OperatorVersionMissing"
 	// ReasonNoContent: what the plan began with is not there any more.
 	ReasonNoContent rollout.Reason = "ContentMissing"
+	// ReasonUnseen: something may not be looked at.
+	ReasonUnseen rollout.Reason = "NotPermitted"
 )
 
 // goesOn is the link of a plan that runs: it goes on, unless somebody gives it up
@@ -73,10 +75,7 @@ func (d *decision) isReplaced(e *v1beta1.Execution) bool {
 		return true
 	}
 	order := d.order(vocabulary.SupersedePlan)
-	change := d.change()
-	if e.Advances && e.Touched {
-		change.Attempted = &e.Spec
-	}
+	change := d.replacement()
 	choice, problems := Choose(change)
 	d.problem(problems...)
 	switch {
@@ -210,6 +209,16 @@ func (d *decision) change() Change {
 	return c
 }
 
+// replacement is the change that would take the place of the one that runs: what
+// that has touched may be half there.
+func (d *decision) replacement() Change {
+	c := d.change()
+	if e := d.execution(); e != nil && e.Advances && e.Touched {
+		c.Attempted = &e.Spec
+	}
+	return c
+}
+
 // changes is the link of a spec that differs from what was applied. What failed
 // is not tried again until it is changed, or somebody asks for it.
 func (d *decision) changes() bool {
@@ -288,11 +297,8 @@ func (d *decision) isRequested() bool {
 	if request.PlanName == "" {
 		return false
 	}
-	if _, ok := d.o.Version.Spec.Plans[request.PlanName]; !ok {
-		return d.problem(Problem{Field: "spec.planExecution.planName", Mend: "OperatorVersion " + d.o.Version.Name + " has no plan " + request.PlanName + "; name one that it has"})
-	}
-	if request.PlanName == v1beta1.CleanupPlan {
-		return d.problem(Problem{Field: "spec.planExecution.planName", Mend: "plan cleanup runs when the Instance is deleted; name another one"})
+	if problem := unaskable(d.o.Version, request.PlanName); problem != nil {
+		return d.problem(*problem)
 	}
 	if request.UID == "" {
 		return d.alone(Write{Act: Identify, UID: d.o.NewUID})
@@ -305,6 +311,18 @@ func (d *decision) isRequested() bool {
 		advances: d.bringsAbout(request.PlanName),
 	})
 	return true
+}
+
+// unaskable says why nobody can ask for a plan.
+func unaskable(v *Version, plan string) *Problem {
+	const field = "spec.planExecution.planName"
+	if _, ok := v.Spec.Plans[plan]; !ok {
+		return &Problem{Field: field, Mend: "OperatorVersion " + v.Name + " has no plan " + plan + "; name one that it has"}
+	}
+	if plan == v1beta1.CleanupPlan {
+		return &Problem{Field: field, Mend: "plan cleanup runs when the Instance is deleted; name another one"}
+	}
+	return nil
 }
 
 // bringsAbout is true if a plan does what a change asks for that is outstanding.

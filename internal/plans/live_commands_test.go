@@ -14,7 +14,7 @@ import (
 // spillway runs a command and returns what it printed.
 func (c *cluster) spillway(args ...string) (out string, code int) {
 	c.t.Helper()
-	b := &safeBuffer{}
+	b := &testenv.Buffer{}
 	all := append([]string{"spillway"}, args...)
 	all = append(all, "--kubeconfig", testenv.Shared().Kubeconfig(), "-n", c.namespace)
 	code = cli.Run(c.t.Context(), cli.Environment{

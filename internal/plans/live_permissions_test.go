@@ -2,6 +2,7 @@ package plans_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -59,19 +60,30 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	}
 	c := newCluster(t)
 	user := "manager-of-" + c.namespace
-	c.grant(user, append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})...)
+	c.grant(user, rules...)
 	c.config = testenv.Shared().ConfigAs(user)
 	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"))
 	c.manage()
 	c.instance("web", "app-1")
+	c.waits("web", "ConfigMap app may not be looked at")
+	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "spillway install --package-kinds") {
+		t.Errorf("it does not say how to mend that: %s", got)
+	}
+	c.allow(append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})...)
 	c.waits("web", "cannot patch resource \"configmaps\"")
+	c.allow(slices.Concat(rules, manifests.PackageRules())...)
+	c.rests("web", "deploy Complete")
+}
+
+// allow replaces what the manager may do.
+func (c *cluster) allow(rules ...rbacv1.PolicyRule) {
+	c.t.Helper()
 	role := &rbacv1.Role{}
 	if err := c.get(role, "manager"); err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	role.Rules = slices.Concat(rules, manifests.PackageRules())
-	if err := c.client.Update(t.Context(), role); err != nil {
-		t.Fatal(err)
+	role.Rules = rules
+	if err := c.client.Update(c.t.Context(), role); err != nil {
+		c.t.Fatal(err)
 	}
-	c.rests("web", "deploy Complete")
 }

@@ -78,18 +78,16 @@ plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}}
 // twelveSteps is a cluster with both operators, and files for the Pipe.
 func twelveSteps(t *testing.T) *cluster {
 	t.Helper()
-	t.Parallel()
-	return calm(t)
+	c := newCluster(t)
+	c.twelveSteps()
+	return c
 }
 
-// calm is [twelveSteps] for a test that others wait for.
-func calm(t *testing.T) *cluster {
-	t.Helper()
-	c := newQuietCluster(t)
+func (c *cluster) twelveSteps() {
+	c.t.Helper()
 	c.files = filesOf{"/tmp/x": "x\n", "/tmp/env": "A=1\nB=2\n"}
 	c.operator("app-1", twelve)
 	c.operator("db-1", database)
-	return c
 }
 
 // TestEveryKindOfTask runs a plan with all of them, and then changes what they

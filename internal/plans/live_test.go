@@ -1,11 +1,8 @@
 package plans_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -18,22 +15,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/testenv"
 	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // cluster is a namespace of its own on the real API server, and a user in it.
 type cluster struct {
 	t         *testing.T
+	cp        *controlplane.ControlPlane
 	client    client.Client
 	namespace string
 	// faults is the transport of the manager that was started last.
@@ -42,7 +41,11 @@ type cluster struct {
 	files plans.Files
 	// config is how the manager connects.
 	config *rest.Config
-	stop   func()
+	// webhooks are those of the ring; nil if the manager is to serve none.
+	webhooks *testenv.Webhooks
+	// rings are those that the manager runs.
+	rings []string
+	stop  func()
 }
 
 // installed has the kinds and the guard installed once for all tests.
@@ -57,16 +60,16 @@ func newCluster(t *testing.T) *cluster {
 // newQuietCluster is for a test that others wait for.
 func newQuietCluster(t *testing.T) *cluster {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
+	installed.Do(func() { install(t, newClient(t, testenv.Shared())) })
+	return newClusterOn(t, testenv.Shared())
+}
+
+func newClusterOn(t *testing.T, cp *controlplane.ControlPlane) *cluster {
+	t.Helper()
+	return &cluster{
+		t: t, cp: cp, client: newClient(t, cp), namespace: testenv.NamespaceOn(t, cp), files: filesOf{}, config: cp.Config(),
+		rings: []string{manager.RingPlans},
 	}
-	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	installed.Do(func() { install(t, c) })
-	return &cluster{t: t, client: c, namespace: testenv.Namespace(t), files: filesOf{}, config: testenv.Shared().Config()}
 }
 
 // filesOf are the files of all Pods, by path.
@@ -86,32 +89,31 @@ func (c *cluster) manage() {
 	c.stop = c.manageWith(c.faults)
 }
 
-func (c *cluster) manageWith(inj *fault.Injector) (stop func()) {
-	log := &safeBuffer{}
+func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
+	c.t.Helper()
 	o := manager.Options{
-		Rings: []string{manager.RingPlans}, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
+		Rings: c.rings, Namespaces: []string{c.namespace}, Plans: plans.Options{Now: time.Now, Files: c.files},
+		Config: config.Options{Now: time.Now}, Zones: zones.Options{Now: time.Now},
 		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
-		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, inj.Wrap(c.config), o) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		err := <-done
-		select {
-		case <-inj.Stopped(): // a manager that was cut off may well complain
-		default:
-			if err != nil {
-				c.t.Error(err)
-			}
-		}
-		if c.t.Failed() {
-			c.t.Log(log.String())
-		}
+	if c.webhooks != nil {
+		o.Admission = c.webhooks.Options
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return testenv.Managed(c.t, inj, func(ctx context.Context, log logr.Logger) error {
+		o.Log = log
+		return manager.Run(ctx, inj.Wrap(c.config), o)
 	})
-	c.t.Cleanup(stop)
-	return stop
+}
+
+// serve is manage with the ring's webhook, and waits until the API server calls.
+func (c *cluster) serve() {
+	c.t.Helper()
+	c.webhooks = testenv.RegisterWebhooks(c.t, c.namespace, plans.Declared().Webhooks)
+	c.manage()
+	c.webhooks.WaitServed(c.t)
 }
 
 // halt stops the manager, and returns once it has stopped.
@@ -285,7 +287,7 @@ func (c *cluster) apply(manifest string) {
 		c.t.Fatal(err)
 	}
 	u.SetNamespace(c.namespace)
-	apply(c.t, c.client, u)
+	testenv.Apply(c.t, c.client, u)
 }
 
 func (c *cluster) deployment(name string) *appsv1.Deployment {
@@ -295,23 +297,6 @@ func (c *cluster) deployment(name string) *appsv1.Deployment {
 		c.t.Fatal(err)
 	}
 	return d
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // replace replaces a text that has to be there.

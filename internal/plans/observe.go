@@ -75,7 +75,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (Obser
 	}
 	o := Observed{
 		Now: b.options.Now(), NewUID: uuid.NewUUID(), Instance: instance, PipeImage: b.options.PipeImage,
-		Objects: map[Ref]*unstructured.Unstructured{}, Kinds: map[schema.GroupKind]Scope{}, Refusals: b.known(key),
+		Objects: map[Ref]*unstructured.Unstructured{}, Unseen: map[Ref]string{}, Kinds: map[schema.GroupKind]Scope{}, Refusals: b.known(key),
 	}
 	b.follower.begin(key)
 	if err := b.observeVersions(ctx, &o); err != nil {
@@ -126,7 +126,7 @@ type keptVersion struct {
 
 // version reads an OperatorVersion; its content only if it is not known already.
 func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1beta1.InstanceSpec) (*Version, error) {
-	key := types.NamespacedName{Namespace: versionNamespace(i.Namespace, spec), Name: spec.OperatorVersion.Name}
+	key := versionKey(i.Namespace, spec)
 	if key.Name == "" {
 		return nil, nil //nolint:nilnil // none is a common answer
 	}
@@ -149,12 +149,16 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 	if err := b.live.Get(ctx, key, ov); err != nil {
 		return nil, notFound(err, "get "+ref.String())
 	}
-	v := &Version{
+	v := newVersion(ov)
+	b.versions.Add(key, keptVersion{ov.ResourceVersion, v})
+	return v, nil
+}
+
+func newVersion(ov *v1beta1.OperatorVersion) *Version {
+	return &Version{
 		Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: ContentHash(&ov.Spec), Spec: &ov.Spec,
 		KeepsAll: vocabulary.Prune.Get(ov.Annotations) == "false",
 	}
-	b.versions.Add(key, keptVersion{ov.ResourceVersion, v})
-	return v, nil
 }
 
 // pinned reads the content with which a plan began. It never changes.
@@ -217,10 +221,15 @@ func (b *observer) look(ctx context.Context, key types.NamespacedName, o *Observ
 	}
 	for _, ref := range needs.Objects {
 		u, err := b.object(ctx, key, ref)
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			o.Unseen[ref] = fmt.Sprintf("%s may not be looked at (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
+				ref, err, vocabulary.PackagePermissions)
+		case err != nil:
 			return err
+		default:
+			o.Objects[ref] = u
 		}
-		o.Objects[ref] = u
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ type Observed struct {
 	// Objects are those that were looked at; nil of what is not there. Of a Secret
 	// the keys are enough.
 	Objects map[Ref]*unstructured.Unstructured
+	// Unseen are objects that may not be looked at, and why.
+	Unseen map[Ref]string
 	// Kinds are those that the API server was asked about.
 	Kinds map[schema.GroupKind]Scope
 	// Refusals are what could not be done, until it could be.

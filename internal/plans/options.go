@@ -33,6 +33,4 @@ const (
 	// breath is how long an Instance rests that has had much to do, so that whatever
 	// keeps undoing what the ring does costs little.
 	breath = time.Second
-	// installedEvery is how often to look for kinds that are not installed.
-	installedEvery = 2 * time.Second
 )

@@ -42,6 +42,9 @@ func Decide(o Observed) Plan {
 	if !d.needs.IsEmpty() {
 		return Plan{Needs: d.needs, Status: o.Instance.Status}
 	}
+	if len(d.o.Unseen) > 0 {
+		d.sooner(d.o.Now.Add(lastRetry)) // nobody tells of a permission that is granted
+	}
 	d.report()
 	p := Plan{
 		Plan: d.plan, Tree: d.tree, Status: d.status, Writes: d.writes, Again: d.again, Problems: d.problems, Sentence: d.sentence,

@@ -47,17 +47,7 @@ func Policies() []client.Object {
 // guardVariables are what the rules of the guard speak of. Each of them is there
 // for the object as it was and as it is to be.
 func guardVariables() []admissionregistrationv1.Variable {
-	field := func(object, path, otherwise string) string {
-		parts := strings.Split(path, ".")
-		var has []string
-		for i := range parts {
-			has = append(has, "has("+object+"."+strings.Join(parts[:i+1], ".")+")")
-		}
-		return strings.Join(has, " && ") + " ? " + object + "." + path + " : " + otherwise
-	}
-	both := func(path string) string {
-		return "(" + field("object", path, "''") + ") != (" + field("oldObject", path, "''") + ")"
-	}
+	field := fieldInCEL
 	const version = "spec.operatorVersion."
 	key := vocabulary.SupersedePlan.Native
 	return []admissionregistrationv1.Variable{
@@ -67,15 +57,30 @@ func guardVariables() []admissionregistrationv1.Variable {
 		{Name: "supersedes", Expression: "variables.uid != '' && has(object.metadata.annotations) && '" + key + "' in object.metadata.annotations && " +
 			"object.metadata.annotations['" + key + "'].contains(variables.uid)"},
 		{Name: "deleting", Expression: "has(object.metadata.deletionTimestamp)"},
-		{Name: "versionChanged", Expression: both(version+"name") + " || " +
+		{Name: "versionChanged", Expression: changedInCEL(version+"name", "''") + " || " +
 			"(" + field("object", version+"namespace", "object.metadata.namespace") + ") != (" + field("oldObject", version+"namespace", "object.metadata.namespace") + ")"},
-		{Name: "parametersChanged", Expression: "(" + field("object", "spec.parameters", "{}") + ") != (" + field("oldObject", "spec.parameters", "{}") + ")"},
+		{Name: "parametersChanged", Expression: changedInCEL("spec.parameters", "{}")},
 		{Name: "asked", Expression: field("object", "spec.planExecution.planName", "''")},
 		{Name: "askedBefore", Expression: field("oldObject", "spec.planExecution.planName", "''")},
-		{Name: "askedAnew", Expression: "variables.asked != variables.askedBefore || " + both("spec.planExecution.uid")},
+		{Name: "askedAnew", Expression: "variables.asked != variables.askedBefore || " + changedInCEL("spec.planExecution.uid", "''")},
 		// A manifest without planExecution is applied again by many tools; that clears it.
 		{Name: "left", Expression: "!has(object.spec) || !has(object.spec.planExecution)"},
 	}
+}
+
+// fieldInCEL is a field in CEL, or something else where it is not there.
+func fieldInCEL(object, path, otherwise string) string {
+	parts := strings.Split(path, ".")
+	var has []string
+	for i := range parts {
+		has = append(has, "has("+object+"."+strings.Join(parts[:i+1], ".")+")")
+	}
+	return strings.Join(has, " && ") + " ? " + object + "." + path + " : " + otherwise
+}
+
+// changedInCEL is true, in CEL, if an update changes a field.
+func changedInCEL(path, otherwise string) string {
+	return "(" + fieldInCEL("object", path, otherwise) + ") != (" + fieldInCEL("oldObject", path, otherwise) + ")"
 }
 
 // guardValidations are the rules, the most telling first.

@@ -28,8 +28,7 @@ func instance(namespace string) *v1beta1.Instance {
 // Instance alone, while no plan runs and while plan deploy does. There is no
 // manager. An empty refusal means that the change is admitted.
 func TestTheGuard(t *testing.T) {
-	c := newClient(t)
-	install(t, c)
+	c := newQuietCluster(t).client
 	namespace := testenv.Namespace(t)
 	guards(t, c, namespace)
 

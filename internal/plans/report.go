@@ -48,7 +48,10 @@ func (d *decision) rest() {
 			continue
 		}
 		live, seen := d.o.Objects[ref]
+		why, unseen := d.o.Unseen[ref]
 		switch {
+		case unseen:
+			d.unready = why
 		case !seen:
 			d.needs.object(ref)
 		case live == nil && d.unready == "":

@@ -92,6 +92,9 @@ type Write struct {
 	// gets by chance if it has none. They are written by [GeneratedFieldOwner], so
 	// that they stay when Object is applied again.
 	Generate map[string]int
+	// TakeOver is a JSON patch to make before Object is applied, nil for none; see
+	// [takeover].
+	TakeOver []byte
 	// UID and ResourceVersion are preconditions, empty for none.
 	UID             types.UID
 	ResourceVersion string
@@ -124,6 +127,8 @@ type work struct {
 	run               *run
 	phase, step, name string
 	spec              v1beta1.TaskSpec
+	// unseen is why something may not be looked at, empty if nothing may not.
+	unseen string
 }
 
 // look finds out how a task of a step does.
@@ -138,11 +143,20 @@ func (r *run) look(phase, step, name string) finding {
 		return fatal("task %s is of kind %q, which is none", name, t.Kind)
 	}
 	w := &work{o: r.o, run: r, phase: phase, step: step, name: name, spec: t.Spec}
-	f := kind.look(w)
+	f := w.honest(kind.look(w))
 	for i := range f.writes {
 		f.writes[i].Path = rollout.Path{phase, step, name}
 	}
 	return f
+}
+
+// honest is a finding that rests on all that it takes: where something may not be
+// looked at, nothing is done.
+func (w *work) honest(f finding) finding {
+	if w.unseen == "" || f.fatal != "" {
+		return f
+	}
+	return finding{needs: f.needs, failed: w.unseen}
 }
 
 // context is what the templates of the task can refer to.
@@ -206,6 +220,10 @@ func (w *work) scope(f *finding, u *unstructured.Unstructured) (Scope, bool) {
 // live is an object as it is, nil if it is not there; of one that nobody has
 // looked at it notes that.
 func (w *work) live(f *finding, ref Ref) (*unstructured.Unstructured, bool) {
+	if why, ok := w.o.Unseen[ref]; ok {
+		w.unseen = why
+		return nil, false
+	}
 	live, ok := w.o.Objects[ref]
 	if !ok {
 		f.needs.object(ref)

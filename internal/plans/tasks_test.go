@@ -166,6 +166,30 @@ func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 
 // TestRefusals: each try that fails is written down once, and the next one is
 // later and later.
+// TestWhatMayNotBeLookedAt: a task does nothing while it may not look at all that it
+// takes, says so, and tries again later.
+func TestWhatMayNotBeLookedAt(t *testing.T) {
+	w := newWorld(t, simple, strings.ReplaceAll(simple, "name: app}", "name: other}"))
+	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	w.forbidden = map[schema.GroupKind]bool{deployments: true}
+	w.settle(t)
+	if got := w.waitsFor(); !strings.Contains(got, "Deployment app may not be looked at") || len(w.objects) > 0 {
+		t.Errorf("%q, %v", got, w.story)
+	}
+	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(firstRetry)) {
+		t.Errorf("it wakes at %s", p.Wake)
+	}
+	w.forbidden, w.now = nil, w.now.Add(firstRetry)
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete" {
+		t.Fatal(got)
+	}
+	w.forbidden = map[schema.GroupKind]bool{deployments: true}
+	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(lastRetry)) || !strings.Contains(p.Sentence, "may not be looked at") {
+		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.Sentence)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	cm := ref("v1", "ConfigMap", "a")

@@ -33,6 +33,8 @@ type world struct {
 	unknown  map[schema.GroupKind]bool
 	// refuses are objects that the API server does not take, and what it says.
 	refuses map[Ref]Refusal
+	// forbidden are kinds that may not be looked at.
+	forbidden map[schema.GroupKind]bool
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
 	goes      bool
@@ -113,7 +115,7 @@ func (w *world) observe() Observed {
 	o := Observed{
 		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)), Instance: w.instance.DeepCopy(),
 		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]),
-		Objects: map[Ref]*unstructured.Unstructured{}, Kinds: map[schema.GroupKind]Scope{},
+		Objects: map[Ref]*unstructured.Unstructured{}, Unseen: map[Ref]string{}, Kinds: map[schema.GroupKind]Scope{},
 		Refusals: maps.Clone(w.refusals), NamespaceGoes: w.goes,
 	}
 	if s := w.instance.Status.LastAppliedInstanceSpec; s != nil {
@@ -140,6 +142,13 @@ func (w *world) decide() (Observed, Plan) {
 
 func (w *world) look(o *Observed, needs Needs) {
 	for _, ref := range needs.Objects {
+		if w.forbidden[ref.GroupKind()] {
+			if o.Unseen[ref] != "" {
+				panic("it asks twice for " + ref.String())
+			}
+			o.Unseen[ref] = ref.String() + " may not be looked at"
+			continue
+		}
 		if _, twice := o.Objects[ref]; twice {
 			panic("it asks twice for " + ref.String())
 		}

@@ -1,9 +1,6 @@
 package testenv
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,27 +35,7 @@ func installKind(t testing.TB, c client.Client, file string) {
 	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
 		t.Fatal(err)
 	}
-	name := crd.GetName()
-	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("test"), client.ForceOwnership); err != nil {
-		t.Fatal(err)
-	}
-	Eventually(t, func(ctx context.Context) error { return established(ctx, c, name) })
-}
-
-func established(ctx context.Context, c client.Client, name string) error {
-	crd := &unstructured.Unstructured{}
-	crd.SetAPIVersion("apiextensions.k8s.io/v1")
-	crd.SetKind("CustomResourceDefinition")
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-		return fmt.Errorf("get %s: %w", name, err)
-	}
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
-			return nil
-		}
-	}
-	return errors.New(name + " is not established")
+	Kinds(t, c, []client.Object{crd})
 }
 
 // ApplyManifest applies an object that is given as YAML.
@@ -68,7 +45,5 @@ func ApplyManifest(t testing.TB, c client.Client, manifest string) {
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
-		t.Fatal(err)
-	}
+	Apply(t, c, u)
 }

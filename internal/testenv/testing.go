@@ -75,7 +75,13 @@ func Shared() *controlplane.ControlPlane { return shared }
 // Namespace makes a namespace for a test, and asks for its removal at the end.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	c, err := shared.Clientset()
+	return NamespaceOn(t, shared)
+}
+
+// NamespaceOn is [Namespace] on a control plane of the test's own.
+func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
+	t.Helper()
+	c, err := cp.Clientset()
 	if err != nil {
 		t.Fatal(err)
 	}

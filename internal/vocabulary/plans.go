@@ -56,3 +56,16 @@ const (
 // PackagePermissions is a label on ClusterRoles, set to "true", whose rules the
 // plans ring gets, so that it may apply what packages render.
 const PackagePermissions = "plans.spillway.dev/packages"
+
+// What the predecessor has left in a cluster, and on the objects that it applied.
+const (
+	// DependenciesHash is on Pod templates: a hash of the config that is mounted.
+	DependenciesHash = "kudo.dev/dependencies-hash"
+	// LastAppliedConfiguration is what was applied last, as JSON.
+	LastAppliedConfiguration = "kudo.dev/last-applied-configuration"
+	// PredecessorWebhook is its webhook configuration. While it is there, nobody can
+	// change an Instance without the predecessor.
+	PredecessorWebhook = "kudo-manager-instance-admission-webhook-config"
+	// PredecessorManager is the name under which it stands in managedFields.
+	PredecessorManager = "manager"
+)

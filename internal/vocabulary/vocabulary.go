@@ -141,6 +141,11 @@ const ModuleFinalizer = "spillway.dev/module"
 const Ring = "spillway.dev/ring"
 
 const (
+	// Admitted is the annotation on what a webhook has allowed, where a policy asks
+	// for the answer: on Evictions, which are not stored.
+	Admitted = "spillway.dev/admitted"
+	// AdmittedYes is its value.
+	AdmittedYes = "true"
 	// SchedulingGate is the gate on the Pods of a suspended workload.
 	SchedulingGate = "spillway.dev/config-missing"
 	// SuspendedByGate as the value of [Suspended]: the template has the gate.

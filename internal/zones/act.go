@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,7 +43,8 @@ func (a *actor) act(ctx context.Context, s *sight, p *pass) *deeds {
 		return d
 	}
 	for _, write := range p.Writes {
-		d.outcomes = append(d.outcomes, outcome{write: write, err: a.apply(ctx, s.key.Namespace, &write)})
+		set, err := a.apply(ctx, s.key.Namespace, &write)
+		d.outcomes = append(d.outcomes, outcome{write: write, set: set, err: err})
 	}
 	if p.persist {
 		d.group, d.groupErr = a.persist(ctx, s.object, &p.Status)
@@ -90,32 +92,32 @@ func (a *actor) persist(ctx context.Context, seen *v1alpha1.RolloutGroup, status
 	return group, nil
 }
 
-// apply makes one write. The API server checks by UID and resourceVersion that it
-// is made to what it was decided for, when it cannot be too late.
-func (a *actor) apply(ctx context.Context, namespace string, w *Write) error {
+// apply makes one write, and returns the StatefulSet as the API server answers if
+// its spec was written. The API server checks the preconditions, when it cannot be
+// too late.
+func (a *actor) apply(ctx context.Context, namespace string, w *Write) (set *appsv1.StatefulSet, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if !w.Until.IsZero() {
 		rest := w.Until.Sub(a.now())
 		if rest <= 0 {
-			return errTooLate
+			return nil, errTooLate
 		}
 		ctx, cancel = context.WithTimeout(ctx, rest)
 		defer cancel()
 	}
-	var err error
 	switch w.Act {
 	case Delete:
 		err = a.deletePod(ctx, namespace, w)
 	case Advance:
 		err = a.patchStatus(ctx, namespace, w)
 	default:
-		err = a.patch(ctx, namespace, w)
+		set, err = a.patch(ctx, namespace, w)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", w.Act.verb(), w.target(), err)
+		return nil, fmt.Errorf("%s %s: %w", w.Act.verb(), w.target(), err)
 	}
-	return nil
+	return set, nil
 }
 
 // verb is how a sentence calls an act.
@@ -129,13 +131,17 @@ func (a *actor) deletePod(ctx context.Context, namespace string, w *Write) error
 	return a.client.Delete(ctx, pod, preconditions, client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
-func (a *actor) patch(ctx context.Context, namespace string, w *Write) error {
+func (a *actor) patch(ctx context.Context, namespace string, w *Write) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Zone}}
 	patch, err := mergePatch(w, strategyPatch(w))
-	if err != nil {
-		return err
+	if w.Generation != 0 {
+		patch, err = holdPatch(w)
 	}
-	return a.client.Patch(ctx, set, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	if err != nil {
+		return nil, err
+	}
+	err = a.client.Patch(ctx, set, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	return set, err //nolint:wrapcheck // apply does
 }
 
 func (a *actor) patchStatus(ctx context.Context, namespace string, w *Write) error {
@@ -149,20 +155,44 @@ func (a *actor) patchStatus(ctx context.Context, namespace string, w *Write) err
 
 // strategyPatch is what Hold, Open and Lend change.
 func strategyPatch(w *Write) map[string]any {
-	rolling := string(appsv1.RollingUpdateStatefulSetStrategyType)
-	strategy, lent := map[string]any{"type": rolling}, any(nil)
+	var strategy map[string]any
+	var lent any
 	switch w.Act {
 	case Lend:
-		strategy, lent = map[string]any{"type": OnDelete, "rollingUpdate": nil}, rolling
+		strategy, lent = map[string]any{"type": OnDelete, "rollingUpdate": nil}, RollingUpdate
 	case Open:
-		strategy["rollingUpdate"] = map[string]any{"partition": 0, "maxUnavailable": w.MaxUnavailable}
+		strategy = strategyOf(map[string]any{"partition": 0, "maxUnavailable": w.MaxUnavailable})
 	default:
-		strategy["rollingUpdate"] = map[string]any{"partition": Held}
+		strategy = strategyOf(map[string]any{"partition": Held})
 	}
 	return map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{vocabulary.LentStrategy.Native: lent}},
 		"spec":     map[string]any{"updateStrategy": strategy},
 	}
+}
+
+func strategyOf(rolling map[string]any) map[string]any {
+	return map[string]any{"type": RollingUpdate, "rollingUpdate": rolling}
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// holdPatch holds a set whose spec is the one that was seen, whatever its status is.
+func holdPatch(w *Write) (client.Patch, error) {
+	raw, err := json.Marshal([]operation{
+		{"test", "/metadata/uid", w.UID},
+		{"test", "/metadata/generation", w.Generation},
+		{"add", "/spec/updateStrategy", strategyOf(map[string]any{"partition": Held, "maxUnavailable": w.MaxUnavailable})},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, raw), nil
 }
 
 // mergePatch is a change with its preconditions: the API server answers with a
@@ -200,7 +230,18 @@ func (a *actor) keepsMaxUnavailable(ctx context.Context, set *appsv1.StatefulSet
 // isOvertaken is true if a write was refused because somebody was faster: its
 // preconditions no longer hold, and neither does the decision.
 func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate)
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate) || isUntrue(err)
+}
+
+// isUntrue is true if a test of a JSON patch has failed. The API server answers by
+// the code of an invalid object, but names no field.
+func isUntrue(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || len(details.Causes) == 0
 }
 
 // isEnding is true if a write was refused because the namespace is on its way out.

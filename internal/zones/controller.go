@@ -6,8 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -30,9 +28,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // passesAtOnce bounds how many passes follow one another without a look at the
-// queue: one that creates the group, one that finds that the cache is not good
-// enough, one that permits, one that acts.
-const passesAtOnce = 4
+// queue: one that creates the group, one that holds what is done, one that finds
+// that the cache is not good enough, one that permits, one that acts.
+const passesAtOnce = 5
 
 // Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
@@ -48,48 +46,12 @@ func Interests() []kube.Interest {
 // the kind RolloutGroup is not installed, the ring says so and waits for it; the
 // rest of the manager goes on.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	there, err := installed(mgr.GetRESTMapper())
-	if err != nil {
-		return err
+	needed := kube.Needed{
+		Ring: "zones", Called: "the kind RolloutGroup is", Without: "nothing is rolled",
+		Mend:  "apply what \"spillway install --export\" prints, or leave zones out of --rings",
+		Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
 	}
-	if there {
-		return start(ctx, mgr, o)
-	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startOnceInstalled(ctx, mgr, o) }))
-	if err != nil {
-		return fmt.Errorf("wait for the kind RolloutGroup: %w", err)
-	}
-	return nil
-}
-
-// installed is true if the API server knows the kind RolloutGroup.
-func installed(mapper apimeta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind(), v1alpha1.GroupVersion.Version)
-	if apimeta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for the kind RolloutGroup: %w", err)
-	}
-	return true, nil
-}
-
-func startOnceInstalled(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	logger := mgr.GetLogger().WithName("zones")
-	logger.Error(nil, "nothing is rolled: the kind RolloutGroup is not installed; apply what \"spillway install --export\" prints, or leave zones out of --rings",
-		"kind", "rolloutgroups."+v1alpha1.GroupVersion.Group)
-	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
-		there, err := installed(mgr.GetRESTMapper())
-		if err != nil {
-			logger.V(1).Info("looking again", "error", err.Error())
-		}
-		return there, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	logger.Info("the kind RolloutGroup is installed now")
-	return start(ctx, mgr, o)
+	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
 }
 
 // start adds the controller.
@@ -104,18 +66,18 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, ownerIndex, indexOwner); err != nil {
 		return fmt.Errorf("index Pods by owner: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("zones").
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("zones").
 		Watches(&v1alpha1.RolloutGroup{}, &handler.EnqueueRequestForObject{}).
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: groupsAtOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
-		}).Complete(r)
+		}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return nil
+	return r.observer.budgets.watch(mgr, c)
 }
 
 func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
@@ -127,7 +89,8 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	return &reconciler{
 		observer: observer{
 			options: o, cached: cachedViewer{mgr.GetCache()}, live: liveViewer{mgr.GetAPIReader()},
-			server: &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			server:  &server{version: api.ServerVersion, try: a.keepsMaxUnavailable},
+			budgets: &budgets{reader: mgr.GetCache()},
 		},
 		actor:    a,
 		reporter: reporter{events: mgr.GetEventRecorder("spillway"), now: o.Now},
@@ -175,7 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 // learn remembers what became of a pass, and says when to look again.
 func (r *reconciler) learn(ctx context.Context, s *sight, p *pass, d *deeds, m *memory) (reconcile.Result, error) {
 	now := r.observer.options.Now()
-	wake := m.learn(now, p, d)
+	wake := m.learn(now, s, p, d)
 	if s.object == nil && len(s.sets) == 0 {
 		r.memories.forget(s.key)
 		r.reporter.forget(s.key.Name)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ import (
 // Defect 1, issue 126: a zone none of whose Pods can be created counted as done,
 // and the others were rolled.
 func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, w *world, strategy string) {
 		w.create(&corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Name: "none"},
@@ -45,6 +47,10 @@ func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
 		w.saysEventually("Progressing", "is not there yet")
 		w.goes(0)
 		w.remove(&corev1.ResourceQuota{}, "none")
+		w.eventually(func() error { // its controller would wait ever longer
+			w.annotate("zone-a", "example.test/note", fmt.Sprint(time.Now()))
+			return contains(fmt.Sprint(len(w.pods("zone-a"))), "3")
+		})
 		w.complete("v2")
 		if order := w.witness.testify().order; slices.Index(order, "zone-b") > slices.Index(order, "zone-c") {
 			t.Errorf("zones went in the order %v", order)
@@ -87,6 +93,7 @@ func TestDefect2PodsCountAndNotTheStatus(t *testing.T) {
 // Defect 2, too: with a status that had not observed the template of zone-a,
 // zone-b was rolled first.
 func TestDefect2StatusesThatHaveNotObservedAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage()
 		w.settles(strategy, replicas(1))
@@ -102,6 +109,7 @@ func TestDefect2StatusesThatHaveNotObservedAreWaitedFor(t *testing.T) {
 // another zone were deleted over and over. Issue 14: without that label, nothing
 // was rolled, and nobody was told. Issue 15 is the same wish.
 func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
+	t.Parallel()
 	for label, pairs := range map[string]map[string]string{"shared": {"name": "ingester"}, "missing": {}} {
 		bothWays(t, func(t *testing.T, w *world, strategy string) {
 			t.Log("the label name is", label)
@@ -124,6 +132,7 @@ func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
 
 // Defect 5: a paused zone that was not ready did not stop the next one.
 func TestDefect5APausedZoneThatIsNotReadyStopsTheOthers(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage()
 		w.settles(strategy, replicas(1))
@@ -163,6 +172,7 @@ func (w *world) breakPod(name string) {
 // Defect 5, too: an outdated Pod that had crashed was never replaced with a budget
 // of 1, and with one of 2 a healthy one was deleted first.
 func TestDefect5BrokenPodsGoFirst(t *testing.T) {
+	t.Parallel()
 	for _, allowed := range []int{1, 2} {
 		bothWays(t, func(t *testing.T, w *world, strategy string) {
 			w.witness.allow("zone-a", allowed)
@@ -183,6 +193,7 @@ func TestDefect5BrokenPodsGoFirst(t *testing.T) {
 // Errors were swallowed. Each of these stalls its own group, says what is wrong
 // and how to mend it, and holds up no other.
 func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare func(*world)
 		says    []string
@@ -269,6 +280,7 @@ func TestMistakesThatTheSchemaRefuses(t *testing.T) {
 // status says what the API server said, other groups go on, and so does this one
 // once it may.
 func TestRefusedWritesAreTold(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage()
 		w.settles(strategy, replicas(1))

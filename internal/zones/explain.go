@@ -158,7 +158,9 @@ func look(ctx context.Context, reader client.Reader, options Options, key types.
 		Now: options.Now(), Live: true, Group: groupSeen(key, group), AsOf: v.asOf, Sets: v.observed(),
 		Server: Server{MaxUnavailable: true, AdvancesRevision: true}, // it changes what is written, not what waits
 	}
-	return s, nil
+	b := &budgets{reader: reader}
+	b.watched.Store(true)
+	return s, b.bound(ctx, &s)
 }
 
 func notWatched(namespace, name string, namespaces []string) Explanation {

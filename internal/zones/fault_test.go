@@ -89,6 +89,7 @@ func countStory(t *testing.T, strategy string) int {
 // TestFaultTheManagerStopsAtEveryWrite tells the story once for each write of it,
 // stopping the manager before and after that write and starting another.
 func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{onDelete, rollingUpdate} {
 		writes := countStory(t, strategy)
 		t.Logf("%s: the story has %d writes", strategy, writes)
@@ -100,7 +101,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 					stop := w.managed(inj)
 					successor := sync.OnceFunc(func() { stop(); w.managed(fault.New()) })
 					w.tell(strategy, func() {
-						if isStopped(inj) {
+						if inj.HasStopped() {
 							successor()
 						}
 					})
@@ -112,6 +113,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 
 // TestFaultTwoManagersAtOnce has two managers that know nothing of each other.
 func TestFaultTwoManagersAtOnce(t *testing.T) {
+	t.Parallel()
 	for i := range 3 {
 		bothWays(t, func(t *testing.T, w *world, strategy string) {
 			t.Log("run", i)
@@ -125,6 +127,7 @@ func TestFaultTwoManagersAtOnce(t *testing.T) {
 // TestFaultTwoManagersOneBehind has two managers, of which one sees nothing for a
 // part of the story, and acts all the same.
 func TestFaultTwoManagersOneBehind(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		lagging := fault.New()
 		w.managed(lagging)
@@ -142,6 +145,7 @@ func TestFaultTwoManagersOneBehind(t *testing.T) {
 
 // TestFaultConflicts refuses every other write.
 func TestFaultConflicts(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		n := 0
 		inj := fault.New()
@@ -153,6 +157,7 @@ func TestFaultConflicts(t *testing.T) {
 
 // TestFaultCachesLag lets templates be edited while the caches see nothing.
 func TestFaultCachesLag(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		inj := fault.New()
 		w.managed(inj)
@@ -170,6 +175,7 @@ func TestFaultCachesLag(t *testing.T) {
 
 // TestFaultTheConnectionIsCut cuts the connection in the middle.
 func TestFaultTheConnectionIsCut(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		inj := fault.New()
 		w.managed(inj)
@@ -187,6 +193,7 @@ func TestFaultTheConnectionIsCut(t *testing.T) {
 
 // TestFaultAHumanInterferes deletes Pods and edits templates while a rollout runs.
 func TestFaultAHumanInterferes(t *testing.T) {
+	t.Parallel()
 	for _, pod := range []string{"zone-a-0", "zone-a-1", "zone-b-0", "zone-b-1"} {
 		bothWays(t, func(t *testing.T, w *world, strategy string) {
 			t.Log("the human deletes", pod)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,6 +50,7 @@ func TestAutomaticGroupComesAndGoes(t *testing.T) {
 
 // One that a user wrote is kept, and so is one that a user has changed.
 func TestGroupsOfUsersAreKept(t *testing.T) {
+	t.Parallel()
 	for name, write := range map[string]func(*world){
 		"written before its members": func(w *world) {
 			w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.MinReadySeconds = 0 }))
@@ -263,6 +263,7 @@ func TestHistory(t *testing.T) {
 
 // A tracked StatefulSet of a group gets its hash at once, and rolls zone by zone.
 func TestConfigAndZonesTogether(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage(func(o *manager.Options) {
 			o.Rings = []string{manager.RingConfig, manager.RingZones}
@@ -369,21 +370,26 @@ func TestGroupsRollSideBySide(t *testing.T) {
 	}
 }
 
-// A user who deletes the group in the middle gets it back, and the rollout ends.
+// A user who deletes the group in the middle gets it back with all that it was to
+// persist, and the rollout goes on.
 func TestGroupIsDeletedMidRollout(t *testing.T) {
-	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
 		w.manage()
 		w.settles(strategy)
 		w.roll("v2")
 		w.eventually(func() error { return contains(w.images("zone-a"), "v2") })
-		w.eventually(func() error {
-			err := w.client.Delete(w.t.Context(), w.group())
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return err
-		})
+		before := w.group()
+		w.remove(&v1alpha1.RolloutGroup{}, ingester)
 		w.complete("v2")
-		w.witness.testify()
+		w.goes(9, "zone-a", "zone-b", "zone-c")
+		after := w.group()
+		if after.UID == before.UID {
+			t.Fatal("it was not deleted")
+		}
+		history := after.Status.History
+		if len(history) != 1 || !history[0].StartedAt.Equal(&before.Status.History[0].StartedAt) || len(history[0].Zones) != 3 {
+			t.Errorf("the history is %+v, and was %+v", history, before.Status.History)
+		}
 	})
 }

@@ -63,12 +63,23 @@ func (d *decision) claims(z *zone) bool {
 // in which it has to be, or for longer than there is something to do.
 func (d *decision) holds() []Write {
 	var writes []Write
-	for i, z := range d.zones {
+	for i := range d.zones {
 		if d.hasToBeHeld(i) {
-			writes = append(writes, Write{Act: Hold, Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion})
+			writes = append(writes, d.hold(i))
 		}
 	}
 	return writes
+}
+
+// hold is made whatever has become of the status of a zone in its turn. That of one
+// that is lent is not: what tells so is no part of the spec.
+func (d *decision) hold(i int) Write {
+	z := d.zones[i]
+	w := Write{Act: Hold, Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion, Done: d.isDone(i)}
+	if d.isOurs(z) && !z.Lent {
+		w.Generation, w.MaxUnavailable = z.Generation, z.MaxUnavailable
+	}
+	return w
 }
 
 func (d *decision) hasToBeHeld(i int) bool {
@@ -87,7 +98,7 @@ func (d *decision) hasToBeHeld(i int) bool {
 	case z.lent() && (len(z.moves) > 0 || d.plan.At(z.Name).Step != nil):
 		return false
 	default:
-		return d.waits(i) || d.isDone(i) && z.CurrentRevision == z.UpdateRevision
+		return d.waits(i) || d.isDone(i) && (!z.lent() || z.CurrentRevision == z.UpdateRevision)
 	}
 }
 

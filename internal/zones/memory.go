@@ -1,10 +1,12 @@
 package zones
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -23,7 +25,10 @@ func (m *memories) of(key types.NamespacedName) *memory {
 		m.all = map[types.NamespacedName]*memory{}
 	}
 	if m.all[key] == nil {
-		m.all[key] = &memory{key: key, made: map[made]time.Time{}, refusals: map[string]refusal{}}
+		m.all[key] = &memory{
+			key: key, sets: map[types.UID]*appsv1.StatefulSet{}, calm: map[types.UID]calm{},
+			made: map[made]time.Time{}, refusals: map[string]refusal{},
+		}
 	}
 	return m.all[key]
 }
@@ -43,11 +48,18 @@ type memory struct {
 	// cache is as new; at is when.
 	group *v1alpha1.RolloutGroup
 	at    time.Time
+	// known is the group as it was seen or written last. If somebody deletes it, what
+	// it was to persist is kept here.
+	known *v1alpha1.RolloutGroup
 	// asOf is how new the newest view was.
 	asOf v1alpha1.Seen
 	// live is what the API server itself has answered in this reconcile, nil if it
 	// was not asked.
 	live *view
+	// sets are what the API server answered to our last write of them, until the
+	// cache is as new; calm says of which generations that is known, by UID.
+	sets map[types.UID]*appsv1.StatefulSet
+	calm map[types.UID]calm
 	// made are the writes that the cache may not show yet, and when they were made.
 	made map[made]time.Time
 	// refusals are by the name of the Pod or the StatefulSet.
@@ -60,6 +72,8 @@ type memory struct {
 	waits string
 	// told are mistakes that were told by an Event.
 	told string
+	// gauges are what the metrics of the group show.
+	gauges map[series]float64
 }
 
 // made identifies a write by what it was made to.
@@ -68,6 +82,10 @@ type made struct {
 	uid     types.UID
 	version string
 }
+
+// calm are generations of a StatefulSet that follow from one another by our own
+// writes alone; see [Set.Calm].
+type calm struct{ opened, held int64 }
 
 type refusal struct {
 	Refusal
@@ -92,6 +110,43 @@ func (m *memory) newest(cached *v1alpha1.RolloutGroup, now time.Time) *v1alpha1.
 	}
 }
 
+// renew puts our own writes into a view that does not show them yet.
+func (m *memory) renew(v *view) {
+	for i := range v.sets {
+		answer := m.sets[v.sets[i].UID]
+		switch {
+		case answer == nil:
+		case isOlder(v.sets[i].ResourceVersion, answer.ResourceVersion):
+			v.sets[i] = *answer
+		default:
+			delete(m.sets, answer.UID)
+		}
+	}
+}
+
+// calmed marks the sets that are calm.
+func (m *memory) calmed(sets []Set) []Set {
+	for i := range sets {
+		sets[i].Calm = m.calm[sets[i].UID].held == sets[i].Generation
+	}
+	return sets
+}
+
+// written notes the answer to a write of a StatefulSet's spec. What was opened by
+// us and held by us at the next generation, when it was done, is calm.
+func (m *memory) written(w *Write, answer *appsv1.StatefulSet) {
+	m.sets[answer.UID] = answer
+	before := m.calm[answer.UID]
+	switch {
+	case w.Act != Hold:
+		m.calm[answer.UID] = calm{opened: answer.Generation}
+	case w.Done && before.opened != 0 && answer.Generation == before.opened+1:
+		m.calm[answer.UID] = calm{opened: before.opened, held: answer.Generation}
+	default:
+		delete(m.calm, answer.UID)
+	}
+}
+
 // unmade leaves out the writes that were made already.
 func (m *memory) unmade(writes []Write) []Write {
 	return slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
@@ -111,8 +166,8 @@ func (m *memory) due() map[string]Refusal {
 
 // learn remembers what became of a pass, and returns when to look again; zero if
 // nothing changes by itself.
-func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
-	m.expire(now)
+func (m *memory) learn(now time.Time, s *sight, p *pass, d *deeds) time.Time {
+	m.expire(now, s.sets)
 	overtaken := d.overtaken()
 	for i := range d.outcomes {
 		m.note(now, &d.outcomes[i])
@@ -143,6 +198,9 @@ func (m *memory) note(now time.Time, out *outcome) {
 	case out.err == nil:
 		m.made[keyOf(&out.write)] = now
 		delete(m.refusals, name)
+		if out.set != nil {
+			m.written(&out.write, out.set)
+		}
 	case !isOvertaken(out.err):
 		r := m.refusals[name]
 		r.Refusal = Refusal{At: now.Add(backoff(retryFirst, r.attempts, retryDoublings, retryMost)), Reason: out.err.Error()}
@@ -159,9 +217,14 @@ func (w *Write) target() string {
 	return w.Zone
 }
 
-// expire forgets writes that every cache shows by now, and refusals of writes
-// that nobody has wanted for long.
-func (m *memory) expire(now time.Time) {
+// expire forgets writes that every cache shows by now, refusals of writes that
+// nobody has wanted for long, and sets that are gone.
+func (m *memory) expire(now time.Time, sets []appsv1.StatefulSet) {
+	gone := func(uid types.UID) bool {
+		return !slices.ContainsFunc(sets, func(s appsv1.StatefulSet) bool { return s.UID == uid })
+	}
+	maps.DeleteFunc(m.sets, func(uid types.UID, _ *appsv1.StatefulSet) bool { return gone(uid) })
+	maps.DeleteFunc(m.calm, func(uid types.UID, _ calm) bool { return gone(uid) })
 	for key, at := range m.made {
 		if now.Sub(at) > WithdrawAfter {
 			delete(m.made, key)

@@ -61,12 +61,12 @@ func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.
 // wants is true if a move that stands is still a good idea.
 func (z *zone) wants(m *v1alpha1.Move) bool {
 	switch {
-	case z.o.Group.Spec.Pause != nil || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
+	case z.o.Group.Spec.Pause != nil || z.o.isClosed() || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
 		return false
 	case m.Pod == "":
 		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())
 	default:
-		return m.Revision == z.promises() && z.podNamed(m.Pod).Revision != m.Revision
+		return z.podNamed(m.Pod).Revision != z.promises() // wherever it was to get when it was permitted
 	}
 }
 
@@ -98,11 +98,19 @@ func (d *decision) moves() []v1alpha1.Move {
 	for i := range d.o.Group.Status.Moves {
 		m := &d.o.Group.Status.Moves[i]
 		z := d.zone(m.Zone)
-		if z == nil && d.o.mayBeActedUpon(m) || z != nil && z.moves[m.Pod] != nil {
+		if z == nil && d.o.mayStray(m) || z != nil && z.moves[m.Pod] != nil {
 			kept = append(kept, *m)
 		}
 	}
 	return kept
+}
+
+// mayStray is true of a move of a zone that is gone if somebody may still act upon
+// it. What is gone has no namesake with its UID, so there is nothing to wait for:
+// nobody opens a set that is not there, or deletes a Pod that has changed since.
+func (o *Observed) mayStray(m *v1alpha1.Move) bool {
+	stray := slices.ContainsFunc(o.Strays, func(p Pod) bool { return p.Name == m.Pod && stands(m, p.UID, p.ResourceVersion) })
+	return o.mayBeActedUpon(m) && (stray || !o.Live)
 }
 
 // mayWithdraw is true if there are moves that a live look may show to have come
@@ -110,7 +118,7 @@ func (d *decision) moves() []v1alpha1.Move {
 func (d *decision) mayWithdraw() bool {
 	return slices.ContainsFunc(d.moves(), func(m v1alpha1.Move) bool {
 		z := d.zone(m.Zone)
-		return d.o.isTooLate(&m) && (z == nil || z.stands(&m) && !z.wants(&m) || m.Pod != "" && !z.has(m.Pod))
+		return z == nil || d.o.isTooLate(&m) && (z.stands(&m) && !z.wants(&m) || m.Pod != "" && !z.has(m.Pod))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ type observer struct {
 	// cached reads the views of the informers, live asks the API server.
 	cached, live viewer
 	server       *server
+	budgets      *budgets
 }
 
 // viewer reads the RolloutGroups, and the StatefulSets of a group with their Pods.
@@ -50,6 +52,9 @@ type sight struct {
 	object *v1alpha1.RolloutGroup
 	// sets are the objects behind Observed.Sets.
 	sets []appsv1.StatefulSet
+	// restored is true if the status is that of a group of the same name that somebody
+	// has deleted. It has to be written before anything else is done.
+	restored bool
 }
 
 // observe looks at a group: first at what was decided before, then at what the
@@ -69,11 +74,41 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, er
 	if err != nil {
 		return sight{}, err
 	}
-	s := sight{key: m.key, object: group, sets: v.sets}
+	group, restored := m.restore(group)
+	s := sight{key: m.key, object: group, sets: v.sets, restored: restored}
 	s.Observed = Observed{
-		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: v.observed(), Refusals: m.due(),
+		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.calmed(v.observed()), Refusals: m.due(),
 	}
-	return s, nil
+	if live {
+		if s.Strays, err = o.strays(ctx, &s); err != nil {
+			return sight{}, err
+		}
+	}
+	return s, o.budgets.bound(ctx, &s)
+}
+
+// strays asks for the Pods of moves whose StatefulSets are gone.
+func (o *observer) strays(ctx context.Context, s *sight) ([]Pod, error) {
+	var strays []Pod
+	for i := range s.Group.Status.Moves {
+		m := &s.Group.Status.Moves[i]
+		if m.Pod == "" || s.hasSet(m.Zone) {
+			continue
+		}
+		pods := &corev1.PodList{}
+		err := o.live.List(ctx, pods, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Pod})
+		if err != nil {
+			return nil, fmt.Errorf("look for Pod %s: %w", m.Pod, err)
+		}
+		for j := range pods.Items {
+			strays = append(strays, podOf(&pods.Items[j], 0))
+		}
+	}
+	return strays, nil
+}
+
+func (s *sight) hasSet(name string) bool {
+	return slices.ContainsFunc(s.sets, func(set appsv1.StatefulSet) bool { return set.Name == name })
 }
 
 func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alpha1.RolloutGroup, error) {
@@ -86,6 +121,22 @@ func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alph
 		return nil, fmt.Errorf("get RolloutGroup %s: %w", m.key.Name, err)
 	}
 	return m.newest(group, now), nil
+}
+
+// restore is the group with the status that was known of its predecessor, if
+// somebody has deleted that and nobody has written anything since.
+func (m *memory) restore(group *v1alpha1.RolloutGroup) (_ *v1alpha1.RolloutGroup, restored bool) {
+	before := m.known
+	switch {
+	case group == nil:
+		return nil, false
+	case before == nil || before.UID == group.UID || group.Status.ObservedGeneration != 0 || before.Status.ObservedGeneration == 0:
+		m.known = group
+		return group, false
+	}
+	group = group.DeepCopy()
+	before.Status.DeepCopyInto(&group.Status)
+	return group, true
 }
 
 func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
@@ -101,6 +152,7 @@ func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
 // look reads the view of the cache, or of the API server itself.
 func (o *observer) look(ctx context.Context, m *memory, live bool) (view, v1alpha1.Seen, error) {
 	if live && m.live != nil {
+		m.renew(m.live)
 		return *m.live, m.live.asOf, nil
 	}
 	v, err := steady(ctx, o.cached, m.key)
@@ -108,6 +160,7 @@ func (o *observer) look(ctx context.Context, m *memory, live bool) (view, v1alph
 		return view{}, v1alpha1.Seen{}, err
 	}
 	m.asOf = newerOf(m.asOf, v.asOf)
+	m.renew(&v)
 	if !live {
 		return v, m.asOf, nil
 	}

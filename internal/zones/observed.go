@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
 // Observed is one group, read at one moment. Nobody changes it.
@@ -23,6 +24,9 @@ type Observed struct {
 	Live bool
 	// Sets are the StatefulSets of the group, in any order.
 	Sets []Set
+	// Strays are the Pods of moves whose StatefulSet is gone. They are known only if
+	// Live.
+	Strays []Pod
 	// Refusals are writes that the API server did not accept, by the name of the
 	// Pod or the StatefulSet.
 	Refusals map[string]Refusal
@@ -69,8 +73,14 @@ type Set struct {
 	ResourceVersion string
 	// The status speaks of the spec only if the two are the same.
 	Generation, ObservedGeneration int64
-	Deleting                       bool
-	Replicas                       int
+	// Calm is true if it is known that, from the moment at which the set was opened
+	// to this generation, its spec was changed by nothing but our hold, and that all
+	// replicas were at the update revision when we held it. Then the status speaks
+	// of this template whether its controller has seen the hold or not, and the
+	// controller, whatever it has seen, has nothing left to replace.
+	Calm     bool
+	Deleting bool
+	Replicas int
 	// FirstOrdinal is spec.ordinals.start.
 	FirstOrdinal int
 	// Strategy is spec.updateStrategy.type as it is now.
@@ -85,6 +95,8 @@ type Set struct {
 	// CurrentRevision and UpdateRevision are those of the status.
 	CurrentRevision, UpdateRevision string
 	Settings                        Settings
+	// Bound is what a disruption budget for its Pods asks of a rollout.
+	Bound budget.Bound
 	// Pods are those that the set owns, by UID, in any order.
 	Pods []Pod
 }
@@ -109,7 +121,7 @@ type Pod struct {
 }
 
 // stale is true if the status does not speak of the spec.
-func (s *Set) stale() bool { return s.Generation != s.ObservedGeneration }
+func (s *Set) stale() bool { return s.Generation != s.ObservedGeneration && !s.Calm }
 
 // rolling is true if the set is held by its partition.
 func (s *Set) rolling() bool { return s.Strategy == RollingUpdate || s.lent() }

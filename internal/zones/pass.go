@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,8 +20,9 @@ import (
 // RolloutGroup itself.
 type pass struct {
 	Plan
-	// create and remove are about a group that nobody wrote.
-	create, remove bool
+	// create and remove are about a group that nobody wrote, restore about one that
+	// somebody has deleted.
+	create, remove, restore bool
 	// persist is true if the status is to be written now. Where it differs and is
 	// not written, differs is true: it may become part of another write.
 	persist, differs bool
@@ -38,6 +40,9 @@ func planPass(s *sight, m *memory, options Options) pass {
 	case s.object == nil:
 		problem := namelessGroup(s.key.Name)
 		return pass{create: problem == "", nameless: problem}
+	}
+	if s.restored {
+		return pass{Plan: Plan{Status: s.Group.Status}, persist: true, restore: true}
 	}
 	p := pass{Plan: Decide(s.Observed)}
 	p.wake = p.Wake
@@ -116,6 +121,8 @@ type deeds struct {
 // outcome is what became of a write.
 type outcome struct {
 	write Write
+	// set is what the API server answered to a write of a StatefulSet's spec.
+	set *appsv1.StatefulSet
 	// err is nil if the write was made.
 	err error
 }
@@ -127,4 +134,7 @@ func (d *deeds) overtaken() bool {
 
 // goOn is true if what was written is to be acted upon at once, rather than when
 // a watch shows it.
-func (d *deeds) goOn(p *pass) bool { return d.group != nil && (p.Permits || p.create) }
+func (d *deeds) goOn(p *pass) bool {
+	return d.group != nil && (p.Permits || p.create || p.restore) ||
+		slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.write.Done && o.err == nil })
+}

@@ -71,12 +71,13 @@ func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
 }
 
 // renewed are the moves that are kept, and whether some have to be permitted anew
-// because nobody has acted upon them in time.
+// because nobody has acted upon them in time. One that was refused is permitted anew
+// when it is tried again, and not before.
 func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 	moves, again := d.moves(), false
 	for i := range moves {
 		m := &moves[i]
-		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) {
+		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) && !d.isPutOff(m.Pod) && !d.isPutOff(m.Zone) {
 			m.At, again = metav1.NewMicroTime(d.o.Now), true
 		}
 	}
@@ -98,11 +99,11 @@ func (d *decision) needsLive(after *Observed) bool {
 		return false
 	case d.mayWithdraw():
 		return true
-	case after == nil && !d.plan.Release:
+	case after == nil && !d.isOver():
 		return false
 	}
 	return d.o.takesOver() || slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.row.Opened && (after == nil || disrupts(after, z.Name))
+		return z.isOpened() && (after == nil || disrupts(after, z.Name))
 	})
 }
 

@@ -36,7 +36,7 @@ type Plan struct {
 // Act is a kind of write.
 type Act string
 
-// The acts. Each carries the UID and the resourceVersion of its object.
+// The acts. Each carries the UID of its object, and its resourceVersion or generation.
 const (
 	// Hold sets the type to RollingUpdate and the partition to [Held], and takes
 	// away the annotation of a lent strategy. It takes nothing down, so it needs
@@ -59,7 +59,12 @@ type Write struct {
 	Zone, Pod       string
 	UID             types.UID
 	ResourceVersion string
-	// MaxUnavailable is for Open, Revision for Advance.
+	// Generation is the precondition in place of the resourceVersion where a zone in
+	// its turn is held: that its status changes is no reason to leave it open.
+	Generation int64
+	// Done is true of a Hold of a zone of which every replica is where it should be.
+	Done bool
+	// MaxUnavailable is for Open and for Hold with a Generation, Revision for Advance.
 	MaxUnavailable int
 	Revision       string
 	// Until is when it is too late for the write; zero for never.
@@ -207,6 +212,9 @@ func (d *decision) wake() time.Time {
 	}
 	if l := d.o.Group.Status.Lock; l != nil && l.Expires != nil {
 		sooner(l.Expires.Time)
+	}
+	if d.phase() != rollout.PhaseComplete {
+		sooner(d.o.closes())
 	}
 	return wake
 }

@@ -49,12 +49,13 @@ func zoneOf(name, revisions string, change ...func(*Set)) Set {
 }
 
 // held is a zone that is held by its partition, opened one that has its turn.
-func held(s *Set)   { s.Strategy, s.Partition = RollingUpdate, Held }
-func opened(s *Set) { s.Strategy, s.Partition = RollingUpdate, 0 }
-func lent(s *Set)   { s.Strategy, s.Lent = OnDelete, true }
-func stale(s *Set)  { s.Generation++ }
-func paused(s *Set) { s.Settings.Paused = true }
-func done(s *Set)   { s.CurrentRevision = s.UpdateRevision }
+func held(s *Set)    { s.Strategy, s.Partition = RollingUpdate, Held }
+func opened(s *Set)  { s.Strategy, s.Partition = RollingUpdate, 0 }
+func lent(s *Set)    { s.Strategy, s.Lent = OnDelete, true }
+func stale(s *Set)   { s.Generation++ }
+func settled(s *Set) { s.Calm = true }
+func paused(s *Set)  { s.Settings.Paused = true }
+func done(s *Set)    { s.CurrentRevision = s.UpdateRevision }
 
 func group(sets ...Set) *Observed {
 	return &Observed{
@@ -109,6 +110,15 @@ func (o *Observed) with(change func(*v1alpha1.RolloutGroupSpec)) *Observed {
 	return o
 }
 
+// windows are open for an hour.
+func windows(schedules ...string) func(*v1alpha1.RolloutGroupSpec) {
+	return func(g *v1alpha1.RolloutGroupSpec) {
+		for _, s := range schedules {
+			g.MaintenanceWindows = append(g.MaintenanceWindows, v1alpha1.MaintenanceWindow{Schedule: s, DurationSeconds: 3600})
+		}
+	}
+}
+
 func (o *Observed) server(s Server) *Observed {
 	o = o.copy()
 	o.Server = s
@@ -150,9 +160,16 @@ func (o *Observed) lending(zone string) *Observed {
 	return o
 }
 
+// lively is a live look that shows these Pods, of no zone.
+func (o *Observed) lively(strays ...Pod) *Observed {
+	o = o.copy()
+	o.Live, o.Strays = true, strays
+	return o
+}
+
 func (o *Observed) refused(name string) *Observed {
 	o = o.copy()
-	o.Refusals = map[string]Refusal{name: {At: noon.Add(10 * time.Second), Reason: "the API server said no"}}
+	o.Refusals = map[string]Refusal{name: {At: o.Now.Add(10 * time.Second), Reason: "the API server said no"}}
 	return o
 }
 
@@ -312,6 +329,34 @@ func planCases() map[string]planCase {
 			}),
 			"Paused: the rollout is paused by alice since 4 May 12:00:00 UTC: lunch\n",
 		},
+		"outside of its windows nothing is begun": {
+			group(zoneOf("a", "v1 v1!")).with(windows("0 2 * * *")),
+			"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"nor is what was permitted done": {
+			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").with(windows("0 2 * * *")),
+			"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"and a zone that is open is held": {
+			group(zoneOf("a", "v2 v1", opened), zoneOf("b", "v1", held)).locked("a").with(windows("0 2 * * *")),
+			"Hold a\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+		},
+		"in one of them it goes on": {
+			group(zoneOf("a", "v1")).with(windows("0 2 * * *", "0 12 * * *")),
+			"permits a-0 for \"a\"\n",
+		},
+		"and a group that is complete does not care": {
+			group(zoneOf("a", "v2", done)).with(windows("0 2 * * *")),
+			"",
+		},
+		"a window that is none stalls the group": {
+			group(zoneOf("a", "v1")).with(windows("midnight")),
+			"InvalidInput: the rollout waits: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" has to be a schedule as of a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
+		},
 		"a zone that is being deleted": {
 			group(zoneOf("a", "v1 v1!", deletingSet), zoneOf("b", "v1")),
 			"Deleting: a waits: it is being deleted\n" +
@@ -398,14 +443,20 @@ func planCases() map[string]planCase {
 				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
 				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
 		},
-		"it is held again when its controller says that it is done": {
+		"it is held again when it is done": {
 			group(zoneOf("a", "v2 v2", opened, done), zoneOf("b", "v1", held)).locked("a"),
 			"Hold a\n" +
 				"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
 				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
 		},
-		"not before": {
+		"also before its controller says so": {
 			group(zoneOf("a", "v2 v2", opened), zoneOf("b", "v1", held)).locked("a"),
+			"Hold a\n" +
+				"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
+				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
+		},
+		"but not one that is lent: it would come back at the old revision": {
+			group(zoneOf("a", "v2 v2", lent), zoneOf("b", "v1", held)).server(Server{AdvancesRevision: true}).locked("a"),
 			"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
 				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
 		},
@@ -427,6 +478,11 @@ func planCases() map[string]planCase {
 		"a zone that was open wants a live look before the next": {
 			group(zoneOf("a", "v2", held, done), zoneOf("b", "v1", held)).locked("a").wasOpen("a"),
 			"looks again, live\n",
+		},
+		"one that was held when it was done does not": {
+			group(zoneOf("a", "v2", held, stale, settled), zoneOf("b", "v1 v1", held)).locked("a").wasOpen("a"),
+			"permits b for \"b\"\n" +
+				"BudgetExhausted: b-0 waits, number 1 in the queue: 1 of at most 1 in b is down or on its way\n",
 		},
 		"without maxUnavailable a zone is lent": {
 			group(zoneOf("a", "v1 v1", held)).server(Server{}).locked("a").lending("a"),
@@ -466,6 +522,31 @@ func planCases() map[string]planCase {
 		"a write that was refused waits": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"),
 			"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+		},
+		"and is not permitted anew before it is tried again": {
+			group(zoneOf("a", "v1")).locked("a").moving("a-0").after(ActWithin).refused("a-0"),
+			"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+		},
+		"but then": {
+			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0").after(ActWithin),
+			"permits a-0 for \"a\"\n" +
+				"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+		},
+		"a move of a zone that is gone wants a live look": {
+			group(zoneOf("b", "v2", done)).locked("a").moving("a-0"),
+			"looks again, live\n",
+		},
+		"and is over when its Pod is gone": {
+			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(),
+			"releases\n",
+		},
+		"or has changed": {
+			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(Pod{Name: "a-0", UID: "a-0", ResourceVersion: "21"}),
+			"releases\n",
+		},
+		"but not while it stands": {
+			group(zoneOf("b", "v2", done)).locked("a").moving("a-0").lively(Pod{Name: "a-0", UID: "a-0", ResourceVersion: "20"}),
+			"",
 		},
 	}
 }

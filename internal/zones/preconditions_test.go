@@ -44,7 +44,9 @@ func TestPreconditions(t *testing.T) {
 		"lend: the StatefulSet is a namesake now": {(*stage).lend, (*stage).recreateSet},
 		"lend: it has another template now":       {(*stage).lend, (*stage).editSet},
 		"hold: the StatefulSet is a namesake now": {(*stage).hold, (*stage).recreateSet},
-		"hold: somebody else has opened it":       {(*stage).hold, (*stage).editSet},
+		"hold: somebody else has written it":      {(*stage).hold, (*stage).editSet},
+		"hold when it is done: it is a namesake":  {(*stage).holdDone, (*stage).recreateSet},
+		"hold when it is done: it is edited":      {(*stage).holdDone, (*stage).editTemplate},
 		"advance: it has another revision now":    {(*stage).advance, (*stage).editSet},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +54,7 @@ func TestPreconditions(t *testing.T) {
 			write := test.write(s)
 			test.meanwhile(s)
 			before := s.now()
-			if err := s.actor.apply(t.Context(), s.namespace, &write); !isOvertaken(err) {
+			if _, err := s.actor.apply(t.Context(), s.namespace, &write); !isOvertaken(err) {
 				t.Errorf("the write was not refused: %v", err)
 			}
 			if diff := cmp.Diff(before, s.now()); diff != "" {
@@ -108,7 +110,7 @@ func TestWhatIsTooLateIsNotDone(t *testing.T) {
 	s := newStage(t)
 	write := s.delete()
 	write.Until = time.Now().Add(-time.Second)
-	if err := s.actor.apply(t.Context(), s.namespace, &write); !errors.Is(err, errTooLate) {
+	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !errors.Is(err, errTooLate) {
 		t.Errorf("it was done: %v", err)
 	}
 }
@@ -125,6 +127,8 @@ func TestStrategies(t *testing.T) {
 		{(*stage).hold, "RollingUpdate 2147483647 max 1"}, // the API server's default
 		{(*stage).open, "RollingUpdate 0 max 2"},
 		{(*stage).hold, "RollingUpdate 2147483647 max 2"},
+		{(*stage).open, "RollingUpdate 0 max 2"},
+		{(*stage).holdDone, "RollingUpdate 2147483647 max 2"},
 		{(*stage).lend, "OnDelete lent"},
 		{(*stage).hold, "RollingUpdate 2147483647 max 1"},
 	} {
@@ -173,7 +177,8 @@ func (s *stage) done(write func(*stage) Write) {
 	s.t.Helper()
 	testenv.Eventually(s.t, func(ctx context.Context) error {
 		w := write(s)
-		return s.actor.apply(ctx, s.namespace, &w)
+		_, err := s.actor.apply(ctx, s.namespace, &w)
+		return err
 	})
 }
 
@@ -258,9 +263,15 @@ func (s *stage) write(act Act) Write {
 	return Write{Act: act, Zone: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, MaxUnavailable: 2, Revision: "v2"}
 }
 
-func (s *stage) open() Write    { return s.write(Open) }
-func (s *stage) lend() Write    { return s.write(Lend) }
-func (s *stage) hold() Write    { return s.write(Hold) }
+func (s *stage) open() Write { return s.write(Open) }
+func (s *stage) lend() Write { return s.write(Lend) }
+func (s *stage) hold() Write { return s.write(Hold) }
+func (s *stage) holdDone() Write {
+	w := s.write(Hold)
+	w.Generation = s.set().Generation
+	return w
+}
+
 func (s *stage) advance() Write { return s.write(Advance) }
 
 func (s *stage) delete() Write {
@@ -279,6 +290,10 @@ func (s *stage) recreateSet() {
 
 func (s *stage) editSet() {
 	s.patch(&appsv1.StatefulSet{}, "zone-a", `{"metadata":{"labels":{"note":"changed"}}}`)
+}
+
+func (s *stage) editTemplate() {
+	s.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"template":{"metadata":{"annotations":{"note":"changed"}}}}}`)
 }
 
 // now is what a write could change.

@@ -61,11 +61,16 @@ func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
 		slices.ContainsFunc(old.Zones, opened) && !slices.ContainsFunc(s.Zones, opened)
 }
 
-// mayRelease is true if the lock is ours for nothing.
-func (d *decision) mayRelease() bool {
+// isOver is true if the lock is ours for nothing, as far as this view shows.
+func (d *decision) isOver() bool {
 	return d.plan.Release && len(d.moves()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.open() || z.stale() || z.isOpened()
+		return z.open() || z.stale()
 	})
+}
+
+// mayRelease is true if that is known for certain.
+func (d *decision) mayRelease() bool {
+	return d.isOver() && !slices.ContainsFunc(d.zones, (*zone).isOpened)
 }
 
 func (d *decision) phase() rollout.Phase {
@@ -109,7 +114,7 @@ func (d *decision) row(i int) v1alpha1.Zone {
 // isOpened is true if the controller may have replaced Pods of which this view
 // does not know, or still may.
 func (z *zone) isOpened() bool {
-	certain := z.o.Live && !z.open() && !z.stale() && z.moves[""] == nil
+	certain := (z.o.Live || z.Calm) && !z.open() && !z.stale() && z.moves[""] == nil
 	return z.row.Opened && !certain
 }
 

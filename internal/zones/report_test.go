@@ -159,6 +159,8 @@ func TestWake(t *testing.T) {
 		},
 		"a move that nobody has acted upon": {group(zoneOf("a", "v1")).locked("a").moving("a-0"), noon.Add(ActWithin)},
 		"a refusal":                         {group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"), noon.Add(10 * time.Second)},
+		"a window that opens":               {group(zoneOf("a", "v1")).with(windows("30 12 * * *")), noon.Add(30 * time.Minute)},
+		"a window that closes":              {group(zoneOf("a", "v1!")).with(windows("0 12 * * *")), noon.Add(time.Hour)},
 		"a lock that expires":               {group(zoneOf("a", "v1")).lockedBy("eviction", noon.Add(time.Second)), noon.Add(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {

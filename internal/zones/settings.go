@@ -113,8 +113,17 @@ func limitOf(value *intstr.IntOrString) (rollout.Limit, error) {
 	return parseLimit(value.String())
 }
 
-// maxUnavailable is that of a zone: the group's wins over the annotation's.
+// maxUnavailable is that of a zone: the group's wins over the annotation's; and a
+// disruption budget that allows less wins over both.
 func maxUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit {
+	limit := wantedUnavailable(spec, set)
+	if most := set.Bound.MaxUnavailable; most > 0 && most < number(limit, set.Replicas) {
+		return rollout.Number(most)
+	}
+	return limit
+}
+
+func wantedUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit {
 	if limit, err := limitOf(spec.MaxUnavailable); err == nil && limit.Set {
 		return limit
 	}
@@ -139,11 +148,17 @@ func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
 	return time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
 }
 
-func soak(spec *v1alpha1.RolloutGroupSpec) time.Duration {
-	if spec.Soak == nil {
-		return 0
+// soak is how long a zone has to be ready before the next one goes: what the group
+// asks for, or a disruption budget, whichever is longer.
+func (o *Observed) soak() time.Duration {
+	var longest time.Duration
+	if o.Group.Spec.Soak != nil {
+		longest = max(0, o.Group.Spec.Soak.Duration)
 	}
-	return max(0, spec.Soak.Duration)
+	for i := range o.Sets {
+		longest = max(longest, o.Sets[i].Bound.Soak)
+	}
+	return longest
 }
 
 func historyLimit(spec *v1alpha1.RolloutGroupSpec) int {
@@ -163,6 +178,7 @@ func (o *Observed) problems() []Problem {
 	for i := range o.Sets {
 		problems = append(problems, o.Sets[i].Settings.Problems...)
 	}
+	problems = append(problems, o.windowProblems()...)
 	return append(problems, o.strategyProblems()...)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
 func TestSettings(t *testing.T) {
@@ -60,10 +61,12 @@ func TestMaxUnavailable(t *testing.T) {
 		set  *Set
 		want rollout.Limit
 	}{
-		"one by default":           {nil, &Set{}, rollout.Number(1)},
-		"the annotation's":         {nil, annotated, rollout.Number(2)},
-		"the group's wins":         {new(intstr.FromString("50%")), annotated, rollout.Percentage(50)},
-		"the group's, as a number": {new(intstr.FromInt32(3)), annotated, rollout.Number(3)},
+		"one by default":            {nil, &Set{}, rollout.Number(1)},
+		"the annotation's":          {nil, annotated, rollout.Number(2)},
+		"the group's wins":          {new(intstr.FromString("50%")), annotated, rollout.Percentage(50)},
+		"the group's, as a number":  {new(intstr.FromInt32(3)), annotated, rollout.Number(3)},
+		"a budget that allows less": {new(intstr.FromString("50%")), &Set{Replicas: 10, Bound: budget.Bound{MaxUnavailable: 2}}, rollout.Number(2)},
+		"a budget that allows more": {new(intstr.FromString("50%")), &Set{Replicas: 2, Bound: budget.Bound{MaxUnavailable: 2}}, rollout.Percentage(50)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := maxUnavailable(&v1alpha1.RolloutGroupSpec{MaxUnavailable: test.spec}, test.set); got != test.want {

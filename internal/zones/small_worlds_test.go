@@ -255,6 +255,7 @@ func eachTriple(zones []smallZone, place int, visit func([]smallZone)) {
 
 // TestEverySmallWorldOfDeletes: what is permitted is just what the rules say.
 func TestEverySmallWorldOfDeletes(t *testing.T) {
+	t.Parallel()
 	everySmallWorld(t, deleting(), func(t *testing.T, w smallWorld) {
 		p := Decide(w.observed())
 		if got, want := newlyPermitted(&p), w.permits(); got != want {
@@ -374,6 +375,7 @@ func (w smallWorld) deletes() string {
 // or open, never one left open without permission; and while something is
 // outdated there is something to do or to wait for.
 func TestEverySmallWorldOfPartitions(t *testing.T) {
+	t.Parallel()
 	everySmallWorld(t, rolling(), func(t *testing.T, w smallWorld) {
 		p := Decide(w.observed())
 		w.checkHolds(t, &p)
@@ -447,6 +449,7 @@ func (w smallWorld) checkGoesOn(t *testing.T, p *Plan) {
 // TestZonesOfAKindAreAlike: in no pair does it make a difference to a zone if the
 // other is replaced by another one of its kind.
 func TestZonesOfAKindAreAlike(t *testing.T) {
+	t.Parallel()
 	for name, zones := range map[string][]smallZone{"deletes": deleting(), "partitions": rolling()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -488,6 +491,7 @@ func decided(z, other smallZone) string {
 // TestOrderOfPodsIsAPreference: how many Pods of each state go does not depend on
 // the order in which they stand.
 func TestOrderOfPodsIsAPreference(t *testing.T) {
+	t.Parallel()
 	for _, h := range []holding{onDelete, isHeld, isOpen, isLent} {
 		for _, pods := range multisets(oldUp, oldDown, newUp, newDown, gone) {
 			if len(pods) < 3 {

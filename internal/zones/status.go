@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -40,7 +41,7 @@ func (r *reporter) report(ctx context.Context, s *sight, p *pass, d *deeds, m *m
 		log.FromContext(ctx).V(1).Info("writes the status", "permits", p.Permits, "moves", len(p.Status.Moves), "phase", p.Status.Phase)
 		r.tell(s.object, d.group)
 	}
-	r.measure(s, p)
+	r.measure(s, p, m)
 	r.logWait(ctx, p, m)
 	r.warn(s, p, m)
 }
@@ -132,26 +133,56 @@ func (r *reporter) logWait(ctx context.Context, p *pass, m *memory) {
 	}
 }
 
-// measure brings the gauges of a group up to date.
-func (r *reporter) measure(s *sight, p *pass) {
-	labels := prometheus.Labels{"namespace": s.key.Namespace, groupLabel: s.key.Name}
-	for _, gauge := range []*prometheus.GaugeVec{groups, pods, waiting} {
-		gauge.DeletePartialMatch(labels)
+// series is one time series of a gauge of a group, by the labels that follow those
+// of the group.
+type series struct {
+	gauge  *prometheus.GaugeVec
+	labels [2]string
+}
+
+func (s series) of(key types.NamespacedName) []string {
+	labels := []string{key.Namespace, key.Name, s.labels[0]}
+	if s.labels[1] != "" {
+		labels = append(labels, s.labels[1])
 	}
+	return labels
+}
+
+// measure brings the gauges of a group up to date. To look for those that are not
+// there any more among the gauges of all groups would cost each pass more the more
+// groups there are.
+func (r *reporter) measure(s *sight, p *pass, m *memory) {
+	now := gauges(s, p)
+	for one := range m.gauges {
+		if _, lasts := now[one]; !lasts {
+			one.gauge.DeleteLabelValues(one.of(s.key)...)
+		}
+	}
+	for one, value := range now {
+		if before, known := m.gauges[one]; !known || before != value {
+			one.gauge.WithLabelValues(one.of(s.key)...).Set(value)
+		}
+	}
+	m.gauges = now
+}
+
+// gauges are what a group shows.
+func gauges(s *sight, p *pass) map[series]float64 {
+	shown := map[series]float64{}
 	if s.object == nil || p.remove {
-		return
+		return shown
 	}
-	namespace, name := s.key.Namespace, s.key.Name
-	groups.WithLabelValues(namespace, name, p.Status.Phase).Set(1)
+	shown[series{groups, [2]string{p.Status.Phase}}] = 1
 	for _, h := range p.Holds {
-		waiting.WithLabelValues(namespace, name, string(h.Reason)).Inc()
+		shown[series{waiting, [2]string{string(h.Reason)}}]++
 	}
 	for i := range p.Status.Zones {
 		z := &p.Status.Zones[i]
-		for state, n := range map[string]int32{"updated": z.Updated, "ready": z.Ready, "total": z.Total} {
-			pods.WithLabelValues(namespace, name, z.Name, state).Set(float64(n))
-		}
+		shown[series{pods, [2]string{z.Name, "updated"}}] = float64(z.Updated)
+		shown[series{pods, [2]string{z.Name, "ready"}}] = float64(z.Ready)
+		shown[series{pods, [2]string{z.Name, "total"}}] = float64(z.Total)
 	}
+	return shown
 }
 
 // clock measures one reconcile of a group by the predecessor's metrics.

@@ -155,7 +155,7 @@ func (o *Observed) takesOver() bool {
 }
 
 // block is what concerns the group as a whole: input that cannot be understood,
-// a view that is too old, a status that does not speak of its spec yet.
+// a view that is too old, a status that does not speak of its spec yet, and the time.
 func (o *Observed) block(zones []*zone) *rollout.Block {
 	if problems := o.problems(); len(problems) > 0 {
 		return &rollout.Block{Reason: ReasonInvalid, Message: sentences(problems)}
@@ -168,7 +168,7 @@ func (o *Observed) block(zones []*zone) *rollout.Block {
 			return &rollout.Block{Reason: ReasonNotObserved, Message: z.notObserved()}
 		}
 	}
-	return nil
+	return o.outside()
 }
 
 func sentences(problems []Problem) string {
@@ -185,14 +185,13 @@ func (z *zone) notObserved() string {
 
 // unit is the zone as the engine sees it.
 func (z *zone) unit() rollout.Unit {
-	spec := &z.o.Group.Spec
 	unit := rollout.Unit{
 		Name:  z.Name,
 		Group: true,
 		Policy: rollout.Policy{
 			MaxUnavailable: z.policy,
 			MinReady:       z.minReady(),
-			Soak:           soak(spec),
+			Soak:           z.o.soak(),
 		},
 		Gates: z.gates(),
 	}

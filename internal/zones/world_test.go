@@ -1,15 +1,12 @@
 package zones_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/controlplane"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -34,13 +31,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-// TestMain lets more tests run at a time than there are processors: they wait for
-// controllers, most of the time.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testenv.AtOnce(6)
+	debug.SetGCPercent(400) // the small worlds leave a lot behind, not for long
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
@@ -87,7 +80,7 @@ func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 func newClient(t *testing.T, cp *controlplane.ControlPlane) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(kubernetes.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), zonesv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
@@ -104,19 +97,7 @@ func installKinds(t *testing.T, c client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
-			continue
-		}
-		raw, err := yaml.Marshal(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = c.Patch(t.Context(), obj, client.RawPatch(types.ApplyYAMLPatchType, raw), client.FieldOwner("user"), client.ForceOwnership)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	testenv.Kinds(t, c, objects)
 	testenv.Eventually(t, func(ctx context.Context) error { return c.List(ctx, &v1alpha1.RolloutGroupList{}) })
 }
 
@@ -129,43 +110,17 @@ func (w *world) manage(change ...func(*manager.Options)) (stop func()) {
 // managed is manage with a transport.
 func (w *world) managed(inj *fault.Injector, change ...func(*manager.Options)) (stop func()) {
 	w.t.Helper()
-	log := &safeBuffer{}
 	o := manager.Options{
 		Rings: []string{manager.RingZones}, Namespaces: w.options.Namespaces, Zones: w.options, Config: config.Options{Now: time.Now},
 		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
-		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := manager.Run(ctx, inj.Wrap(w.witness.cp.Config()), o); err != nil && !isStopped(inj) {
-			w.t.Error(err)
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-		if w.t.Failed() {
-			w.t.Log(log.String())
-		}
+	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
+		o.Log = log
+		return manager.Run(ctx, inj.Wrap(w.witness.cp.Config()), o)
 	})
-	w.t.Cleanup(stop)
-	return stop
-}
-
-// isStopped is true of a transport that has stopped its manager, which then may
-// well complain.
-func isStopped(inj *fault.Injector) bool {
-	select {
-	case <-inj.Stopped():
-		return true
-	default:
-		return false
-	}
 }
 
 // zone is a StatefulSet of the group ingester, at revision v1, as a user writes it.
@@ -462,23 +417,6 @@ func (w *world) settles(strategy string, change ...func(*appsv1.StatefulSet)) {
 	w.t.Helper()
 	w.three(strategy, change...)
 	w.complete("v1")
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func mergePatch(patch string) client.Patch {

@@ -80,6 +80,13 @@ type RolloutGroupSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// MaintenanceWindows are when Pods may be replaced. Outside of them nothing is
+	// begun, and a zone that is open is held again; what was on its way stays on its
+	// way. Default: always.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Pause keeps everything as it is until it is removed.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
@@ -108,6 +115,22 @@ const (
 	ReplaceStuckPods StuckPods = "Replace"
 	KeepStuckPods    StuckPods = "Keep"
 )
+
+// MaintenanceWindow is a stretch of time that recurs.
+type MaintenanceWindow struct {
+	// Schedule is when it opens, as of a CronJob: "0 2 * * 1-5".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Schedule string `json:"schedule"`
+	// DurationSeconds is how long it stays open, up to 31 days.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2678400
+	DurationSeconds int32 `json:"durationSeconds"`
+	// TimeZone is that of the schedule: "Europe/London". Default UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+}
 
 // Pause is a user's wish that nothing moves.
 type Pause struct {
@@ -176,6 +199,15 @@ type RolloutGroupStatus struct {
 	// decided. Whoever sees less must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
+	// Downscale is the downscale that the lock is held for. It was written down before
+	// any Pod was prepared for it, and stays until it was seen or undone.
+	// +optional
+	Downscale *Downscale `json:"downscale,omitempty"`
+	// Downscales has the last downscale of each zone.
+	// +optional
+	// +listType=map
+	// +listMapKey=zone
+	Downscales []Downscale `json:"downscales,omitempty"`
 	// Zones has a row for each zone, in the order in which they go.
 	// +optional
 	// +listType=map
@@ -214,6 +246,26 @@ type Lock struct {
 	// Expires is when it counts as free even if nobody releases it.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
+}
+
+// Downscale takes replicas away from a zone.
+type Downscale struct {
+	// Zone is the StatefulSet.
+	Zone string `json:"zone"`
+	// UID is that of the StatefulSet.
+	UID types.UID `json:"uid"`
+	// From and To are its replicas before and after.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+	// At is when it was permitted.
+	At metav1.MicroTime `json:"at"`
+	// Prepares is true if Pods are told before they go.
+	// +optional
+	Prepares bool `json:"prepares,omitempty"`
+	// AdmittedAt is when the API server was told to go on. Its write may follow for
+	// as long as a request lasts.
+	// +optional
+	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
 }
 
 // Move is something that is about to be disrupted, or on its way back.

@@ -86,6 +86,9 @@ func (i *Injector) StopAt(n int, when When) {
 // Stopped is closed at the stop.
 func (i *Injector) Stopped() <-chan struct{} { return i.stopped }
 
+// HasStopped is true after the stop. A manager may well complain then.
+func (i *Injector) HasStopped() bool { return i.isStopped() }
+
 // Conflict answers matching writes with 409 and does not send them; nil ends it.
 func (i *Injector) Conflict(match func(Request) bool) {
 	i.mu.Lock()

@@ -40,6 +40,8 @@ type manager struct {
 	view     view
 	requests []request
 	refusals map[string]zones.Refusal
+	// calm are the generations of a set that follow from its own writes alone.
+	calm map[types.UID]generations
 	// own are the moves that it has permitted.
 	own []v1alpha1.Move
 	// looked is true while nothing has changed since it last decided; wake is when
@@ -54,8 +56,11 @@ type manager struct {
 	asleep time.Time
 }
 
+// generations are those at which a manager has opened a set, and held it when it was done.
+type generations struct{ opened, held int64 }
+
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: map[string]zones.Refusal{}}
+	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: map[string]zones.Refusal{}, calm: map[types.UID]generations{}}
 	m.refresh(0)
 
 	return m
@@ -98,7 +103,7 @@ func (m *manager) act() {
 	case m.world.storm && m.world.chance(m.crash):
 		m.world.notef("%s crashes", m.name)
 		m.world.count("crashes")
-		m.requests, m.looked, m.refusals = nil, false, map[string]zones.Refusal{}
+		m.requests, m.looked, m.refusals, m.calm = nil, false, map[string]zones.Refusal{}, map[types.UID]generations{}
 	case len(m.requests) > 0:
 		m.goOn()
 	default:
@@ -121,7 +126,7 @@ func (m *manager) decide() {
 		w.count("live looks")
 		m.lookLive()
 		o = m.observed()
-		o.Live = true
+		o.Live, o.Strays = true, m.strays(o.Group.Status.Moves)
 		p = m.plan(m, o)
 		m.wake = p.Wake
 	}
@@ -175,7 +180,9 @@ func (m *manager) observed() zones.Observed {
 
 	o.Sets = make([]zones.Set, 0, len(v.sets))
 	for i := range v.sets {
-		o.Sets = append(o.Sets, v.observed(&v.sets[i]))
+		s := v.observed(&v.sets[i])
+		s.Calm = m.calm[s.UID].held == s.Generation
+		o.Sets = append(o.Sets, s)
 	}
 
 	return o
@@ -202,6 +209,19 @@ func (v *view) observed(s *set) zones.Set {
 	}
 
 	return o
+}
+
+// strays are the Pods of moves of zones that are gone.
+func (m *manager) strays(moves []v1alpha1.Move) (strays []zones.Pod) {
+	for _, move := range moves {
+		for i := range m.view.pods {
+			if p := &m.view.pods[i]; p.name == move.Pod {
+				strays = append(strays, zones.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
+			}
+		}
+	}
+
+	return strays
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -307,7 +327,7 @@ func (m *manager) writeSet(write zones.Write) {
 	w := m.world
 	s := w.set(write.Zone)
 
-	if s == nil || !m.meets(s.uid, s.version, write) {
+	if s == nil || !m.meetsSet(s, write) {
 		return
 	}
 
@@ -331,4 +351,39 @@ func (m *manager) writeSet(write zones.Write) {
 	}
 
 	w.respecified(s)
+	m.written(s, write)
+}
+
+// meetsSet is meets for a set; what is held in its turn is held at its generation.
+func (m *manager) meetsSet(s *set, write zones.Write) bool {
+	if write.Generation == 0 {
+		return m.meets(s.uid, s.version, write)
+	}
+
+	if m.unconditional || s.uid == write.UID && s.generation == write.Generation {
+		return true
+	}
+
+	m.world.count("conflicts")
+
+	return false
+}
+
+// written takes over what the API server has answered.
+func (m *manager) written(s *set, write zones.Write) {
+	if i := slices.IndexFunc(m.view.sets, func(seen set) bool { return seen.uid == s.uid }); i >= 0 {
+		m.view.sets = slices.Clone(m.view.sets)
+		m.view.sets[i] = *s
+	}
+
+	m.looked = false
+
+	switch before := m.calm[s.uid]; {
+	case write.Act != zones.Hold:
+		m.calm[s.uid] = generations{opened: s.generation}
+	case write.Done && before.opened != 0 && s.generation == before.opened+1 || m.careless:
+		m.calm[s.uid] = generations{opened: before.opened, held: s.generation}
+	default:
+		delete(m.calm, s.uid)
+	}
 }

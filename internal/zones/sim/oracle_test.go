@@ -164,6 +164,10 @@ func (o *oracle) planned(v *zones.Observed, p *zones.Plan) {
 		return
 	}
 
+	if len(v.Group.Spec.MaintenanceWindows) > 0 && v.Now.Sub(noon)%(3*time.Minute) >= windowSeconds*time.Second {
+		o.complainf("moves are permitted outside of the maintenance windows")
+	}
+
 	if l := v.Group.Status.Lock; l != nil && l.Holder == eviction && v.Now.Before(l.Expires.Time) {
 		o.complainf("moves are permitted although an eviction holds the lock")
 	}

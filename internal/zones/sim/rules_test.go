@@ -24,6 +24,8 @@ type rules struct {
 	trusting bool
 	// ageless does not know how old its views are.
 	ageless bool
+	// careless takes every zone that it holds for one that was done.
+	careless bool
 	// rash acts without writing down before what it is going to do.
 	rash bool
 }
@@ -67,12 +69,14 @@ func broken() map[string]*rules {
 		"moves are acted upon however old they are":    {plan: none, late: true},
 		"a cache is good enough":                       {plan: none, trusting: true},
 		"nobody knows how old a view is":               {plan: none, ageless: true},
+		"what is held is taken for done":               {plan: none, careless: true},
 		"what is done is not written down before":      {plan: none, rash: true},
 		"somebody else's lock is none":                 blind(freeLock),
 		"one Pod more than may be down is":             blind(widerBudget),
 		"every Pod is taken for ready":                 blind(allReady),
 		"a status speaks of the spec":                  blind(allObserved),
 		"a pause is none":                              blind(noPause),
+		"it is always time":                            blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
 		"nothing soaks":                                blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
 		"a Pod is available as soon as it is ready":    blind(noMinReady),
 		"only one's own moves count":                   blind(onlyOwnMoves),

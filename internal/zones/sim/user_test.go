@@ -11,6 +11,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
+// windowSeconds is how long a maintenance window is open, each three minutes.
+const windowSeconds = 100
+
 // policy is what a user asks for.
 func (w *world) policy() v1alpha1.RolloutGroupSpec {
 	spec := v1alpha1.RolloutGroupSpec{}
@@ -34,6 +37,10 @@ func (w *world) policy() v1alpha1.RolloutGroupSpec {
 		spec.ProgressDeadlineSeconds = new(int32(30 + w.rnd.IntN(60)))
 	}
 
+	if w.chance(0.15) {
+		spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "*/3 * * * *", DurationSeconds: windowSeconds}}
+	}
+
 	if w.chance(0.2) {
 		spec.StuckPods = v1alpha1.KeepStuckPods
 	}
@@ -54,8 +61,10 @@ func (w *world) users() {
 		w.edit(w.chance(0.35))
 	case 3:
 		w.revert()
-	case 4, 5:
+	case 4:
 		w.pauseZone(s, true)
+	case 5:
+		w.pauseTurn()
 	case 6, 7, 8:
 		w.pauseZone(s, false)
 	case 9:
@@ -81,7 +90,7 @@ func (w *world) meddle(s *set) {
 	case 3, 4, 5:
 		w.deleteAny()
 	case 6:
-		if len(w.sets) > 2 && !s.deleting {
+		if w.lasting() > 2 && !s.deleting {
 			w.notef("a user deletes %s", s.name)
 			s.deleting = true
 			w.changed(s)
@@ -93,6 +102,16 @@ func (w *world) meddle(s *set) {
 	case 8, 9:
 		w.exposeZone(s)
 	}
+}
+
+// lasting is how many zones are not being deleted.
+func (w *world) lasting() int {
+	n := 0
+	for i := range w.sets {
+		n += one(!w.sets[i].deleting)
+	}
+
+	return n
 }
 
 // edit gives all zones a new template, one after the other.
@@ -126,6 +145,15 @@ func (w *world) apply() {
 		w.notef("a user wants %s at %s", s.name, e.template)
 		s.template = e.template
 		w.respecified(s)
+	}
+}
+
+// pauseTurn pauses the zone that moves.
+func (w *world) pauseTurn() {
+	if lock := w.group.status.Lock; lock != nil {
+		if s := w.set(lock.Zone); s != nil {
+			w.pauseZone(s, true)
+		}
 	}
 }
 

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// installedEvery is how often to look for kinds that are not installed: the API
+// server tells nobody when its kinds change.
+const installedEvery = 5 * time.Second
+
+// Needed are kinds without which a ring cannot run.
+type Needed struct {
+	// Ring is the ring's name.
+	Ring string
+	// Kinds are what it needs.
+	Kinds []schema.GroupVersionKind
+	// Called is how sentences call them: "the kinds of kudo.dev are".
+	Called string
+	// Without is what does not happen without them, Mend what to do.
+	Without, Mend string
+}
+
+// Start starts a ring. While its kinds are not installed, it says so and waits for
+// them; the rest of the manager goes on.
+func (n Needed) Start(ctx context.Context, mgr ctrl.Manager, start func(context.Context) error) error {
+	there, err := n.installed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if there {
+		return start(ctx)
+	}
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return n.startOnceInstalled(ctx, mgr, start) }))
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", n.Called, err)
+	}
+	return nil
+}
+
+// installed is true if the API server knows the kinds.
+func (n Needed) installed(mapper apimeta.RESTMapper) (bool, error) {
+	for _, kind := range n.Kinds {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if apimeta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+		}
+	}
+	return true, nil
+}
+
+func (n Needed) startOnceInstalled(ctx context.Context, mgr ctrl.Manager, start func(context.Context) error) error {
+	logger := mgr.GetLogger().WithName(n.Ring)
+	logger.Error(nil, n.Without+": "+n.Called+" not installed; "+n.Mend)
+	err := wait.PollUntilContextCancel(ctx, installedEvery, false, func(context.Context) (bool, error) {
+		there, err := n.installed(mgr.GetRESTMapper())
+		if err != nil {
+			logger.V(1).Info("looking again", "error", err.Error())
+		}
+		return there, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the manager stops
+	}
+	logger.Info(n.Called + " installed now")
+	return start(ctx)
+}

@@ -1,0 +1,409 @@
+package plans_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// Each defect that was found by running the predecessor has a test here, named
+// after it.
+
+// TestFoundNamespaceDeleteHangs: a namespace with Instances, OperatorVersions and
+// cleanup plans goes, in whatever order its objects do.
+func TestFoundNamespaceDeleteHangs(t *testing.T) {
+	for name, first := range map[string]func(*cluster){
+		"the namespace alone": func(*cluster) {},
+		"the OperatorVersion first": func(c *cluster) {
+			c.remove(&v1beta1.OperatorVersion{}, "app-1")
+			c.gone(&v1beta1.OperatorVersion{}, "app-1")
+		},
+		"the Instance first":        func(c *cluster) { c.remove(&v1beta1.Instance{}, "web") },
+		"while the manager is down": func(c *cluster) { c.halt() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.operator("app-1", stuckCleanup)
+			c.manage()
+			c.instance("web", "app-1")
+			c.rests("web", "deploy Complete")
+			first(c)
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+			if err := c.client.Delete(t.Context(), ns); err != nil {
+				t.Fatal(err)
+			}
+			if name == "while the manager is down" {
+				c.manage()
+			}
+			testenv.Eventually(t, func(ctx context.Context) error {
+				if err := c.client.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("it is still there: %v, %w", ns.Status.Conditions, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestFoundOperatorVersionGoneOnDelete: the cleanup of an Instance whose
+// OperatorVersion is gone is not waited for.
+func TestFoundOperatorVersionGoneOnDelete(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", stuckCleanup)
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+	c.remove(&v1beta1.OperatorVersion{}, "app-1")
+	c.gone(&v1beta1.OperatorVersion{}, "app-1")
+	c.remove(&v1beta1.Instance{}, "web")
+	c.gone(&v1beta1.Instance{}, "web")
+}
+
+// TestFoundEmptyExecOutput: a file of a Pipe that is empty is an empty file.
+func TestFoundEmptyExecOutput(t *testing.T) {
+	c := twelveSteps(t)
+	c.files = filesOf{"/tmp/x": "", "/tmp/env": ""}
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+}
+
+// TestFoundImmutableParameterRemoved: an immutable parameter cannot be removed.
+func TestFoundImmutableParameterRemoved(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", replace(one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}'}}"), "{name: P, default: a}", "{name: P, default: a, immutable: true}"))
+	c.manage()
+	c.instance("web", "app-1", "P", "b")
+	c.rests("web", "deploy Complete")
+	c.change("web", func(i *v1beta1.Instance) { i.Spec.Parameters = nil })
+	c.waits("web", "P: is immutable; set it back to what it was")
+	c.change("web", set("P", "b"))
+	c.waits("web", "")
+	if got := c.data("app")["p"]; got != "b" || c.history("web") != "deploy Complete" {
+		t.Errorf("p is %q after %s", got, c.history("web"))
+	}
+}
+
+// TestFoundDummyThatIsNeverDone: the idiom for a plan that is not allowed locks
+// nothing: it is given up, or a timeout ends it.
+func TestFoundDummyThatIsNeverDone(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", `
+version: "1"
+tasks: [{name: never, kind: Dummy, spec: {done: false}}, {name: done, kind: Dummy, spec: {done: true}}]
+plans:
+  deploy: {phases: [{name: main, steps: [{name: s, tasks: [done]}]}]}
+  not-allowed: {timeout: 2s, phases: [{name: main, steps: [{name: s, tasks: [never]}]}]}
+`)
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+	c.change("web", ask("not-allowed"))
+	c.rests("web", "deploy Complete, not-allowed Failed")
+}
+
+// TestFoundReadyWithCompletedJob: Pods of Jobs that are complete do not make an
+// Instance unready.
+func TestFoundReadyWithCompletedJob(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}`))
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+	for _, condition := range c.now("web").Status.Conditions {
+		if condition.Type == "Ready" && condition.Status != metav1.ConditionTrue {
+			t.Errorf("%+v", condition)
+		}
+	}
+}
+
+// TestFoundJobWithCompletions: a Job with several completions is healthy once it
+// is complete.
+func TestFoundJobWithCompletions(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec: {completions: 3, parallelism: 3, template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}`))
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+}
+
+// TestFoundFullReplaceDuringAPlan: a manifest without planExecution that is applied
+// again while a plan runs is accepted, and changes nothing.
+func TestFoundFullReplaceDuringAPlan(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one(web))
+	c.manage()
+	c.instance("web", "app-1", "P", "never-ready")
+	c.waits("web", "Deployment app")
+	i := c.now("web")
+	i.Spec.PlanExecution = v1beta1.PlanExecution{}
+	i.Labels = map[string]string{"by": "gitops"}
+	if err := c.client.Update(t.Context(), i); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.tryChange("web", set("P", "x")); err == nil || !strings.Contains(err.Error(), "plan deploy is running") {
+		t.Errorf("a change of the spec: %v", err)
+	}
+}
+
+// TestFoundChildWithFatalError: a child that has failed for good fails its parent.
+func TestFoundChildWithFatalError(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", `
+version: "1"
+tasks: [{name: child, kind: KudoOperator, spec: {package: db, operatorVersion: "1"}}]
+plans: {deploy: {phases: [{name: main, steps: [{name: s, tasks: [child]}]}]}}
+`)
+	c.operator("db-1", one("{{ .Params.NONE }}"))
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Failed")
+	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "Instance web-db") {
+		t.Error(got)
+	}
+}
+
+// TestFoundEditedOperatorVersion: a plan goes on with the content with which it
+// began, whatever is edited meanwhile, also by another manager.
+func TestFoundEditedOperatorVersion(t *testing.T) {
+	c := newCluster(t)
+	gate := "{apiVersion: v1, kind: ConfigMap, metadata: {name: gate}}"
+	spec := `
+version: "1"
+tasks: [{name: gate, kind: Apply, spec: {resources: [gate.yaml]}}, {name: app, kind: Apply, spec: {resources: [app.yaml]}}]
+templates:
+  gate.yaml: "` + gate + `"
+  app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {text: first}}"
+plans: {deploy: {strategy: serial, phases: [{name: a, steps: [{name: s, tasks: [gate]}]}, {name: b, steps: [{name: s, tasks: [app]}]}]}}
+`
+	c.operator("app-1", spec)
+	c.apply(gate) // nobody's, so that the plan waits
+	c.manage()
+	c.instance("web", "app-1")
+	c.waits("web", "ConfigMap gate is there already")
+	ov := &v1beta1.OperatorVersion{}
+	if err := c.get(ov, "app-1"); err != nil {
+		t.Fatal(err)
+	}
+	ov.Spec.Templates["app.yaml"] = replace(ov.Spec.Templates["app.yaml"], "first", "second")
+	if err := c.client.Update(t.Context(), ov); err != nil {
+		t.Fatal(err)
+	}
+	c.halt()
+	c.remove(&corev1.ConfigMap{}, "gate")
+	c.manage()
+	c.rests("web", "deploy Complete")
+	if got := c.data("app")["text"]; got != "first" {
+		t.Errorf("it was applied as %q", got)
+	}
+}
+
+// TestFoundInstanceWithoutOperatorVersion: an Instance whose OperatorVersion comes
+// later waits for it.
+func TestFoundInstanceWithoutOperatorVersion(t *testing.T) {
+	c := newCluster(t)
+	c.manage()
+	c.instance("web", "app-1")
+	c.waits("web", "OperatorVersion app-1 is not in namespace")
+	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"))
+	c.rests("web", "deploy Complete")
+}
+
+// TestFoundOrderOfDocuments: the documents of a task are applied in the order of
+// their kinds, so that a Namespace is there before what goes with it, and a kind
+// before its objects.
+func TestFoundOrderOfDocuments(t *testing.T) {
+	c := newCluster(t)
+	group := strings.ReplaceAll(c.namespace, "-", "") + ".test"
+	c.operator("app-1", one(replace(`
+{apiVersion: GROUP/v1, kind: Thing, metadata: {name: one}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}`, "GROUP", group)))
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+}
+
+// failing are files that cannot be read for so many times.
+type failing struct {
+	mu    sync.Mutex
+	times int
+	files filesOf
+}
+
+func (f *failing) Read(ctx context.Context, namespace, pod, container, path string, limit int) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.times > 0 {
+		f.times--
+		return nil, errors.New("the node has no address")
+	}
+	return f.files.Read(ctx, namespace, pod, container, path, limit)
+}
+
+// TestFoundExecFailureIsFatal: files of a Pipe that cannot be read for the time being
+// are an ERROR of the step, and read later.
+func TestFoundExecFailureIsFatal(t *testing.T) {
+	c := twelveSteps(t)
+	c.files = &failing{times: 1, files: filesOf{"/tmp/x": "x", "/tmp/env": "A=1"}}
+	c.manage()
+	c.instance("web", "app-1")
+	c.waits("web", "the node has no address")
+	if s := c.now("web").Status.AggregatedStatus; s.Status != v1beta1.InProgress {
+		t.Errorf("the plan is %s", s.Status)
+	}
+	c.rests("web", "deploy Complete")
+}
+
+// TestFoundAdoptingAnnotatedObject: an object that has annotations, but none of
+// ours, is like any other foreign object: it may be taken over.
+func TestFoundAdoptingAnnotatedObject(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}'}}"))
+	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app, annotations: {example.com/mine: "1"}}, data: {mine: "1"}}`)
+	c.manage()
+	c.instance("web", "app-1")
+	c.waits("web", "ConfigMap app is there already and does not belong to Instance web")
+	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app, annotations: {example.com/mine: "1", spillway.dev/adopt: "true"}}, data: {mine: "1"}}`)
+	c.rests("web", "deploy Complete")
+	cm := &corev1.ConfigMap{}
+	if err := c.get(cm, "app"); err != nil || cm.Annotations["example.com/mine"] != "1" || cm.Data["p"] != "a" {
+		t.Errorf("it is %v with annotations %v: %v", cm.Data, cm.Annotations, err)
+	}
+}
+
+// TestFoundParameterRemovedWithAnUnknownOne: to remove a parameter together with
+// one that the OperatorVersion no longer has triggers the plan of the former.
+func TestFoundParameterRemovedWithAnUnknownOne(t *testing.T) {
+	const template = "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}'}}"
+	c := newCluster(t)
+	c.operator("app-1", replace(one(template), "{name: IMAGE, default: x}", "{name: IMAGE, default: x}, {name: OLD, default: x}"))
+	c.operator("app-2", one(template))
+	c.manage()
+	c.instance("web", "app-1", "P", "b", "OLD", "y")
+	c.rests("web", "deploy Complete")
+	c.change("web", use("app-2"))
+	c.rests("web", "deploy Complete, update Complete")
+	c.change("web", func(i *v1beta1.Instance) { i.Spec.Parameters = nil })
+	c.rests("web", "deploy Complete, update Complete, update Complete")
+	if got := c.data("app")["p"]; got != "a" {
+		t.Errorf("p is %q", got)
+	}
+}
+
+// TestFoundTemplatesThatNeverRenderTheSame: functions that give something else each
+// time, or ask the network or the machine, are refused by their names.
+func TestFoundTemplatesThatNeverRenderTheSame(t *testing.T) {
+	for _, function := range []string{"now", "uuidv4", "randAlphaNum 8", `genPrivateKey "rsa"`, `getHostByName "example.com"`, `env "HOME"`, `osBase "/x"`} {
+		name, _, _ := strings.Cut(function, " ")
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {x: '{{ "+function+" }}'}}"))
+			c.manage()
+			c.instance("web", "app-1")
+			c.rests("web", "deploy Failed")
+			if got := c.now("web").Status.WaitingFor; !strings.Contains(got, name) {
+				t.Error(got)
+			}
+			if c.data("app") != nil {
+				t.Error("it was applied")
+			}
+		})
+	}
+}
+
+// TestFoundFinishedPlansByOmittedFields: that a plan has begun and has ended is told
+// once each, and follows from what is written and not from what was in memory: a
+// wish that is cleared, and another manager, tell nothing anew.
+func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
+	c := noticed(t)
+	c.change("web", ask("backup"))
+	c.rests("web", "deploy Complete, backup Complete")
+	if wish := c.now("web").Spec.PlanExecution; wish != (v1beta1.PlanExecution{}) {
+		t.Errorf("there is still a wish: %+v", wish)
+	}
+	want := map[string]int{"PlanBegan plan deploy": 1, "PlanComplete plan deploy": 1, "PlanBegan plan backup": 1, "PlanComplete plan backup": 1}
+	c.tells(want)
+	c.halt()
+	c.manage()
+	c.change("web", ask("paint"))
+	c.rests("web", "deploy Complete, backup Complete, paint Complete")
+	want["PlanBegan plan paint"], want["PlanComplete plan paint"] = 1, 1
+	c.tells(want)
+}
+
+// tells waits until these are the Events of plans, by reason and plan.
+func (c *cluster) tells(want map[string]int) {
+	c.t.Helper()
+	c.eventually(func() error {
+		list, got := &eventsv1.EventList{}, map[string]int{}
+		c.list(list)
+		for _, e := range list.Items {
+			words := strings.Fields(e.Note)
+			if strings.HasPrefix(e.Reason, "Plan") && len(words) > 1 {
+				got[e.Reason+" "+words[0]+" "+words[1]]++
+			}
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("it tells of %v, not %v", got, want)
+		}
+		return nil
+	})
+}
+
+// TestFoundNoLeaderElection: of two replicas one acts, and the other goes on when
+// that stops.
+func TestFoundNoLeaderElection(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}'}}"))
+	elected := func(o *manager.Options) {
+		o.LeaderElect, o.LeaseName, o.LeaseNamespace = true, manager.LeaseName, c.namespace
+	}
+	replicas := []*fault.Injector{fault.New(), fault.New()}
+	stops := []func(){c.manageWith(replicas[0], elected), c.manageWith(replicas[1], elected)}
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+	leader := slices.IndexFunc(replicas, func(i *fault.Injector) bool { return len(i.Writes()) > 0 })
+	if leader < 0 || len(replicas[1-leader].Writes()) > 0 {
+		t.Fatalf("the replicas wrote %v and %v", replicas[0].Writes(), replicas[1].Writes())
+	}
+	stops[leader]()
+	c.change("web", set("P", "b"))
+	c.rests("web", "deploy Complete, update Complete")
+	if got := c.data("app")["p"]; got != "b" {
+		t.Errorf("p is %q", got)
+	}
+}

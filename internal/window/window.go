@@ -1,0 +1,67 @@
+// Package window knows stretches of time that recur, such as the nights in which
+// something may be changed. It is pure: it reads no clock.
+package window
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // a time zone has to mean the same on every machine
+
+	"github.com/robfig/cron/v3"
+)
+
+// Window opens by a schedule and stays open for a while.
+type Window struct {
+	schedule cron.Schedule
+	duration time.Duration
+	place    *time.Location
+}
+
+// The mistakes that [Parse] finds, each with its mend.
+var (
+	// ErrSchedule: the schedule is none.
+	ErrSchedule = errors.New(`has to be a schedule as of a CronJob, such as "0 2 * * 1-5" for two o'clock from Monday to Friday`)
+	// ErrNever: the schedule is one that never comes, such as the 30th of February.
+	ErrNever = errors.New("never comes; choose a day that there is")
+	// ErrTimeZone: the time zone is not known.
+	ErrTimeZone = errors.New(`has to be the name of a time zone, such as "Europe/London"`)
+)
+
+// Parse reads a window. A schedule has the five fields of a CronJob, or is one of
+// its names such as @daily. No time zone is UTC.
+func Parse(schedule string, duration time.Duration, timeZone string) (Window, error) {
+	place, err := time.LoadLocation(timeZone)
+	if err != nil || timeZone == "Local" {
+		return Window{}, ErrTimeZone
+	}
+	// What cron itself adds to the format would say the time zone twice, or mean
+	// another time with each start of the process.
+	if strings.Contains(schedule, "TZ=") || strings.Contains(schedule, "@every") {
+		return Window{}, ErrSchedule
+	}
+	parsed, err := cron.ParseStandard(schedule)
+	if err != nil {
+		return Window{}, fmt.Errorf("%w: %w", ErrSchedule, err)
+	}
+	if parsed.Next(time.Unix(0, 0)).IsZero() {
+		return Window{}, ErrNever
+	}
+	return Window{schedule: parsed, duration: duration, place: place}, nil
+}
+
+// Closes is when a window that is open has to be looked at again, because it closes
+// or because it would have, had it not opened once more; zero if it is not open.
+func (w Window) Closes(now time.Time) time.Time {
+	opened := w.next(now.Add(-w.duration))
+	if opened.IsZero() || opened.After(now) {
+		return time.Time{}
+	}
+	return opened.Add(w.duration)
+}
+
+// Opens is when a window opens next.
+func (w Window) Opens(now time.Time) time.Time { return w.next(now) }
+
+func (w Window) next(after time.Time) time.Time { return w.schedule.Next(after.In(w.place)).UTC() }

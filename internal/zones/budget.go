@@ -1,0 +1,116 @@
+package zones
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/zones/budget"
+)
+
+// +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list;watch
+
+// budgets reads the disruption budgets, from a cache where it is their manager that
+// reads: a rollout pays no call for them.
+type budgets struct {
+	reader client.Reader
+	// watched is false while the kind is not installed, and so there are none.
+	watched atomic.Bool
+}
+
+func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAwarePodDisruptionBudget, error) {
+	if !b.watched.Load() {
+		return nil, nil
+	}
+	list := &zonesv1.ZoneAwarePodDisruptionBudgetList{}
+	err := b.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if apimeta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list ZoneAwarePodDisruptionBudgets: %w", err)
+	}
+	return list.Items, nil
+}
+
+// bound says of each set what its budget asks for. A budget that cannot be understood
+// is a mistake that the user hears of.
+func (b *budgets) bound(ctx context.Context, s *sight) error {
+	all, err := b.in(ctx, s.key.Namespace)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
+			set.Settings.Problems = append(set.Settings.Problems, Problem{
+				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "has to be mended before they are rolled",
+			})
+		}
+	}
+	return nil
+}
+
+// watch wakes the groups of a namespace when a budget in it changes; as soon as the
+// kind is installed, which is not for the ring to wait for.
+func (b *budgets) watch(mgr ctrl.Manager, c controller.Controller) error {
+	begin := func() error {
+		toGroups := handler.TypedEnqueueRequestsFromMapFunc(toGroupsIn(mgr.GetCache()))
+		err := c.Watch(source.Kind(mgr.GetCache(), &zonesv1.ZoneAwarePodDisruptionBudget{}, toGroups,
+			predicate.TypedGenerationChangedPredicate[*zonesv1.ZoneAwarePodDisruptionBudget]{}))
+		if err != nil {
+			return fmt.Errorf("watch ZoneAwarePodDisruptionBudgets: %w", err)
+		}
+		b.watched.Store(true)
+		return nil
+	}
+	if budgetsInstalled(mgr.GetRESTMapper()) {
+		return begin()
+	}
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		there := func(context.Context) (bool, error) { return budgetsInstalled(mgr.GetRESTMapper()), nil }
+		if err := wait.PollUntilContextCancel(ctx, installedEvery, false, there); err != nil {
+			return nil //nolint:nilerr // the manager stops
+		}
+		return begin()
+	}))
+	if err != nil {
+		return fmt.Errorf("wait for the kind ZoneAwarePodDisruptionBudget: %w", err)
+	}
+	return nil
+}
+
+func budgetsInstalled(mapper apimeta.RESTMapper) bool {
+	_, err := mapper.RESTMapping(zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget").GroupKind(), zonesv1.GroupVersion.Version)
+	return err == nil
+}
+
+// toGroupsIn maps a budget to all groups of its namespace: which of them it is for
+// may just have changed.
+func toGroupsIn(cached client.Reader) handler.TypedMapFunc[*zonesv1.ZoneAwarePodDisruptionBudget, reconcile.Request] {
+	return func(ctx context.Context, b *zonesv1.ZoneAwarePodDisruptionBudget) []reconcile.Request {
+		list := &appsv1.StatefulSetList{}
+		if err := cached.List(ctx, list, client.InNamespace(b.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil
+		}
+		found := sets.New[reconcile.Request]()
+		for i := range list.Items {
+			found.Insert(requests(b.Namespace, groupOf(&list.Items[i]))...)
+		}
+		return found.UnsortedList()
+	}
+}

@@ -1,0 +1,99 @@
+package guard
+
+import (
+	"crypto/tls"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
+)
+
+const (
+	// quickTimeout and prepareTimeout are how long, in seconds, the API server waits.
+	// Pods that are told have all the time that there is.
+	quickTimeout   = 10
+	prepareTimeout = 30
+)
+
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get
+// +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups/status,verbs=update
+// +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list
+// +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets/status,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list
+
+// Declared is what the guards want the cluster to have.
+func Declared() admission.Declared { return Declare(Options{}) }
+
+// Declare is [Declared] for the choices that matter there: FailClosed.
+//
+// By default, with nobody there to answer, a Scale whose object has the label
+// no-downscale is lowered, since it cannot be told from any other; a StatefulSet whose
+// Pods have to be told stays, and so does the Scale of any; and a Pod stays whose
+// namespace has a budget.
+func Declare(o Options) admission.Declared {
+	unasked := admissionregistrationv1.Ignore
+	if o.FailClosed {
+		unasked = admissionregistrationv1.Fail
+	}
+	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: lowersInCEL}
+	return admission.Declared{
+		Policies: policies(), Unanswered: unanswered(),
+		Webhooks: []admission.Webhook{
+			{
+				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
+				Rules:           rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments/scale", "statefulsets/scale", "replicasets/scale"),
+				MatchConditions: []admissionregistrationv1.MatchCondition{lowered},
+			},
+			{
+				Name: "prepare-downscale.zones.spillway.dev", Path: PathPrepareDownscale,
+				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: prepareTimeout,
+				SideEffects:     admissionregistrationv1.SideEffectClassNoneOnDryRun,
+				Rules:           rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets", "statefulsets/scale"),
+				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared-or-scale", Expression: isScaleInCEL + " || " + hasLabel(vocabulary.PrepareDownscale)}},
+			},
+			{
+				Name: podEviction, Path: PathPodEviction, Marked: true,
+				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: quickTimeout,
+				SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
+				Rules:       rules(admissionregistrationv1.Create, "", "v1", "pods/eviction"),
+			},
+			{
+				Name: "zpdb-validation.zones.spillway.dev", Path: PathValidation, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
+				Rules: append(rules(admissionregistrationv1.Create, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets"),
+					rules(admissionregistrationv1.Update, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets")...),
+			},
+		},
+	}
+}
+
+func rules(operation admissionregistrationv1.OperationType, group, version string, resources ...string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
+	}}
+}
+
+// Routes answer the webhooks of [Declared].
+func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
+	if o.ClusterDomain == "" {
+		o.ClusterDomain = notice.DefaultDomain
+	}
+	look := observer{live: mgr.GetAPIReader()}
+	keeper := lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()}
+	caller := notice.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+	return []admission.Route{
+		{Path: PathNoDownscale, Handler: &forbidder{options: o, live: mgr.GetAPIReader()}},
+		{Path: PathPrepareDownscale, Handler: &preparer{options: o, observer: look, keeper: keeper, caller: caller}},
+		{Path: PathPodEviction, Handler: &evictor{options: o, observer: look, actor: actor{writer: mgr.GetClient(), keeper: keeper}}},
+		{Path: PathValidation, Handler: validator{}},
+	}, nil
+}

@@ -1,0 +1,34 @@
+package guard
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// evictions counts the answers to evictions by the predecessor's reasons.
+var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "spillway_zones_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",
+}, []string{"reason", "status"})
+
+// The same under the predecessor's names, so that its dashboards and alerts go on.
+var (
+	formerEvictions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollout_operator_zpdb_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",
+	}, []string{"reason", "status"})
+	formerInFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "rollout_operator_zpdb_inflight_eviction_requests", Help: "Evictions that are being decided.",
+	})
+)
+
+func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+	metrics.Registry.MustRegister(evictions, formerEvictions, formerInFlight)
+}
+
+// answered counts an answer.
+func answered(reason string, code int) {
+	status := strconv.Itoa(code)
+	evictions.WithLabelValues(reason, status).Inc()
+	formerEvictions.WithLabelValues(reason, status).Inc()
+}

@@ -1,0 +1,245 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
+)
+
+const (
+	// undoTimeout is how long all Pods together have to be told otherwise. Only so
+	// much is taken: whoever settles the downscale goes on where this has ended.
+	undoTimeout = 20 * time.Second
+	// tries is how often the lock is tried to be taken when others are faster.
+	tries = 8
+)
+
+// preparer lets a StatefulSet be scaled down when its group allows it and all Pods
+// that go have been told.
+type preparer struct {
+	options  Options
+	observer observer
+	keeper   lock.Keeper
+	caller   *notice.Caller
+}
+
+// removal is a downscale to prepare.
+type removal struct {
+	change
+
+	set      *appsv1.StatefulSet
+	group    string
+	endpoint notice.Endpoint
+}
+
+// Handle answers one request.
+func (p *preparer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.DryRun != nil && *req.DryRun {
+		return allow()
+	}
+	c, err := changeOf(&req)
+	switch {
+	case err != nil:
+		return p.options.unknown(err.Error())
+	case c.unclear():
+		return p.options.unknown("old/new replicas is nil, allowing the change")
+	case !c.lowers():
+		return allow()
+	}
+	set, err := p.set(ctx, &req, &c)
+	if err != nil {
+		return p.options.unknown(err.Error() + ", allowing the change")
+	}
+	if vocabulary.PrepareDownscale.Get(set.Labels) != "true" {
+		return allow()
+	}
+	r := removal{change: c, set: set, group: vocabulary.GroupOf(set.Labels, set.Annotations)}
+	var missing string
+	if r.endpoint, missing = notice.EndpointOf(set); missing != "" {
+		return deny(r.refused(missing))
+	}
+	response := p.remove(ctx, &r)
+	log.FromContext(ctx).Info("downscale", "statefulset", r.name, "namespace", r.namespace, "from", *r.from, "to", *r.to,
+		"allowed", response.Allowed, "message", response.Result.Message)
+	return response
+}
+
+// set is the StatefulSet as it is before the write.
+func (p *preparer) set(ctx context.Context, req *admission.Request, c *change) (*appsv1.StatefulSet, error) {
+	if c.resource != "statefulsets" {
+		return nil, fmt.Errorf("unsupported resource %s", c.resource)
+	}
+	if c.isScale {
+		return p.observer.set(ctx, c.namespace, c.name)
+	}
+	set := &appsv1.StatefulSet{}
+	if err := json.Unmarshal(req.OldObject.Raw, set); err != nil {
+		return nil, fmt.Errorf("can't decode old object: %w", err)
+	}
+	return set, nil
+}
+
+// remove prepares a downscale, under the lock where the StatefulSet has a group.
+func (p *preparer) remove(ctx context.Context, r *removal) admission.Response {
+	if r.group == "" {
+		return p.withoutLock(ctx, r)
+	}
+	d, pods, because := p.take(ctx, r)
+	if because != "" {
+		return deny(r.refused(because))
+	}
+	return p.underLock(ctx, r, d, pods)
+}
+
+// take takes the lock, if the group allows the downscale. It returns what was written
+// down, and where the Pods are that go; or why not.
+func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, []notice.Target, string) {
+	for range tries {
+		g, err := p.observer.group(ctx, r.namespace, r.group)
+		if errors.Is(err, errNoGroup) {
+			return nil, nil, "the lock of group " + r.group + " cannot be taken: " + err.Error()
+		}
+		if err != nil {
+			log.FromContext(ctx).Error(err, "cannot look at the group", "group", r.group)
+			return nil, nil, "finding other statefulsets failed."
+		}
+		now := p.options.Now()
+		z := g.zone(r.name)
+		if z == nil || z.set.UID != r.set.UID {
+			return nil, nil, "it is another StatefulSet by now"
+		}
+		g.settle()
+		if v := decideDownscale(g, &r.change, now); !v.allowed {
+			return nil, nil, v.because
+		}
+		d := g.wanted(&r.change)
+		d.At = metav1.NewMicroTime(now)
+		lock.TakeForDownscale(&g.object.Status, *d)
+		lock.See(&g.object.Status, g.asOf)
+		if err := p.keeper.Write(ctx, g.object); err == nil {
+			return g.object.Status.Downscale, r.targets(p.options.ClusterDomain, z), ""
+		} else if !apierrors.IsConflict(err) {
+			log.FromContext(ctx).Error(err, "cannot take the lock", "group", r.group)
+			return nil, nil, "the lock of group " + r.group + " could not be taken"
+		}
+	}
+	return nil, nil, "others were faster to take the lock of group " + r.group
+}
+
+func (r *removal) targets(domain string, z *zone) []notice.Target {
+	return r.endpoint.Targets(r.namespace, domain, notice.Leaving(z.set, z.pods, *r.from, *r.to))
+}
+
+// underLock tells the Pods, and makes sure that the lock is held still.
+func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downscale, pods []notice.Target) admission.Response {
+	key := client.ObjectKey{Namespace: r.namespace, Name: r.group}
+	told, err := p.caller.CallAll(ctx, http.MethodPost, pods)
+	because := "one or more pods failed to prepare for shutdown."
+	if err == nil {
+		because = "the lock of group " + r.group + " was lost meanwhile"
+		err = p.admit(ctx, key, d)
+	}
+	if err == nil {
+		return prepared(r)
+	}
+	log.FromContext(ctx).Error(err, "downscale is not admitted", "statefulset", r.name)
+	p.giveUp(ctx, key, d, told)
+	return deny(r.refused(because))
+}
+
+func prepared(r *removal) admission.Response {
+	response := allow()
+	response.Result = &metav1.Status{Message: r.downscale() + " is allowed -- all pods successfully prepared for shutdown."}
+	return response
+}
+
+// errLost says that somebody else has settled the downscale meanwhile.
+var errLost = errors.New("the lock was lost")
+
+// admit notes that the write is to come.
+func (p *preparer) admit(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale) error {
+	admitted := false
+	err := p.keeper.Change(ctx, key, func(s *v1alpha1.RolloutGroupStatus) bool {
+		admitted = lock.Admit(s, d, p.options.Now())
+		return admitted
+	})
+	if err == nil && !admitted {
+		return errLost
+	}
+	return err
+}
+
+// giveUp tells the Pods otherwise, and gives the lock back; with a context that lives
+// on when the request is over. Where an earlier attempt of the same downscale was
+// admitted, its write may still come: then all stays as it is until that is settled.
+func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale, told []notice.Answer) {
+	if d.AdmittedAt != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if !p.undo(ctx, told) {
+		return // whoever settles it tries again
+	}
+	err := p.keeper.Change(ctx, key, func(s *v1alpha1.RolloutGroupStatus) bool {
+		held := lock.Holds(s, d)
+		if held {
+			lock.Drop(s)
+		}
+		return held
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "cannot give the lock back; it expires by itself", "group", key.Name)
+	}
+}
+
+// undo tells Pods that they stay: all of them, in case one did not say what it did. It
+// is true if those know that have, or may have, prepared themselves.
+func (p *preparer) undo(ctx context.Context, told []notice.Answer) bool {
+	targets := make([]notice.Target, len(told))
+	for i := range told {
+		targets[i] = told[i].Target
+	}
+	known := true
+	for i, a := range p.caller.Call(ctx, http.MethodDelete, targets) {
+		if a.Err != nil && told[i].MayCount() {
+			log.FromContext(ctx).Error(a.Err, "cannot undo the preparation of a Pod", "pod", a.Target.Pod)
+			known = false
+		}
+	}
+	return known
+}
+
+// withoutLock prepares a StatefulSet that is in no group: nobody else is concerned,
+// and there is nothing to write it down in.
+func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Response {
+	pods, _, err := p.observer.pods(ctx, r.set)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "cannot look at the Pods")
+		return deny(r.refused("finding its pods failed."))
+	}
+	targets := r.targets(p.options.ClusterDomain, &zone{set: r.set, pods: pods})
+	if told, err := p.caller.CallAll(ctx, http.MethodPost, targets); err != nil {
+		log.FromContext(ctx).Error(err, "downscale is not admitted", "statefulset", r.name)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		p.undo(ctx, told)
+		return deny(r.refused("one or more pods failed to prepare for shutdown."))
+	}
+	return prepared(r)
+}

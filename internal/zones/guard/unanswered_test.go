@@ -1,0 +1,81 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
+)
+
+// unanswered installs the policies about what nobody answers, for the namespace alone.
+func (w *world) unanswered() {
+	w.t.Helper()
+	for _, obj := range guard.Declare(w.options).Unanswered {
+		obj.SetName(w.namespace + "." + obj.GetName())
+		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			b.Spec.PolicyName = w.namespace + "." + b.Spec.PolicyName
+			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(nil, []string{w.namespace})}
+		}
+		w.create(obj)
+		w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
+	}
+}
+
+// eventuallyRefused waits until a policy is heeded.
+func (w *world) eventuallyRefused(ask func() error, text string) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(context.Context) error {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), text) {
+			return errors.Join(errors.New("it is not refused"), err)
+		}
+		return nil
+	})
+}
+
+// With nobody there to answer, only those keep their Pods who rely on an answer.
+func TestNobodyAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.unanswered()
+	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks)
+	w.group(zone("zone-a", 3, labelled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
+
+	wantNo(t, w.patch("zone-b", 2))
+	wantError(t, w.patch("zone-a", 2), "failed calling webhook")
+	wantError(t, w.scale("zone-a", 2), "failed calling webhook")
+
+	wantNo(t, w.evict("zone-b-0"))
+	w.create(budget())
+	w.eventuallyRefused(func() error { return w.evict("zone-b-1", client.DryRunAll) }, "with ZoneAwarePodDisruptionBudget ingester-rollout, and nobody answers")
+	wantRefused(t, w.evict("zone-b-1"), 403, "start its manager")
+}
+
+// evictUnguarded says that it was admitted.
+func (w *world) evictUnguarded(pod string) error {
+	w.t.Helper()
+	eviction := &policyv1.Eviction{}
+	eviction.Annotations = map[string]string{"spillway.dev/admitted": "true"}
+	return w.client.SubResource("eviction").Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: pod}}, eviction)
+}
+
+// An eviction that is allowed passes the policy; and one that is refused is refused,
+// also if it says that it was admitted.
+func TestSomebodyAnswers(t *testing.T) {
+	pods := testenv.ServePods(t)
+	w := newWorld(t)
+	w.guarded()
+	w.group(zone("zone-a", 3, told(pods)), zone("zone-b", 3), zone("zone-c", 3))
+	w.create(budget(most(1)))
+	wantNo(t, w.evict("zone-c-0", client.DryRunAll))
+	wantNo(t, w.scale("zone-a", 2))
+	wantRefused(t, w.evictUnguarded("zone-c-0"), 429, "for downscale of zone-a")
+}

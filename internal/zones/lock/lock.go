@@ -1,0 +1,148 @@
+// Package lock is the lock of a group, as its status says it: who may disrupt the
+// group, and the downscale that it is held for.
+//
+// Except for [Keeper] all of it is pure: it changes a status that is then written with the
+// resourceVersion that was observed. Whoever takes the lock reads the group first
+// and what he decides from after it, both from the API server itself; so between
+// his look and his write nobody else has decided anything.
+package lock
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+const (
+	// LandsWithin is how long after its admission a write may still be made: API
+	// servers end a request after 60 seconds.
+	LandsWithin = 65 * time.Second
+	// PreparesWithin is how long the preparation of Pods may take in all, the undoing
+	// included. It is more than a webhook has.
+	PreparesWithin = 60 * time.Second
+)
+
+// DownscaleHolder is the name of a downscale as a holder of the lock.
+func DownscaleHolder(zone string) string { return string(v1alpha1.PurposeDownscale) + "/" + zone }
+
+// EvictionHolder is the name of all evictions of a group as a holder of the lock:
+// what they may do beside each other, their budget says.
+func EvictionHolder(group string) string { return string(v1alpha1.PurposeEviction) + "/" + group }
+
+// Observed is the lock as the engine knows it. One that has expired is free, unless
+// a downscale was not settled: its Pods may be prepared.
+func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
+	l := s.Lock
+	switch {
+	case l != nil && (s.Downscale != nil || !Expired(s, now)):
+		return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
+	case s.Downscale != nil: // somebody has taken the lock when it had expired, and given it back
+		d := s.Downscale
+		return &rollout.Lock{Holder: DownscaleHolder(d.Zone), Purpose: string(v1alpha1.PurposeDownscale), Unit: d.Zone, Since: d.At.Time}
+	default:
+		return &rollout.Lock{}
+	}
+}
+
+// Expired is true if somebody holds a lock whose time is over.
+func Expired(s *v1alpha1.RolloutGroupStatus, now time.Time) bool {
+	return s.Lock != nil && s.Lock.Expires != nil && !now.Before(s.Lock.Expires.Time)
+}
+
+// TakeForDownscale takes the lock, and writes down what for.
+func TakeForDownscale(s *v1alpha1.RolloutGroupStatus, d v1alpha1.Downscale) {
+	take(s, DownscaleHolder(d.Zone), v1alpha1.PurposeDownscale, d.Zone, d.At.Time, PreparesWithin+LandsWithin)
+	if again := s.Downscale; IsRetry(again, &d) {
+		d.AdmittedAt = again.AdmittedAt
+	}
+	s.Downscale = &d
+}
+
+// IsRetry is true if a downscale is the one that was admitted before, and of which
+// the write is still awaited: its client tries again.
+func IsRetry(before, d *v1alpha1.Downscale) bool {
+	return before != nil && before.AdmittedAt != nil && before.Zone == d.Zone && before.UID == d.UID && before.To == d.To && before.From == d.From
+}
+
+// Admit notes that the API server is told to go on; false if the lock was lost.
+func Admit(s *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale, now time.Time) bool {
+	if !Holds(s, d) {
+		return false
+	}
+	at, expires := metav1.NewMicroTime(now), metav1.NewMicroTime(now.Add(LandsWithin))
+	s.Downscale.AdmittedAt, s.Lock.Expires = &at, &expires
+	return true
+}
+
+// Holds is true if the lock is held for this very attempt.
+func Holds(s *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale) bool {
+	return s.Downscale != nil && s.Downscale.Zone == d.Zone && s.Downscale.UID == d.UID && s.Downscale.At.Equal(&d.At) &&
+		s.Lock != nil && s.Lock.Holder == DownscaleHolder(d.Zone)
+}
+
+// Drop gives the lock back after an attempt that came to nothing.
+func Drop(s *v1alpha1.RolloutGroupStatus) {
+	if s.Lock != nil && s.Lock.Purpose == v1alpha1.PurposeDownscale {
+		s.Lock = nil
+	}
+	s.Downscale = nil
+}
+
+// Land gives the lock back after the downscale was seen, and remembers it.
+func Land(s *v1alpha1.RolloutGroupStatus) {
+	d := *s.Downscale
+	Drop(s)
+	d.AdmittedAt = nil
+	for i := range s.Downscales {
+		if s.Downscales[i].Zone == d.Zone {
+			s.Downscales[i] = d
+			return
+		}
+	}
+	s.Downscales = append(s.Downscales, d)
+}
+
+// TakeForEviction takes the lock for a Pod of a zone. If evictions hold it already
+// it becomes theirs for longer, and for all zones if it was for another.
+func TakeForEviction(s *v1alpha1.RolloutGroupStatus, group, zone string, now time.Time) {
+	holder, since := EvictionHolder(group), now
+	if l := s.Lock; l != nil && l.Holder == holder && !Expired(s, now) {
+		since = l.Since.Time
+		if l.Zone != zone {
+			zone = ""
+		}
+	}
+	take(s, holder, v1alpha1.PurposeEviction, zone, since, now.Sub(since)+LandsWithin)
+}
+
+// ReleaseEviction gives the lock back, if evictions hold it.
+func ReleaseEviction(s *v1alpha1.RolloutGroupStatus) {
+	if s.Lock != nil && s.Lock.Purpose == v1alpha1.PurposeEviction {
+		s.Lock = nil
+	}
+}
+
+func take(s *v1alpha1.RolloutGroupStatus, holder string, purpose v1alpha1.Purpose, zone string, since time.Time, lasts time.Duration) {
+	expires := metav1.NewMicroTime(since.Add(lasts))
+	s.Lock = &v1alpha1.Lock{Holder: holder, Purpose: purpose, Zone: zone, Since: metav1.NewMicroTime(since), Expires: &expires}
+}
+
+// See notes how new the views are from which the lock was taken or given back:
+// whoever decides next has to know as much.
+func See(s *v1alpha1.RolloutGroupStatus, seen v1alpha1.Seen) {
+	if s.Seen == nil {
+		s.Seen = &v1alpha1.Seen{}
+	}
+	s.Seen.Pods, s.Seen.StatefulSets = newer(s.Seen.Pods, seen.Pods), newer(s.Seen.StatefulSets, seen.StatefulSets)
+}
+
+func newer(a, b string) string {
+	if order, err := resourceversion.CompareResourceVersion(a, b); a == "" || err == nil && order < 0 {
+		return b
+	}
+	return a
+}

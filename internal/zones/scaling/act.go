@@ -1,0 +1,320 @@
+package scaling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
+)
+
+// actor makes all the writes and calls.
+type actor struct {
+	observer *observer
+	client   client.Client
+	keeper   lock.Keeper
+	caller   *notice.Caller
+	options  Options
+}
+
+// outcome is what became of something.
+type outcome struct {
+	// name is that of the set, or of what it was about.
+	name  string
+	scale *Scale
+	err   error
+}
+
+// act does what the plan says: what is written down is settled first.
+func (a *actor) act(ctx context.Context, s *sight, p *Plan, m *memory) []outcome {
+	var outcomes []outcome
+	if p.Settlement.Verdict != Wait {
+		outcomes = append(outcomes, outcome{name: settling, err: a.settle(ctx, s, p.Settlement)})
+	}
+	for _, call := range p.Calls {
+		outcomes = append(outcomes, outcome{name: call.Set, err: a.call(ctx, s, call, m)})
+	}
+	for i := range p.Scales {
+		outcomes = append(outcomes, outcome{name: p.Scales[i].Set.Name, scale: &p.Scales[i], err: a.scale(ctx, s, &p.Scales[i])})
+	}
+	for _, w := range p.WriteBacks {
+		outcomes = append(outcomes, outcome{name: w.Mirror.String(), err: a.writeBack(ctx, s.key.Namespace, w)})
+	}
+	return outcomes
+}
+
+// call tells Pods of a delayed downscale what they are to do.
+func (a *actor) call(ctx context.Context, s *sight, call Call, m *memory) error {
+	set, object := s.set(call.Set), s.object(call.Set)
+	pods, err := a.observer.pods(ctx, object)
+	if err != nil {
+		return err
+	}
+	said := map[int]Told{}
+	listening := a.listening(object, pods, call, said)
+	endpoint := notice.Endpoint{URL: set.Settings.Delay.URL, Service: object.Spec.ServiceName}
+	targets := endpoint.Targets(object.Namespace, a.domain(), listening)
+	method := http.MethodDelete
+	if call.Prepare {
+		method = http.MethodPost
+	}
+	var failed error
+	for i, answer := range a.caller.Call(ctx, method, targets) {
+		told, err := a.told(call, &answer)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		said[notice.Ordinal(set.Name, listening[i].Name)] = told
+	}
+	m.note(set.UID, said)
+	return failed
+}
+
+// listening are the Pods to call. Where there is nobody to listen there is nothing to
+// prepare, and nothing to undo.
+func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call, said map[int]Told) []corev1.Pod {
+	wanted := map[int]bool{}
+	for _, n := range call.Ordinals {
+		wanted[n] = true
+		said[n] = Told{Stays: !call.Prepare, Asked: a.options.Now(), AsOf: set.ResourceVersion}
+	}
+	var listening []corev1.Pod
+	for i := range pods {
+		if n := notice.Ordinal(set.Name, pods[i].Name); wanted[n] && notice.CanListen(&pods[i]) {
+			listening = append(listening, pods[i])
+			delete(said, n)
+		}
+	}
+	return listening
+}
+
+// told is what an answer means. One of a Pod that stays and says 409 is kept as it is
+// by somebody else.
+func (a *actor) told(call Call, answer *notice.Answer) (Told, error) {
+	asked := a.options.Now()
+	switch {
+	case !call.Prepare && answer.Status == http.StatusConflict:
+		return Told{Stays: true, Asked: asked}, nil
+	case answer.Err != nil:
+		return Told{}, answer.Err
+	case !call.Prepare:
+		return Told{Stays: true, Asked: asked}, nil
+	}
+	var said struct {
+		Timestamp int64 `json:"timestamp"`
+	}
+	if err := json.Unmarshal(answer.Body, &said); err != nil || said.Timestamp <= 0 {
+		return Told{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
+	}
+	return Told{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
+}
+
+func (a *actor) domain() string {
+	if a.options.ClusterDomain == "" {
+		return notice.DefaultDomain
+	}
+	return a.options.ClusterDomain
+}
+
+// scale writes the replicas of a set, under the lock if that is ours to take.
+func (a *actor) scale(ctx context.Context, s *sight, scale *Scale) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if scale.Locks {
+		if err := a.lock(ctx, s, scale); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": scale.Set.UID, "resourceVersion": scale.Set.ResourceVersion},
+		"spec":     map[string]any{"replicas": scale.To},
+	})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: scale.Set.Name}}
+	err = a.client.Patch(ctx, set, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("scale StatefulSet %s: %w", scale.Set.Name, err)
+	}
+	return nil
+}
+
+// lock takes the lock for a downscale that no guard prepares, if nobody has written the
+// group since it was seen: what it was decided from is in its status.
+func (a *actor) lock(ctx context.Context, s *sight, scale *Scale) error {
+	now := metav1.NewMicroTime(a.options.Now())
+	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
+	group := s.group.DeepCopy()
+	lock.TakeForDownscale(&group.Status, d)
+	return a.keeper.Write(ctx, group)
+}
+
+// writeBack writes the status of a mirrored object, if it is as it was seen.
+func (a *actor) writeBack(ctx context.Context, namespace string, w WriteBack) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	mappings, err := a.observer.mapper.RESTMappings(w.Mirror.Kind.GroupKind())
+	if err != nil {
+		return fmt.Errorf("find the kind of %s: %w", w.Mirror, err)
+	}
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": w.Mirrored.UID, "resourceVersion": w.Mirrored.ResourceVersion},
+		"status":   map[string]any{"replicas": w.Replicas},
+	})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(mappings[0].GroupVersionKind)
+	obj.SetNamespace(namespace)
+	obj.SetName(w.Mirror.Name)
+	err = a.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("write the status of %s: %w", w.Mirror, err)
+	}
+	return nil
+}
+
+// settle acts upon a verdict, if it is the same when the API server itself is asked.
+func (a *actor) settle(ctx context.Context, s *sight, settlement Settlement) error {
+	if settlement.Verdict == Release {
+		return a.release(ctx, s)
+	}
+	d := settlement.Downscale
+	set, err := a.observer.set(ctx, s.key.Namespace, d.Zone)
+	if err != nil {
+		return err
+	}
+	if settlement.Verdict == Revive {
+		return a.revive(ctx, s, d, set)
+	}
+	verdict := judge(d, liveSet(set), a.options.Now()).Verdict
+	if verdict == Wait || verdict != settlement.Verdict {
+		return nil
+	}
+	if verdict == Undo {
+		if err := a.undo(ctx, d, set); err != nil && !settlement.Last {
+			return err
+		}
+	}
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
+		return a.close(status, d, verdict, set)
+	})
+}
+
+func liveSet(set *appsv1.StatefulSet) *Set {
+	if set == nil {
+		return nil
+	}
+	s := setOf(set)
+	return &s
+}
+
+// close ends what is written down, if it is still the same.
+func (*actor) close(status *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale, verdict Verdict, set *appsv1.StatefulSet) bool {
+	if status.Downscale == nil || status.Downscale.Zone != d.Zone || !status.Downscale.At.Equal(&d.At) {
+		return false
+	}
+	if verdict == Land {
+		lock.Land(status)
+	} else {
+		lock.Drop(status)
+	}
+	if set != nil {
+		lock.See(status, v1alpha1.Seen{StatefulSets: set.ResourceVersion})
+	}
+	return true
+}
+
+// undo tells the Pods that were to go that they stay.
+func (a *actor) undo(ctx context.Context, d *v1alpha1.Downscale, set *appsv1.StatefulSet) error {
+	pods, err := a.observer.pods(ctx, set)
+	if err != nil {
+		return err
+	}
+	return a.stay(ctx, set, notice.Leaving(set, pods, d.From, d.To))
+}
+
+// stay tells Pods that they stay.
+func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	endpoint, missing := notice.EndpointOf(set)
+	if missing != "" { // it was taken away since; nobody can be told
+		return nil
+	}
+	var failed error
+	for _, answer := range a.caller.Call(ctx, http.MethodDelete, endpoint.Targets(set.Namespace, a.domain(), pods)) {
+		failed = errors.Join(failed, answer.Err)
+	}
+	return failed
+}
+
+// revive tells those Pods that they stay which were prepared to go, and were not gone
+// yet when there were to be more again.
+func (a *actor) revive(ctx context.Context, s *sight, d *v1alpha1.Downscale, set *appsv1.StatefulSet) error {
+	if set != nil && set.UID == d.UID {
+		pods, err := a.observer.pods(ctx, set)
+		if err != nil {
+			return err
+		}
+		if err := a.stay(ctx, set, survivors(d, set, pods)); err != nil {
+			return err
+		}
+	}
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
+		i := slices.IndexFunc(status.Downscales, func(e v1alpha1.Downscale) bool { return e.Zone == d.Zone && e.At.Equal(&d.At) })
+		if i < 0 || !status.Downscales[i].Prepares {
+			return false
+		}
+		status.Downscales[i].Prepares = false
+		return true
+	})
+}
+
+// survivors are the Pods that are as old as a downscale that they were to go with.
+func survivors(d *v1alpha1.Downscale, set *appsv1.StatefulSet, pods []corev1.Pod) []corev1.Pod {
+	remain := int32(min(int(d.From), liveSet(set).Replicas)) //nolint:gosec // of two numbers one of which is such a one
+	return slices.DeleteFunc(notice.Leaving(set, pods, remain, d.To), func(p corev1.Pod) bool {
+		return p.CreationTimestamp.After(d.At.Time)
+	})
+}
+
+// release gives back the lock that evictions hold, once all were seen.
+func (a *actor) release(ctx context.Context, s *sight) error {
+	since := s.Status.Lock.Expires
+	seen, asOf, err := a.observer.evictionsSeen(ctx, s.key.Namespace)
+	if err != nil || !seen {
+		return err
+	}
+	return a.keeper.Change(ctx, s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
+		l := status.Lock
+		if l == nil || l.Purpose != v1alpha1.PurposeEviction || !l.Expires.Equal(since) {
+			return false // there is another one since
+		}
+		lock.ReleaseEviction(status)
+		lock.See(status, asOf)
+		return true
+	})
+}
+
+// isOvertaken is true if a write was refused because somebody was faster: it is
+// decided anew, in silence.
+func isOvertaken(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}

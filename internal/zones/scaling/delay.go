@@ -1,0 +1,74 @@
+package scaling
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// delay lets only Pods go that have been prepared for long enough: as many as there are
+// in a row at the end. The others are told what they are to do.
+func (o *Observed) delay(w *wish) {
+	s := w.set
+	stays := min(w.to, s.Replicas)
+	if calls := s.toStay(stays); len(calls) > 0 {
+		w.calls = append(w.calls, Call{Set: s.Name, Ordinals: calls})
+	}
+	if w.to >= s.Replicas {
+		return
+	}
+	if ask := o.toPrepare(s, stays); len(ask) > 0 {
+		w.calls = append(w.calls, Call{Set: s.Name, Prepare: true, Ordinals: ask})
+		w.block = &rollout.Block{Reason: ReasonDelay, Message: fmt.Sprintf(
+			"its %d last Pods are told to prepare, for %s", s.Replicas-stays, s.Settings.Delay.For)}
+		return
+	}
+	allowed, until := o.ripe(s, stays)
+	if allowed == s.Replicas {
+		w.block = &rollout.Block{Reason: ReasonDelay, Until: until, Message: fmt.Sprintf(
+			"%s-%d has to be prepared for %s, until %s", s.Name, s.FirstOrdinal+s.Replicas-1, s.Settings.Delay.For, rollout.Clock(until))}
+		return
+	}
+	w.to = allowed
+}
+
+// toStay are the Pods that do not know yet that they stay.
+func (s *Set) toStay(n int) []int {
+	var ordinals []int
+	for i := s.FirstOrdinal; i < s.FirstOrdinal+n; i++ {
+		if !s.Told[i].Stays {
+			ordinals = append(ordinals, i)
+		}
+	}
+	return ordinals
+}
+
+// toPrepare are the Pods to ask since when they are prepared: those that were not asked
+// yet, and those whose time is over, if they have not said so since.
+func (o *Observed) toPrepare(s *Set, n int) []int {
+	var ordinals []int
+	for i := s.FirstOrdinal + n; i < s.FirstOrdinal+s.Replicas; i++ {
+		told := s.Told[i]
+		ripens := told.Since.Add(s.Settings.Delay.For)
+		if told.Stays || told.Asked.IsZero() || !told.Since.IsZero() && !o.Now.Before(ripens) && told.Asked.Before(ripens) {
+			ordinals = append(ordinals, i)
+		}
+	}
+	return ordinals
+}
+
+// ripe is how many replicas remain when those at the end go that may, and when the next
+// one may.
+func (o *Observed) ripe(s *Set, n int) (remain int, until time.Time) {
+	for remain = s.Replicas; remain > n; remain-- {
+		until = s.Told[s.FirstOrdinal+remain-1].Since
+		if !until.IsZero() {
+			until = until.Add(s.Settings.Delay.For)
+		}
+		if o.Now.Before(until) {
+			return remain, until
+		}
+	}
+	return n, time.Time{}
+}

@@ -1,0 +1,21 @@
+package scaling
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Explain says what the replicas of a group wait for, by the same code that the manager
+// runs, with the caller's own permissions and nothing but reads. What Pods have said to
+// the manager it cannot know: of a delayed downscale it says what is to come about.
+func Explain(ctx context.Context, c client.Client, o Options, namespace, group string) ([]string, error) {
+	look := observer{options: o, cached: c, live: c, scales: c, mapper: c.RESTMapper()}
+	s, err := look.observe(ctx, types.NamespacedName{Namespace: namespace, Name: group}, newMemory())
+	if err != nil {
+		return nil, err
+	}
+	p := Decide(s.Observed)
+	return p.Explain(), nil
+}

@@ -1,0 +1,95 @@
+package scaling
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// Observed is one group, read at one moment. Nobody changes it.
+type Observed struct { //nolint:recvcheck // tables of tests build it by values
+	Now  time.Time
+	Name string
+	// Status is that of the RolloutGroup. HasGroup is false if there is none, so that
+	// there is no lock to take either.
+	Status   v1alpha1.RolloutGroupStatus
+	HasGroup bool
+	Sets     []Set
+	// Refusals are writes and calls that failed, by the name of the StatefulSet.
+	Refusals map[string]Refusal
+}
+
+// Refusal is something that failed.
+type Refusal struct {
+	// At is when to try again.
+	At time.Time
+	// Reason is what was said.
+	Reason string
+}
+
+// Set is what matters of a StatefulSet.
+type Set struct { //nolint:recvcheck // tables of tests build it by values
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Deleting        bool
+	// FirstOrdinal is spec.ordinals.start.
+	FirstOrdinal, Replicas int
+	// ReadyReplicas is that of the status; Settled is true if the status speaks of the
+	// spec.
+	ReadyReplicas int
+	Settled       bool
+	Settings      Settings
+	// Mirrored is what the mirrored object says, nil if none is mirrored.
+	Mirrored *Mirrored
+	// Told is what the Pods have said, by ordinal. It has all that is known, also of
+	// Pods that are not to go any more.
+	Told map[int]Told
+}
+
+// Mirrored is an object that is mirrored.
+type Mirrored struct {
+	Replicas, StatusReplicas int
+	// UID and ResourceVersion are the precondition of a write.
+	UID             types.UID
+	ResourceVersion string
+	// Problem is why nothing is known, empty if something is.
+	Problem string
+}
+
+// Told is what a Pod was told last, and what it said.
+type Told struct {
+	// Stays is true once it knows that it stays.
+	Stays bool
+	// Since is since when it is prepared to go. Zero with Asked means that there is
+	// nobody who could prepare.
+	Since time.Time
+	// Asked is when it said so.
+	Asked time.Time
+	// AsOf is set where there was no Pod to tell: the resourceVersion of the set. When
+	// that has changed, there may be one.
+	AsOf string
+}
+
+// set is the one of a name, nil if there is none.
+func (o *Observed) set(name string) *Set {
+	for i := range o.Sets {
+		if o.Sets[i].Name == name {
+			return &o.Sets[i]
+		}
+	}
+	return nil
+}
+
+// lastDownscale is when a set was scaled down last, by us or a predecessor.
+func (o *Observed) lastDownscale(s *Set) time.Time {
+	last := s.Settings.LastDownscale
+	for i := range o.Status.Downscales {
+		if d := &o.Status.Downscales[i]; d.Zone == s.Name && d.At.After(last) {
+			last = d.At.Time
+		}
+	}
+	return last
+}

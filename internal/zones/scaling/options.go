@@ -1,0 +1,32 @@
+package scaling
+
+import "time"
+
+// Options are the choices of whoever runs the manager.
+type Options struct {
+	// ClusterDomain is the domain under which Services have names; it has a default.
+	ClusterDomain string
+	// PodTimeout is how long a Pod has to answer; zero has a default.
+	PodTimeout time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
+
+const (
+	// groupsAtOnce is how many groups are seen to at a time, so that slow Pods of one
+	// keep no other waiting.
+	groupsAtOnce = 32
+	// passesAtOnce bounds how many passes follow one another: what Pods say is decided
+	// upon at once.
+	passesAtOnce = 4
+	// writeTimeout bounds one write. Guards tell Pods within it.
+	writeTimeout = 35 * time.Second
+	// What failed is tried again after retryFirst, then after twice as long, up to
+	// retryMost.
+	retryFirst     = 500 * time.Millisecond
+	retryDoublings = 8
+	retryMost      = 2 * time.Minute
+	// installedEvery is how often it is looked whether the kind was installed: the
+	// API server tells nobody when its kinds change.
+	installedEvery = 10 * time.Second
+)

@@ -1,0 +1,340 @@
+package scaling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
+)
+
+// The ring's own reasons for a Hold.
+const (
+	// ReasonInvalid: an annotation cannot be understood.
+	ReasonInvalid rollout.Reason = "InvalidInput"
+	// ReasonLeader: the leader is not there, or follows the set itself.
+	ReasonLeader rollout.Reason = "LeaderMissing"
+	// ReasonLeaderNotReady: not all Pods of the leader are ready.
+	ReasonLeaderNotReady rollout.Reason = "LeaderNotReady"
+	// ReasonMinTime: another zone was scaled down not long enough ago.
+	ReasonMinTime rollout.Reason = "MinTimeBetweenZonesDownscale"
+	// ReasonMirror: the mirrored object cannot be read.
+	ReasonMirror rollout.Reason = "MirrorUnreadable"
+	// ReasonDelay: Pods have not been prepared for long enough.
+	ReasonDelay rollout.Reason = "DownscaleDelayed"
+)
+
+// The halves of the tree: adding replicas needs no lock.
+const (
+	up   = "upscale"
+	down = "downscale"
+)
+
+// Plan is what is about to be done, and what waits.
+type Plan struct {
+	rollout.Plan
+	// Calls tell Pods to prepare, or that they stay. They come first, and what they
+	// bring is decided upon anew.
+	Calls []Call
+	// Scales are the replicas to write.
+	Scales []Scale
+	// WriteBacks are the status of mirrored objects to write.
+	WriteBacks []WriteBack
+	// Settlement is what becomes of what is written down about downscales.
+	Settlement Settlement
+}
+
+// Call tells Pods of a set something.
+type Call struct {
+	Set      string
+	Prepare  bool
+	Ordinals []int
+}
+
+// Scale writes the replicas of a set.
+type Scale struct {
+	Set      *Set
+	From, To int
+	// Locks is true if the lock has to be taken for it; otherwise the guards do.
+	Locks bool
+}
+
+// WriteBack writes the status of a mirrored object.
+type WriteBack struct {
+	Mirror   Mirror
+	Mirrored *Mirrored
+	Replicas int
+}
+
+// wish is how many replicas a set is to have, and what keeps it from that.
+type wish struct {
+	set   *Set
+	to    int
+	block *rollout.Block
+	calls []Call
+}
+
+// Decide makes the plan for a group. Who goes when is the engine's decision.
+func Decide(o Observed) Plan {
+	wishes := o.wishes()
+	tree := o.tree(wishes)
+	p := Plan{Plan: rollout.Decide(tree), Settlement: o.settle()}
+	for i := range wishes {
+		p.Calls = append(p.Calls, o.due(&wishes[i])...)
+	}
+	p.WriteBacks = o.writeBacks()
+	p.Wake = sooner(o.Now, p.Wake, p.Settlement.Wake, o.nextTry())
+	if len(p.Calls) > 0 {
+		return p
+	}
+	for _, step := range p.Steps {
+		p.Scales = append(p.Scales, o.scale(wishes, step))
+	}
+	return p
+}
+
+func sooner(now time.Time, moments ...time.Time) time.Time {
+	var wake time.Time
+	for _, at := range moments {
+		if at.After(now) && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	}
+	return wake
+}
+
+func (o *Observed) nextTry() time.Time {
+	var wake time.Time
+	for _, r := range o.Refusals {
+		wake = sooner(o.Now, wake, r.At)
+	}
+	return wake
+}
+
+// due are the calls of a wish, unless they have just failed.
+func (o *Observed) due(w *wish) []Call {
+	if r, ok := o.Refusals[w.set.Name]; ok && o.Now.Before(r.At) {
+		return nil
+	}
+	return w.calls
+}
+
+func (o *Observed) scale(wishes []wish, step rollout.Step) Scale {
+	name := step.Path[len(step.Path)-1]
+	i := slices.IndexFunc(wishes, func(w wish) bool { return w.set.Name == name })
+	s := Scale{Set: wishes[i].set, From: wishes[i].set.Replicas, To: wishes[i].to}
+	s.Locks = s.To < s.From && !s.Set.Settings.Prepares && o.HasGroup
+	return s
+}
+
+// tree is what the engine decides upon.
+func (o *Observed) tree(wishes []wish) rollout.Observed {
+	ups := rollout.Unit{Name: up, Group: true}
+	downs := rollout.Unit{Name: down, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}, Lock: lock.Observed(&o.Status, o.Now)}
+	for i := range wishes {
+		w := &wishes[i]
+		unit := rollout.Unit{Name: w.set.Name, Block: w.block, Leaf: rollout.Leaf{
+			Current: text(w.set.Replicas), Target: text(w.to), Health: rollout.Healthy, Settled: true,
+		}}
+		if r, ok := o.Refusals[w.set.Name]; ok {
+			unit.Leaf.RetryAt, unit.Leaf.RetryReason = r.At, r.Reason
+		}
+		if w.to < w.set.Replicas {
+			downs.Children = append(downs.Children, unit)
+		} else {
+			ups.Children = append(ups.Children, unit)
+		}
+	}
+	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Group: true, Children: []rollout.Unit{ups, downs}}}
+}
+
+func text(n int) string { return strconv.Itoa(n) + " replicas" }
+
+// self is who goes on where a manager before this one has taken the lock, and has not
+// written yet.
+func (o *Observed) self() string {
+	if d := o.Status.Downscale; d != nil && !d.Prepares {
+		return lock.DownscaleHolder(d.Zone)
+	}
+	return "scaling/" + o.Name
+}
+
+// wishes are those of all sets, by name.
+func (o *Observed) wishes() []wish {
+	var wishes []wish
+	for i := range o.Sets {
+		if w, ok := o.wish(&o.Sets[i]); ok && !w.set.Deleting {
+			wishes = append(wishes, w)
+		}
+	}
+	slices.SortFunc(wishes, func(a, b wish) int { return strings.Compare(a.set.Name, b.set.Name) })
+	return wishes
+}
+
+// wish is what a set is to become; false if nobody asks for anything.
+func (o *Observed) wish(s *Set) (wish, bool) {
+	w := wish{set: s, to: s.Replicas}
+	switch {
+	case s.Settings.Leader == "" && s.Settings.Mirror == nil:
+		return w, false
+	case len(s.Settings.Problems) > 0:
+		w.refuse(ReasonInvalid, problems(s))
+		return w, true
+	case s.Settings.Leader != "":
+		o.follow(&w)
+	default:
+		o.mirror(&w)
+	}
+	return w, true
+}
+
+func problems(s *Set) string {
+	parts := make([]string, len(s.Settings.Problems))
+	for i, p := range s.Settings.Problems {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// refuse keeps a set as it is, and makes the engine say why: what has no target that
+// is known has one that is not reached.
+func (w *wish) refuse(reason rollout.Reason, message string) {
+	w.block = &rollout.Block{Reason: reason, Message: message}
+	w.to = -1
+}
+
+// follow is the rule for followers of a leader.
+func (o *Observed) follow(w *wish) {
+	s := w.set
+	leader := o.set(s.Settings.Leader)
+	switch {
+	case leader == nil:
+		w.refuse(ReasonLeader, "its leader "+s.Settings.Leader+" is not in the group; name one that is")
+		return
+	case o.cycle(s) != "":
+		w.refuse(ReasonLeader, "its leaders follow one another: "+o.cycle(s))
+		return
+	}
+	w.to = leader.Replicas
+	if s.Settings.Force != nil {
+		w.to = *s.Settings.Force
+	}
+	switch {
+	case w.to > s.Replicas && s.Settings.OnlyWhenLeaderReady && !leader.isReady():
+		w.block = &rollout.Block{Reason: ReasonLeaderNotReady, Message: fmt.Sprintf(
+			"its leader %s has %d of %d replicas ready", leader.Name, leader.ReadyReplicas, leader.Replicas)}
+	case w.to < s.Replicas:
+		w.block = o.minTime(s)
+	}
+}
+
+func (s *Set) isReady() bool { return s.Settled && s.ReadyReplicas == s.Replicas }
+
+// cycle is the chain of leaders if it comes back to the set, empty if it does not.
+func (o *Observed) cycle(s *Set) string {
+	chain := []string{s.Name}
+	for at := s; len(chain) <= len(o.Sets); {
+		chain = append(chain, at.Settings.Leader)
+		if at.Settings.Leader == s.Name {
+			return strings.Join(chain, " follows ")
+		}
+		if at = o.set(at.Settings.Leader); at == nil || at.Settings.Leader == "" {
+			return ""
+		}
+	}
+	return ""
+}
+
+// minTime keeps a set from being scaled down too early after another: by what it says
+// itself, and by what the guards would say because of the other.
+func (o *Observed) minTime(s *Set) *rollout.Block {
+	var block *rollout.Block
+	for i := range o.Sets {
+		other := &o.Sets[i]
+		last := o.lastDownscale(other)
+		if other.Name == s.Name || last.IsZero() {
+			continue
+		}
+		wait, said := s.waitAfter(other)
+		if !said {
+			return &rollout.Block{Reason: ReasonMinTime, Message: "it does not say how long to wait after " + other.Name +
+				" was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale"}
+		}
+		if until := last.Add(wait); o.Now.Before(until) && (block == nil || until.After(block.Until)) {
+			block = &rollout.Block{Reason: ReasonMinTime, Since: last, Until: until, Message: fmt.Sprintf(
+				"%s was scaled down at %s, and %s have to pass", other.Name, rollout.Clock(last), wait)}
+		}
+	}
+	return block
+}
+
+// waitAfter is how long a set waits after another was scaled down.
+func (s *Set) waitAfter(other *Set) (time.Duration, bool) {
+	if s.Settings.MinTime == nil {
+		return 0, false
+	}
+	wait := *s.Settings.MinTime
+	if s.Settings.Prepares && other.Settings.MinTime != nil {
+		wait = max(wait, *other.Settings.MinTime)
+	}
+	return wait, true
+}
+
+// mirror is the rule for sets that mirror an object.
+func (o *Observed) mirror(w *wish) {
+	s := w.set
+	if s.Mirrored == nil || s.Mirrored.Problem != "" {
+		why := "it was not read yet"
+		if s.Mirrored != nil {
+			why = s.Mirrored.Problem
+		}
+		w.refuse(ReasonMirror, s.Settings.Mirror.String()+": "+why)
+		return
+	}
+	w.to = s.Mirrored.Replicas
+	if s.Settings.Force != nil {
+		w.to = *s.Settings.Force
+	}
+	if s.Settings.Delay != nil {
+		o.delay(w)
+	}
+}
+
+// writeBacks bring the status of mirrored objects up to date, each with the replicas
+// of the largest set that mirrors it, so that zones do not contradict one another.
+func (o *Observed) writeBacks() []WriteBack {
+	found := map[Mirror]*WriteBack{}
+	for i := range o.Sets {
+		s := &o.Sets[i]
+		if s.Mirrored == nil || s.Mirrored.Problem != "" || !s.Settings.Mirror.WriteBack {
+			continue
+		}
+		w := cmp.Or(found[*s.Settings.Mirror], &WriteBack{Mirror: *s.Settings.Mirror, Mirrored: s.Mirrored})
+		w.Replicas = max(w.Replicas, s.Replicas)
+		found[w.Mirror] = w
+	}
+	var due []WriteBack
+	for _, w := range found {
+		if w.Replicas != w.Mirrored.StatusReplicas && !o.Now.Before(o.Refusals[w.Mirror.String()].At) {
+			due = append(due, *w)
+		}
+	}
+	slices.SortFunc(due, func(a, b WriteBack) int { return strings.Compare(a.Mirror.String(), b.Mirror.String()) })
+	return due
+}
+
+// Explain are the sentences that say what a group does and waits for.
+func (p *Plan) Explain() []string {
+	var sentences []string
+	for _, step := range p.Steps {
+		sentences = append(sentences, step.Message())
+	}
+	for i := range p.Holds {
+		sentences = append(sentences, p.Holds[i].Message)
+	}
+	return sentences
+}

@@ -1,0 +1,237 @@
+package scaling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// zone is a StatefulSet all of whose Pods are ready; the pairs are annotations in the
+// predecessor's language.
+func zone(name string, replicas int, pairs ...string) Set {
+	annotations := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		annotations["grafana.com/"+pairs[i]] = pairs[i+1]
+	}
+	return Set{
+		Name: name, UID: types.UID(name), ResourceVersion: "1", Replicas: replicas, ReadyReplicas: replicas, Settled: true,
+		Settings: SettingsOf(nil, annotations),
+	}
+}
+
+func (s Set) with(change func(*Set)) Set {
+	change(&s)
+	return s
+}
+
+func (s Set) mirroring(replicas, status int) Set {
+	return s.with(func(s *Set) {
+		s.Mirrored = &Mirrored{Replicas: replicas, StatusReplicas: status, UID: "m", ResourceVersion: "1"}
+	})
+}
+
+// prepared are Pods that said at noon since when they are.
+func (s Set) prepared(since map[int]time.Duration) Set {
+	return s.with(func(s *Set) {
+		s.Told = map[int]Told{}
+		for i := range s.Replicas {
+			s.Told[i] = Told{Stays: true}
+		}
+		for i, ago := range since {
+			s.Told[i] = Told{Since: noon.Add(-ago), Asked: noon}
+		}
+	})
+}
+
+func group(sets ...Set) Observed {
+	return Observed{Now: noon, Name: "ingester", HasGroup: true, Sets: sets}
+}
+
+func (o Observed) scaledDown(zone string, ago time.Duration) Observed {
+	o.Status.Downscales = append(o.Status.Downscales, v1alpha1.Downscale{Zone: zone, At: metav1.NewMicroTime(noon.Add(-ago))})
+	return o
+}
+
+func (o Observed) locked(l v1alpha1.Lock) Observed {
+	l.Since = metav1.NewMicroTime(noon)
+	o.Status.Lock = &l
+	return o
+}
+
+func (o Observed) pending(d v1alpha1.Downscale, ago time.Duration) Observed {
+	d.At = metav1.NewMicroTime(noon.Add(-ago))
+	o.Status.Downscale = &d
+	return o.locked(v1alpha1.Lock{Holder: "downscale/" + d.Zone, Purpose: v1alpha1.PurposeDownscale, Zone: d.Zone})
+}
+
+// told is a plan as sentences.
+func told(o Observed) string {
+	p := Decide(o)
+	var b strings.Builder
+	if p.Settlement.Verdict != Wait {
+		fmt.Fprintf(&b, "%s\n", p.Settlement.Verdict)
+	}
+	for _, c := range p.Calls {
+		fmt.Fprintf(&b, "call %s prepare=%v %v\n", c.Set, c.Prepare, c.Ordinals)
+	}
+	for _, s := range p.Scales {
+		fmt.Fprintf(&b, "scale %s %d to %d lock=%v\n", s.Set.Name, s.From, s.To, s.Locks)
+	}
+	for _, w := range p.WriteBacks {
+		fmt.Fprintf(&b, "write back %d to %s\n", w.Replicas, w.Mirror)
+	}
+	for _, h := range p.Holds {
+		fmt.Fprintf(&b, "%s: %s\n", h.Reason, h.Message)
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(&b, "wake in %s\n", p.Wake.Sub(noon))
+	}
+	return b.String()
+}
+
+const (
+	leader  = "rollout-downscale-leader"
+	minTime = "min-time-between-zones-downscale"
+)
+
+var mirrored = []string{"rollout-mirror-replicas-from-resource-name", "ingester", "rollout-mirror-replicas-from-resource-kind", "ReplicaTemplate", "rollout-mirror-replicas-from-resource-api-version", "rollout-operator.grafana.com/v1"}
+
+func mirror(pairs ...string) []string { return append(append([]string{}, mirrored...), pairs...) }
+
+var delayed = mirror("rollout-delayed-downscale", "30m", "rollout-prepare-delayed-downscale-url", "http://pod/prepare")
+
+func TestDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed Observed
+		want     string
+	}{
+		"nothing is asked":       {group(zone("a", 3), zone("b", 2)), ""},
+		"all are where they are": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "1h")), ""},
+		"up at once, all of a chain": {group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "b")),
+			"scale b 1 to 3 lock=false\n"},
+		"up waits for the leader": {group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 1, leader, "a", "rollout-upscale-only-when-leader-ready", "true")),
+			"LeaderNotReady: b waits: its leader a has 2 of 3 replicas ready\n"},
+		"up does not wait for a lock": {group(zone("a", 3), zone("b", 1, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "a"}),
+			"scale b 1 to 3 lock=false\n"},
+		"down, nobody has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
+		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
+			"MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:50:00 UTC, and 1h0m0s have to pass\nwake in 50m0s\n"},
+		"its own downscale does not matter": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("b", time.Minute), "scale b 3 to 1 lock=true\n"},
+		"the minimum time is over":          {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", time.Hour), "scale b 3 to 1 lock=true\n"},
+		"no minimum time is said": {group(zone("a", 1), zone("b", 3, leader, "a")).scaledDown("a", time.Hour),
+			"MinTimeBetweenZonesDownscale: b waits: it does not say how long to wait after a was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
+		"what a predecessor has noted counts": {group(zone("a", 1, "last-downscale", "2026-05-04T11:30:00Z"), zone("b", 3, leader, "a", minTime, "1h")),
+			"MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:30:00 UTC, and 1h0m0s have to pass\nwake in 30m0s\n"},
+		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
+			"Locked: downscale waits: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
+		"two go down, one at a time": {group(zone("a", 1), zone("b", 3, leader, "a"), zone("c", 3, leader, "a")),
+			"scale b 3 to 1 lock=true\nWaitingForOther: c waits: b goes first\n"},
+		"a forced number":                  {group(zone("a", 3), zone("b", 3, leader, "a", "rollout-force-replicas", "5")), "scale b 3 to 5 lock=false\n"},
+		"a forced number without a leader": {group(zone("b", 3, "rollout-force-replicas", "5")), ""},
+		"one that is not understood":       {group(zone("a", 3), zone("b", 3, leader, "a", "rollout-force-replicas", "-1")), ""},
+		"a cycle": {group(zone("a", 3, leader, "c"), zone("b", 1, leader, "a"), zone("c", 2, leader, "a")),
+			"LeaderMissing: a waits: its leaders follow one another: a follows c follows a\n" +
+				"scale b"},
+		"what is not understood": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "soon")),
+			"InvalidInput: b waits: annotation grafana.com/min-time-between-zones-downscale: \"soon\" has to be a duration such as \"12h\"\n"},
+		"a mirrored object": {group(zone("a", 3, mirrored...).mirroring(5, 3), zone("b", 3, mirrored...).mirroring(5, 3)),
+			"scale a 3 to 5 lock=false\nscale b 3 to 5 lock=false\n"},
+		"is told how many there are":       {group(zone("a", 5, mirrored...).mirroring(5, 3), zone("b", 4, mirror("rollout-force-replicas", "4")...).mirroring(5, 3)), "write back 5 to ReplicaTemplate ingester\n"},
+		"unless nobody wants it told":      {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "false")...).mirroring(5, 3)), ""},
+		"nor where that is not understood": {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "perhaps")...).mirroring(5, 3)), ""},
+		"one that cannot be read": {group(zone("a", 5, mirrored...).with(func(s *Set) { s.Mirrored = &Mirrored{Problem: "not found"} })),
+			"MirrorUnreadable: a waits: ReplicaTemplate ingester: not found\n"},
+		"a delay: all are told what they are to do": {group(zone("a", 3, delayed...).mirroring(2, 3)),
+			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a waits: its 1 last Pods are told to prepare, for 30m0s\n"},
+		"a delay: none is ripe": {group(zone("a", 3, delayed...).mirroring(1, 3).prepared(map[int]time.Duration{1: time.Hour, 2: 10 * time.Minute})),
+			"DownscaleDelayed: a waits: a-2 has to be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
+		"a delay: those in a row at the end go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Minute, 3: time.Hour})),
+			"scale a 4 to 3 lock=true\n"},
+		"a delay: all go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Hour, 3: time.Hour})),
+			"scale a 4 to 1 lock=true\n"},
+		"a delay: ripe ones are asked again": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) {
+			s.Told[1] = Told{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
+		})), "call a prepare=true [1]\nDownscaleDelayed: a waits: its 1 last Pods are told to prepare, for 30m0s\n"},
+		"a delay: idle, nobody is called":     {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
+		"a delay: 10, 9 and 10 again":         {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
+		"a delay: Pods that are not there go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Told[1] = Told{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
+		"a downscale is awaited":              {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "wake in 59s\n"},
+		"a downscale was seen":                {group(zone("a", 2)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Land\n"},
+		"a downscale did not come":            {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Hour), "Undo\n"},
+		"a downscale of what is gone":         {group().pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Drop\n"},
+		"a manager before us took the lock":   {group(zone("a", 1), zone("b", 3, leader, "a")).pending(v1alpha1.Downscale{Zone: "b", UID: "b", From: 3, To: 1}, time.Second), "scale b 3 to 1 lock=true\nwake in 59s\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := told(test.observed)
+			if name == "a cycle" { // of which only the first sentence is of interest
+				if !strings.Contains(got, "its leaders follow one another: a follows c follows a") || !strings.Contains(got, "c follows a follows c") || !strings.Contains(got, "scale b 1 to 3") {
+					t.Error(got)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Defect 16: with the predecessor one leader that is missing keeps all others from
+// being scaled, and nobody is told.
+func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
+	got := told(group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "gone")))
+	want := "scale b 1 to 3 lock=false\nLeaderMissing: c waits: its leader gone is not in the group; name one that is\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Defect 7: where the predecessor keeps the time of the last downscale elsewhere, its
+// controller does not read it there. Ours reads what the guards have written.
+func TestDefect7WhatTheGuardsHaveWrittenKeepsFollowersWaiting(t *testing.T) {
+	o := group(zone("a", 1), zone("b", 3, leader, "a", minTime, "12h")).scaledDown("a", time.Hour)
+	want := "MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:00:00 UTC, and 12h0m0s have to pass\nwake in 11h0m0s\n"
+	if diff := cmp.Diff(want, told(o)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Issue 61: the annotation wins over the label, of which is warned.
+func TestIssue61TheAnnotationWins(t *testing.T) {
+	label := map[string]string{"grafana.com/" + minTime: "1h"}
+	if s := SettingsOf(label, nil); *s.MinTime != time.Hour || !s.MinTimeIsLabel {
+		t.Errorf("%+v", s)
+	}
+	if s := SettingsOf(label, map[string]string{"grafana.com/" + minTime: "2h"}); *s.MinTime != 2*time.Hour || s.MinTimeIsLabel {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for name, test := range map[string]struct{ pairs, want []string }{
+		"a delay":   {mirror("rollout-delayed-downscale", "soon", "rollout-prepare-delayed-downscale-url", "http://pod/x"), []string{"grafana.com/rollout-delayed-downscale"}},
+		"its URL":   {mirror("rollout-delayed-downscale", "1d", "rollout-prepare-delayed-downscale-url", "pod/x"), []string{"grafana.com/rollout-prepare-delayed-downscale-url"}},
+		"no URL":    {mirror("rollout-delayed-downscale", "soon"), nil},
+		"a version": {append(mirror(), "rollout-mirror-replicas-from-resource-api-version", "a/b/c"), []string{"grafana.com/rollout-mirror-replicas-from-resource-api-version"}},
+		"a time":    {[]string{"last-downscale", "yesterday"}, []string{"grafana.com/last-downscale"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range zone("a", 1, test.pairs...).Settings.Problems {
+				got = append(got, p.Field)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

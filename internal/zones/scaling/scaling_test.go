@@ -1,0 +1,384 @@
+package scaling_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+const (
+	leader  = grafana + "rollout-downscale-leader"
+	minTime = grafana + "min-time-between-zones-downscale"
+)
+
+func zoneNamed(name string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func templateNamed() *zonesv1.ReplicaTemplate {
+	return &zonesv1.ReplicaTemplate{ObjectMeta: metav1.ObjectMeta{Name: ingester}}
+}
+
+func TestFollowersFollow(t *testing.T) {
+	w := newWorld(t)
+	w.create(zone("zone-a", 2), zone("zone-b", 1, annotated(leader, "zone-a", minTime, "2s")), zone("zone-c", 1, annotated(leader, "zone-b", minTime, "2s")))
+	w.manage()
+	for _, name := range []string{"zone-a", "zone-b", "zone-c"} {
+		w.replicas(name, 2)
+	}
+	w.scale(zoneNamed("zone-a"), 1)
+	w.replicas("zone-c", 1)
+	w.replicas("zone-b", 1)
+	// Whoever went second waited for as long as was asked; and the lock is free again.
+	w.eventually(func() error {
+		s := w.status()
+		if len(s.Downscales) != 2 || s.Lock != nil || s.Downscale != nil {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	downs := w.status().Downscales
+	if apart := downs[1].At.Sub(downs[0].At.Time); apart < 2*time.Second {
+		t.Errorf("they went %s apart", apart)
+	}
+}
+
+// Performance: the predecessor does not watch what is mirrored, and sees a change of it
+// after minutes. It is written back to.
+func TestAMirroredResourceUnderAnAutoscaler(t *testing.T) {
+	w := newWorld(t)
+	w.create(template(1), zone("zone-a", 1, mirrors), zone("zone-b", 1, mirrors))
+	w.manage()
+	w.scale(templateNamed(), 3)
+	w.replicas("zone-a", 3)
+	w.replicas("zone-b", 3)
+	w.eventually(func() error {
+		r := templateNamed()
+		w.get(ingester, r)
+		if r.Status.Replicas != 3 {
+			return fmt.Errorf("its status says %d", r.Status.Replicas)
+		}
+		return nil
+	})
+	w.scale(templateNamed(), 1)
+	w.replicas("zone-a", 1)
+	w.replicas("zone-b", 1)
+}
+
+func TestAResourceOfAnyKindIsMirrored(t *testing.T) {
+	w := newWorld(t)
+	other := zone("other", 2, func(s *appsv1.StatefulSet) { s.Labels = nil })
+	w.create(other, zone("zone-a", 1, annotated(grafana+"rollout-mirror-replicas-from-resource-name", "other",
+		grafana+"rollout-mirror-replicas-from-resource-kind", "StatefulSet", grafana+"rollout-mirror-replicas-from-resource-api-version", "apps/v1",
+		grafana+"rollout-mirror-replicas-from-resource-write-back", "false")))
+	w.manage()
+	w.replicas("zone-a", 2)
+	w.scale(zoneNamed("other"), 3)
+	w.replicas("zone-a", 3)
+}
+
+func wantPrepared(pods *testenv.Pods, want ...string) error {
+	if got := pods.Prepared(); !slices.Equal(got, want) {
+		return fmt.Errorf("prepared: %v, want %v", got, want)
+	}
+	return nil
+}
+
+func TestADelayedDownscale(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.create(template(4), zone("zone-a", 4, mirrors, delayed(pods, "1h")))
+	w.replicas("zone-a", 4)
+	w.manage()
+	w.eventually(func() error { // each Pod is told once that it stays
+		if n := pods.Calls()["DELETE zone-a-3"]; n != 1 {
+			return fmt.Errorf("%d calls", n)
+		}
+		return nil
+	})
+	w.scale(templateNamed(), 1)
+	w.eventually(func() error { return wantPrepared(pods, "zone-a-1", "zone-a-2", "zone-a-3") })
+	pods.Since("zone-a-3", 2*time.Hour) // the last two of them have been for long enough
+	pods.Since("zone-a-2", 2*time.Hour)
+	w.poke("zone-a")
+	w.replicas("zone-a", 4)
+	w.restart()
+	w.replicas("zone-a", 2)
+}
+
+// poke changes an annotation that means nothing, so that the group is looked at.
+func (w *world) poke(name string) {
+	w.t.Helper()
+	set := w.set(name)
+	changed := set.DeepCopy()
+	changed.Annotations["poked"] = "yes"
+	if err := w.client.Patch(w.t.Context(), changed, client.MergeFrom(set)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// restart runs another manager, which knows nothing but what can be read and asked.
+func (w *world) restart() { w.managed(w.requests) }
+
+// Author-admitted by the predecessor: of 10, 9 and 10 again a Pod remains prepared.
+func TestTenNineTenLeavesNoPodPrepared(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.create(template(10), zone("zone-a", 10, mirrors, delayed(pods, "1h")))
+	w.replicas("zone-a", 10)
+	w.manage()
+	w.scale(templateNamed(), 9)
+	w.eventually(func() error { return wantPrepared(pods, "zone-a-9") })
+	w.scale(templateNamed(), 10)
+	w.eventually(func() error { return wantPrepared(pods) })
+	w.replicas("zone-a", 10)
+}
+
+// Performance: the predecessor calls all Pods on every reconcile, though nothing is
+// pending; and one that is slow delays all others.
+func TestNobodyIsCalledWhenNothingIsPending(t *testing.T) {
+	w, pods, slow := newWorld(t), testenv.ServePods(t), testenv.ServePods(t)
+	slow.Answer("slow-0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	elsewhere := func(s *appsv1.StatefulSet) { s.Labels["rollout-group"] = "slow" }
+	w.create(template(2), zone("zone-a", 2, mirrors, delayed(pods, "1h")), zone("slow", 2, mirrors, delayed(slow, "1h"), elsewhere))
+	w.replicas("zone-a", 2)
+	w.replicas("slow", 2)
+	w.manage()
+	w.eventually(func() error {
+		if len(pods.Calls()) < 2 || len(slow.Calls()) < 2 {
+			return errors.New("not all were called yet")
+		}
+		return nil
+	})
+	before := pods.Calls()
+	w.scale(templateNamed(), 3)
+	w.replicas("zone-a", 3)
+	w.eventually(func() error {
+		if pods.Calls()["DELETE zone-a-2"] == 0 {
+			return errors.New("the new Pod does not know that it stays")
+		}
+		return nil
+	})
+	after := pods.Calls()
+	for call, n := range before {
+		if after[call] != n {
+			t.Errorf("%s: %d calls, before %d", call, after[call], n)
+		}
+	}
+}
+
+// What a Pod does not answer keeps its zone as it is.
+func TestADelayedDownscaleWaitsForAllPods(t *testing.T) {
+	for name, how := range map[string]http.HandlerFunc{
+		"no timestamp": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) },
+		"failure":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"20 MB":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat(" ", 20<<20))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, pods := newWorld(t), testenv.ServePods(t)
+			w.create(template(3), zone("zone-a", 3, mirrors, delayed(pods, "1h")))
+			w.replicas("zone-a", 3)
+			pods.Answer("zone-a-1", how)
+			pods.Since("zone-a-2", 2*time.Hour)
+			w.scale(templateNamed(), 1)
+			w.manage()
+			w.eventually(func() error {
+				if n := pods.Calls()["POST zone-a-1"]; n < 2 {
+					return fmt.Errorf("%d tries", n)
+				}
+				return nil
+			})
+			w.replicas("zone-a", 3)
+			pods.Answer("zone-a-1", nil)
+			w.replicas("zone-a", 2)
+		})
+	}
+}
+
+// A downscale that the guards admitted is noted, and the lock given back.
+func TestADownscaleIsSettledOnceItIsSeen(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.guarded()
+	w.create(zone("zone-a", 3, prepared(pods)), zone("zone-b", 3, annotated(leader, "zone-a", minTime, "1h"), prepared(pods)))
+	w.replicas("zone-a", 3)
+	w.replicas("zone-b", 3)
+	w.manage()
+	w.scale(zoneNamed("zone-a"), 2)
+	w.eventually(func() error {
+		s := w.status()
+		if s.Lock != nil || s.Downscale != nil || len(s.Downscales) != 1 || s.Downscales[0].Zone != "zone-a" {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	w.replicas("zone-a", 2)
+	w.replicas("zone-b", 3)
+	if err := wantPrepared(pods, "zone-a-2"); err != nil {
+		t.Error(err)
+	}
+	// Up again: the new Pod is not the one that was prepared, and must not be held for it.
+	w.scale(zoneNamed("zone-a"), 3)
+	w.eventually(func() error {
+		if s := w.status(); s.Downscales[0].Prepares {
+			return errors.New("it was not looked at yet")
+		}
+		return nil
+	})
+}
+
+// A downscale that was admitted, and of which the write never came, is undone.
+func TestADownscaleThatNeverCameIsUndone(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	var ahead atomic.Int64
+	w.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	w.create(zone("zone-a", 3, prepared(pods)))
+	w.replicas("zone-a", 3)
+	pods.Since("zone-a-2", 0)
+	now := metav1.NowMicro()
+	g := &v1alpha1.RolloutGroup{}
+	w.get(ingester, g)
+	g.Status.Lock = &v1alpha1.Lock{Holder: "downscale/zone-a", Purpose: v1alpha1.PurposeDownscale, Zone: "zone-a", Since: now}
+	g.Status.Downscale = &v1alpha1.Downscale{Zone: "zone-a", UID: w.set("zone-a").UID, From: 3, To: 2, At: now, AdmittedAt: &now, Prepares: true}
+	if err := w.client.Status().Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(2 * time.Minute))
+	w.manage()
+	w.eventually(func() error { return wantPrepared(pods) })
+	w.eventually(func() error {
+		if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
+// The lock of evictions is given back when they were seen.
+func TestTheLockOfEvictionsIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.guarded()
+	pods := func(s *appsv1.StatefulSet) { s.Spec.Template.Labels["rollout-group"] = ingester }
+	w.create(zone("zone-a", 2, pods), zone("zone-b", 2, pods))
+	w.replicas("zone-a", 2)
+	w.replicas("zone-b", 2)
+	w.manage()
+	b := &zonesv1.ZoneAwarePodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	b.Spec.Selector.MatchLabels = map[string]string{"rollout-group": ingester}
+	w.create(b)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "zone-a-0"}}
+	if err := w.client.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() error {
+		if s := w.status(); s.Lock != nil || s.Seen == nil || s.Seen.Pods == "" {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
+// The manager stops before and after every write of a prepared and of a delayed
+// downscale; the next one ends it the same way.
+func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
+	for _, when := range []fault.When{fault.Before, fault.After} {
+		for n := 1; n <= 5; n++ {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, pods := newWorld(t), testenv.ServePods(t)
+				w.create(template(3), zone("zone-a", 3, mirrors, delayed(pods, "1s"), prepared(pods)))
+				w.replicas("zone-a", 3)
+				inj := fault.New()
+				stop := w.managed(inj)
+				inj.StopAt(n, when)
+				w.scale(templateNamed(), 2)
+				w.eventually(func() error {
+					select {
+					case <-inj.Stopped():
+						return nil
+					default:
+					}
+					if *w.set("zone-a").Spec.Replicas == 2 { // there were fewer writes
+						return nil
+					}
+					return errors.New("it goes on")
+				})
+				stop()
+				w.manage()
+				w.replicas("zone-a", 2)
+				w.eventually(func() error { return onlyGone(pods) })
+				w.scale(templateNamed(), 3)
+				w.replicas("zone-a", 3)
+				w.eventually(func() error { return wantPrepared(pods) })
+			})
+		}
+	}
+}
+
+// onlyGone is nil if no Pod that is there is prepared.
+func onlyGone(pods *testenv.Pods) error {
+	for _, pod := range pods.Prepared() {
+		if pod != "zone-a-2" {
+			return fmt.Errorf("%s is prepared", pod)
+		}
+	}
+	return nil
+}
+
+// The manager stops before and after every write of a preparation by the guards: the
+// downscale is refused, and the next manager tells the Pods otherwise.
+func TestFaultTheManagerStopsWhileItPrepares(t *testing.T) {
+	for _, when := range []fault.When{fault.Before, fault.After} {
+		for n := 1; n <= 2; n++ {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, pods := newWorld(t), testenv.ServePods(t)
+				var ahead atomic.Int64
+				w.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				w.guarded()
+				w.create(zone("zone-a", 3, prepared(pods)), zone("zone-b", 1))
+				w.replicas("zone-a", 3)
+				w.replicas("zone-b", 1)
+				inj := fault.New()
+				stop := w.managed(inj)
+				w.webhooks.WaitServed(t)
+				inj.StopAt(n, when)
+				if err := w.lower("zone-a", 1); err == nil {
+					t.Error("it was admitted by a manager that had stopped")
+				}
+				stop()
+				ahead.Store(int64(3 * time.Minute))
+				w.manage()
+				w.eventually(func() error { return wantPrepared(pods) })
+				w.eventually(func() error {
+					if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
+						return fmt.Errorf("%+v", s)
+					}
+					return nil
+				})
+				w.replicas("zone-a", 3)
+				w.eventually(func() error { return w.lower("zone-a", 1) })
+				w.replicas("zone-a", 1)
+			})
+		}
+	}
+}
+
+// lower asks once for fewer replicas.
+func (w *world) lower(name string, n int32) error {
+	set := w.set(name)
+	changed := set.DeepCopy()
+	changed.Spec.Replicas = &n
+	return w.client.Patch(w.t.Context(), changed, client.MergeFrom(set))
+}
