@@ -283,12 +283,21 @@ func (d *decision) fill(i int, s *stageSpec) {
 		}
 	}
 	if s.Clusters != nil {
-		slices.SortStableFunc(candidates, func(a, b *member) int { return cmp.Compare(d.claim(a), d.claim(b)) })
+		candidates = d.byClaim(candidates)
 		candidates = candidates[:min(len(candidates), limitOf(s.Clusters).of(len(d.members)))]
 	}
 	for _, m := range candidates {
 		m.stage = i
 	}
+}
+
+// byClaim puts those with the better claim first, and otherwise keeps the order.
+func (d *decision) byClaim(candidates []*member) []*member {
+	var by [3][]*member
+	for _, m := range candidates {
+		by[d.claim(m)] = append(by[d.claim(m)], m)
+	}
+	return slices.Concat(by[:]...)
 }
 
 func (d *decision) claim(m *member) int {

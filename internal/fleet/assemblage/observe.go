@@ -189,6 +189,15 @@ func (c *Clusters) Reach(ctx context.Context, secret types.NamespacedName) (prob
 	return problem, err
 }
 
+// ForgetGone has the connections to clusters dropped whose Secret is gone.
+func (c *Clusters) ForgetGone(ctx context.Context) {
+	c.Directory.SubscribeSecrets(func(secret types.NamespacedName) {
+		if version, err := c.Directory.SecretVersion(ctx, secret); err == nil && version == "" {
+			c.Registry.Forget(secret)
+		}
+	})
+}
+
 // Connect is [cluster.Registry.Connect] with the Secret as it is known here. What is
 // wrong with the cluster is the problem; an error is that the hub did not answer.
 func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (conn *cluster.Connection, problem, err error) {

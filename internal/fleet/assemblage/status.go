@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // The types of the conditions.
@@ -45,8 +46,11 @@ func (d *decision) reportEnd(left string) {
 	if d.plan.Status = a.Status; left == "" {
 		return
 	}
-	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), v1alpha1.StateUpdating, ReasonDeleting,
-		fmt.Sprintf("waiting for Flux to take away what Kustomization %s has applied", left))
+	message := fmt.Sprintf("waiting for Flux to take away what Kustomization %s has applied", left)
+	if a.isRemote() {
+		message += fmt.Sprintf("; if the cluster is lost, annotate this with %s=true to leave everything there", vocabulary.AbandonCluster.Native)
+	}
+	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), v1alpha1.StateUpdating, ReasonDeleting, message)
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 

@@ -86,6 +86,7 @@ func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("run the registry of clusters: %w", err)
 	}
 	clusters := &assemblage.Clusters{Directory: o.Directory, Registry: registry}
+	clusters.ForgetGone(ctx)
 	if err := assemblage.SetupRemote(ctx, mgr, assemblage.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
 		return fmt.Errorf("set up RemoteAssemblages: %w", err)
 	}
