@@ -143,7 +143,10 @@ func (w *world) complete(tag string) {
 		w.until(func() bool { s := w.watched.status(); return s.Clusters != last && s.TargetRevision == revision(tag) })
 		last = w.watched.status().Clusters
 	}
-	w.until(func() bool { s := w.watched.status(); return s.Phase == "Complete" && s.CurrentRevision == revision(tag) && len(s.Moves) == 0 })
+	w.until(func() bool {
+		s := w.watched.status()
+		return s.Phase == "Complete" && s.CurrentRevision == revision(tag) && len(s.Moves) == 0
+	})
 }
 
 func (w *world) until(is func() bool) {
