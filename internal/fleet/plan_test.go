@@ -276,7 +276,7 @@ func TestRevisionNames(t *testing.T) {
 	plain, dotted := templateOf("v1"), templateOf("v1")
 	dotted.Sync.Package = &v1alpha1.Package{Kustomize: &v1alpha1.Kustomize{Path: "."}}
 	dotted.ControlPlaneBindings = []v1alpha1.Binding{}
-	name := func(kind, module string, t v1alpha1.TemplateSpec) string { return fleet.RevisionName(kind, module, t) }
+	name := fleet.RevisionName
 	if a, b := name("Module", "m", plain), name("Module", "m", dotted); a != b {
 		t.Errorf("%s and %s are the same", a, b)
 	}
