@@ -47,10 +47,10 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
+	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
 	mkdir -p internal/manifests/generated/assemblage
 	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
-	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done

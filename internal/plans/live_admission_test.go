@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -232,9 +233,12 @@ func TestTheTablesOfAdmission(t *testing.T) {
 // tries makes a change as a dry run.
 func (c *cluster) tries(t *testing.T, name string, change func(*v1beta1.Instance), want string) {
 	t.Helper()
-	i := c.now(name)
-	change(i)
-	judged(t, c.client.Update(t.Context(), i, client.DryRunAll), want)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // with a manager that tries again what fails
+		i := c.now(name)
+		change(i)
+		return c.client.Update(t.Context(), i, client.DryRunAll)
+	})
+	judged(t, err, want)
 }
 
 func judged(t *testing.T, err error, want string) {

@@ -196,8 +196,8 @@ func (s *story) tell(meanwhile func()) {
 
 // ran is nil if this is the history of Instance web.
 func (c *cluster) ran(history string) error {
-	if got := c.history("web"); got != history {
-		i := c.now("web")
+	i := c.now("web")
+	if got := historyOf(i); got != history {
 		return fmt.Errorf("the history is %q; it waits for %q at %q", got, i.Status.WaitingFor, i.Status.Place)
 	}
 	return nil

@@ -2,11 +2,11 @@ package plans_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,9 +141,7 @@ func TestChangingOverRestartsNothing(t *testing.T) {
 }
 
 func equalTemplates(a, b *appsv1.Deployment) bool {
-	x, _ := json.Marshal(a.Spec.Template)
-	y, _ := json.Marshal(b.Spec.Template)
-	return slices.Equal(x, y)
+	return equality.Semantic.DeepEqual(a.Spec.Template, b.Spec.Template)
 }
 
 // TestWhatThePredecessorAppliedGoes: fields that the predecessor has applied and a

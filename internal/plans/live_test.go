@@ -209,8 +209,12 @@ func (c *cluster) eventually(check func() error) {
 // history are the executions that have ended, oldest first: "deploy Complete".
 func (c *cluster) history(name string) string {
 	c.t.Helper()
+	return historyOf(c.now(name))
+}
+
+func historyOf(i *v1beta1.Instance) string {
 	var all []string
-	for _, past := range slices.Backward(c.now(name).Status.History) {
+	for _, past := range slices.Backward(i.Status.History) {
 		all = append(all, past.Plan+" "+string(past.Result))
 	}
 	return strings.Join(all, ", ")
@@ -226,7 +230,7 @@ func (c *cluster) rests(name, history string) {
 		if s.ObservedGeneration != i.Generation || s.AggregatedStatus.ActivePlan != "" || i.Spec.PlanExecution.PlanName != "" {
 			return fmt.Errorf("plan %q at %q waits for %q, generation %d of %d", s.AggregatedStatus.ActivePlan, s.Place, s.WaitingFor, s.ObservedGeneration, i.Generation)
 		}
-		if got := c.history(name); got != history {
+		if got := historyOf(i); got != history {
 			return fmt.Errorf("the history is %q, not %q; it waits for %q", got, history, s.WaitingFor)
 		}
 		return nil

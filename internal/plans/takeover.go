@@ -1,7 +1,6 @@
 package plans
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -74,7 +73,7 @@ func split(e metav1.ManagedFieldsEntry, applied map[string]any) (taken, left *fi
 
 func setOf(e metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := fieldpath.NewSet()
-	if e.FieldsV1 == nil || set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) != nil {
+	if e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
 		return fieldpath.NewSet()
 	}
 	return set
@@ -85,7 +84,7 @@ func entryOf(like metav1.ManagedFieldsEntry, set *fieldpath.Set, manager string,
 	if err != nil {
 		raw = []byte("{}")
 	}
-	like.Manager, like.Operation, like.FieldsV1 = manager, operation, &metav1.FieldsV1{Raw: raw}
+	like.Manager, like.Operation, like.FieldsV1 = manager, operation, metav1.NewFieldsV1(string(raw))
 	return like
 }
 

@@ -23,7 +23,7 @@ func legacy(t *testing.T, note string, entries ...metav1.ManagedFieldsEntry) *un
 }
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func TestTakeover(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTakeover(t *testing.T) {
 		"what it no longer owns":               {legacy(t, note, entry("kubectl", update, fields)), nil},
 		"a note that cannot be read":           {legacy(t, "{", entry("manager", update, fields)), nil},
 		"a status":                             {legacy(t, note, metav1.ManagedFieldsEntry{Manager: "manager", Operation: update, Subresource: "status"}), nil},
-		"fields that cannot be read":           {legacy(t, note, entry("manager", update, `[`)), nil},
+		"fields that cannot be read":           {legacy(t, note, entry("manager", update, `[]`)), nil},
 		"nothing of what it applied":           {legacy(t, note, entry("manager", update, `{"f:spec":{"f:other":{}}}`)), nil},
 		"what it applied":                      {legacy(t, note, entry("kubectl", update, `{}`), entry("manager", update, fields)), []metav1.ManagedFieldsEntry{entry("kubectl", update, `{}`), entry("o", apply, taken), entry("manager", update, left)}},
 		"all of it":                            {legacy(t, note, entry("manager", update, `{"f:spec":{"f:x":{"f:y":{}}}}`)), []metav1.ManagedFieldsEntry{entry("o", apply, `{"f:spec":{"f:x":{"f:y":{}}}}`)}},

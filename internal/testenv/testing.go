@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -75,11 +76,23 @@ func Shared() *controlplane.ControlPlane { return shared }
 // Namespace makes a namespace for a test, and asks for its removal at the end.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	return NamespaceOn(t, shared)
+	name := makeNamespace(t, shared)
+	removeNamespace(t, shared, name)
+	return name
 }
 
-// NamespaceOn is [Namespace] on a control plane of the test's own.
+// NamespaceOn makes a namespace on a control plane. On one that is thrown away at the
+// end it stays: to remove all that is in it costs more than most tests.
 func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
+	t.Helper()
+	name := makeNamespace(t, cp)
+	if cp.Dir == "" {
+		removeNamespace(t, cp, name)
+	}
+	return name
+}
+
+func makeNamespace(t testing.TB, cp *controlplane.ControlPlane) string {
 	t.Helper()
 	c, err := cp.Clientset()
 	if err != nil {
@@ -91,13 +104,28 @@ func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ns.Name
+}
+
+func removeNamespace(t testing.TB, cp *controlplane.ControlPlane, name string) {
+	t.Helper()
+	c, err := cp.Clientset()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := c.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{}); err != nil {
+		if err := c.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			t.Log(err)
 		}
 	})
-	return ns.Name
 }
+
+const (
+	// lookFirst is how soon a test looks again; each time it waits a little longer, up
+	// to lookLast, so that many tests that wait leave the API server time to work.
+	lookFirst = 10 * time.Millisecond
+	lookLast  = 150 * time.Millisecond
+)
 
 // Eventually waits until check returns nil, and fails the test with its last
 // error if that takes too long.
@@ -106,7 +134,8 @@ func Eventually(t testing.TB, check func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	again := wait.Backoff{Duration: lookFirst, Factor: 1.3, Cap: lookLast, Steps: math.MaxInt}
+	err := again.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if err == nil || ctx.Err() == nil {
 			last = err

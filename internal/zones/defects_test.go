@@ -127,8 +127,7 @@ func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
 	}
 }
 
-// Defect 4 has its test among the preconditions: a Pod is deleted by UID and
-// resourceVersion, never its namesake.
+// Defect 4 has its test among the preconditions.
 
 // Defect 5: a paused zone that was not ready did not stop the next one.
 func TestDefect5APausedZoneThatIsNotReadyStopsTheOthers(t *testing.T) {

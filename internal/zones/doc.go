@@ -23,7 +23,7 @@
 // group and the StatefulSet ask; when the StatefulSet's status has observed its
 // generation; when it is held again, where it is held by partition; and when it
 // has soaked. While a status has not observed its generation nobody knows which
-// revision is wanted: all of the group waits.
+// revision is wanted: all of the group waits. There is one exception, see "Calm".
 //
 // A StatefulSet without replicas is done. One that is being deleted moves
 // nothing, and while it lasts its Pods are counted. One that appears takes its
@@ -33,7 +33,8 @@
 //
 // A paused zone moves nothing. While all of it is available the others pass it
 // by; while it is not, it stops the others, since it counts as disrupted. A
-// paused group moves nothing at all. What was on its way stays on its way.
+// paused group moves nothing at all. What was on its way stays on its way. Outside
+// of its maintenance windows a group is as if it were paused.
 //
 // # Two ways to hold a zone
 //
@@ -51,14 +52,30 @@
 // says partition 0, is held before anything else is done.
 //
 // In its turn a zone is opened by one patch, and held again by another once it is
-// done and its controller has noted that (status.currentRevision), or when it has
-// to wait in between. How it is opened depends. If the API server knows
+// done, or when it has to wait in between. How it is opened depends. If the API server knows
 // rollingUpdate.maxUnavailable, the partition becomes 0 and the controller rolls
 // the zone within that budget; only what it would leave stuck is replaced by
 // Spillway. Otherwise, or if the group asks for more minReadySeconds than the
 // StatefulSet does, its type becomes OnDelete for as long as its turn lasts, and
 // Spillway deletes the Pods itself. Lowering the partition instead could not
-// replace a broken Pod of a low ordinal first.
+// replace a broken Pod of a low ordinal first. A zone that is lent in this way is
+// held only once its controller has noted that it is done (status.currentRevision):
+// one that is evicted in between would come back at the old revision. Where the
+// partition holds it may as well, but that is a moment, and its controller notes it
+// while it is held.
+//
+// # Calm
+//
+// A zone that was open is built upon without another look, and before its controller
+// has observed the hold, if it is known that from the patch that opened it to the one
+// that holds it nobody has changed its spec, and that all of its replicas were at
+// the update revision when it was held. For its controller, which may have seen either
+// of these specs and none between them, has then nothing left to replace, and the
+// revisions in its status are those of this template. The first follows from the
+// generations in the answers to these two patches, of which the second has the
+// first's as its precondition; a count of the status in between does not refuse it.
+// Whoever does not have these answers, another manager or the next one, waits for the
+// status and looks live.
 //
 // A Pod that is broken at the revision that a held zone would bring it back to
 // gains nothing from being replaced. It waits for its zone's turn. A held zone
@@ -82,7 +99,9 @@
 //     the same move do it once.
 //   - Whoever sees a move of something that has not changed since takes it for
 //     gone already. It is withdrawn only when that has changed, or after
-//     [WithdrawAfter]; and acted upon only before [ActWithin].
+//     [WithdrawAfter]; and acted upon only before [ActWithin]. What is gone with its
+//     UID, as the API server itself says, can change no more: its moves are over.
+//   - A write that the API server refuses is permitted anew when it is tried again.
 //   - With the lock is written how new the views of Pods and StatefulSets were
 //     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
 //     knows of all that the decisions before it knew.
@@ -96,14 +115,20 @@
 // The holder of the lock is named after the group, not after a process, so that
 // the next leader goes on where the last one stopped.
 //
+// Whoever deletes the RolloutGroup deletes the lock, the moves and the history. The
+// manager that leads makes another and writes what it knew of the former one into
+// it, before it does anything else. Only if it stops just then, nobody knows: its
+// successor begins anew, with what the preconditions of each write still promise.
+//
 // # What it costs
 //
 // A Pod that is deleted costs two writes: the one that permits it, and the delete.
 // What became of the Pod before is told by the write that permits the next one. A
-// zone that is held by its partition costs three, whatever its size: to permit, to
-// open, and to hold it again; and before another zone goes, a list of its
-// StatefulSets and one of the Pods of each, because what the controller of the open
-// zone did is in no move. A rollout costs one more write, which says that it is
+// zone that is held by its partition costs three, whatever its size: one of the
+// status, which permits it, and two of the StatefulSet, to open it and to hold it
+// again. It costs no read, unless it is not calm: then, before another zone goes, a list
+// of the StatefulSets and one of the Pods of each, because what the controller of the
+// open zone did is in no move. A rollout costs one more write, which says that it is
 // over. Waiting for longer than [Options.StatusDelay] is told in a write of its own.
 // Converged, nothing is written.
 //

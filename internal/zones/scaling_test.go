@@ -143,7 +143,7 @@ func TestARolloutUnderADisruptionBudget(t *testing.T) {
 			t.Errorf("%s was listed", r.Resource)
 		}
 	}
-	if len(calls) > 2*3*4 {
+	if len(calls) > 2*3*4+1 { // that at the end frees the lock
 		t.Errorf("%d calls for 12 Pods: %v", len(calls), calls)
 	}
 }

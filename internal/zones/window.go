@@ -9,7 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/window"
 )
 
-// ReasonWindow: no maintenance window is open.
+// ReasonWindow is that no maintenance window is open.
 const ReasonWindow rollout.Reason = "OutsideWindow"
 
 // windows are the maintenance windows of the group as they can be understood.
