@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
 // follow has f called with what happens to objects of a kind, until the test ends.
@@ -81,7 +80,6 @@ func succeeded(a *v1alpha1.ProxyAssemblage) *v1alpha1.ProxyAssemblage {
 type witness struct {
 	mu          sync.Mutex
 	module      v1alpha1.ModuleStatus
-	revisions   map[string]bool
 	moved       map[v1alpha1.Move]bool
 	permitted   map[metav1.MicroTime]bool
 	largestMade struct{ module, assemblage int }
@@ -89,8 +87,8 @@ type witness struct {
 
 func watched(t *testing.T, c client.WithWatch, namespace string) *witness {
 	t.Helper()
-	w := &witness{revisions: map[string]bool{}, moved: map[v1alpha1.Move]bool{}, permitted: map[metav1.MicroTime]bool{}}
-	for _, list := range []client.ObjectList{&v1alpha1.ModuleList{}, &v1alpha1.ProxyAssemblageList{}, &spillway.ModuleRevisionList{}} {
+	w := &witness{moved: map[v1alpha1.Move]bool{}, permitted: map[metav1.MicroTime]bool{}}
+	for _, list := range []client.ObjectList{&v1alpha1.ModuleList{}, &v1alpha1.ProxyAssemblageList{}} {
 		follow(t, c, namespace, list, func(e watch.Event) { w.see(t, e) })
 	}
 	return w
@@ -112,8 +110,6 @@ func (w *witness) see(t *testing.T, e watch.Event) {
 		}
 	case *v1alpha1.ProxyAssemblage:
 		w.largestMade.assemblage = max(w.largestMade.assemblage, len(raw))
-	case *spillway.ModuleRevision:
-		w.revisions[o.Name] = true
 	}
 }
 
@@ -121,12 +117,6 @@ func (w *witness) status() v1alpha1.ModuleStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.module
-}
-
-func (w *witness) hasRevision(name string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.revisions[name]
 }
 
 func (w *witness) largest() (module, assemblage int) {

@@ -9,5 +9,5 @@ const (
 	clusters    = 200
 	fewClusters = 50
 	slowest     = 200 * time.Millisecond
-	quietFor    = 2 * time.Second
+	quietFor    = time.Second
 )
