@@ -2,8 +2,12 @@
 
 package fleet_test
 
+import "time"
+
 // The worlds whose figures docs/measurements.md has.
 const (
-	decided  = 10_000
-	clusters = 1_000
+	clusters    = 10_000
+	fewClusters = 1_000
+	slowest     = 2 * time.Second
+	quietFor    = 30 * time.Second
 )

@@ -2,8 +2,12 @@
 
 package fleet_test
 
+import "time"
+
 // Small worlds, so that every run of the tests checks what is exact.
 const (
-	decided  = 1_000
-	clusters = 30
+	clusters    = 200
+	fewClusters = 50
+	slowest     = 200 * time.Millisecond
+	quietFor    = time.Second
 )

@@ -122,8 +122,8 @@ func (r *reporter) measure(s *sight, p *pass) {
 	}
 	namespace, name := s.key.Namespace, s.key.Name
 	phases.WithLabelValues(r.kind.name, namespace, name, p.Status.Phase).Set(1)
-	for _, h := range p.Holds {
-		waiting.WithLabelValues(r.kind.name, namespace, name, string(h.Reason)).Inc()
+	for reason, n := range reasons(p.Holds) {
+		waiting.WithLabelValues(r.kind.name, namespace, name, string(reason)).Set(float64(n))
 	}
 	if c := p.Status.Summary; c != nil {
 		for state, n := range map[string]int32{
@@ -133,6 +133,15 @@ func (r *reporter) measure(s *sight, p *pass) {
 			clusters.WithLabelValues(r.kind.name, namespace, name, state).Set(float64(n))
 		}
 	}
+}
+
+// reasons counts the holds by their reasons: there may be one for each of many clusters.
+func reasons(holds []rollout.Hold) map[rollout.Reason]int {
+	counts := map[rollout.Reason]int{}
+	for i := range holds {
+		counts[holds[i].Reason]++
+	}
+	return counts
 }
 
 // forget removes the metrics of a module.
