@@ -21,6 +21,10 @@ help: ## Say what there is
 demo: build ## Watch a config change reach running Pods, on a control plane that it starts itself
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo
 
+.PHONY: demo-fleet
+demo-fleet: build ## Watch a Module roll over three clusters, on four API servers that it starts itself
+	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo --fleet
+
 .PHONY: test
 test: ## Run all tests, on a control plane that they start themselves
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \

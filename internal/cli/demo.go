@@ -44,6 +44,7 @@ type demoRun struct {
 	env     Environment
 	cluster cluster
 	stop    string
+	ofFleet bool
 }
 
 func newDemo(env Environment) *cobra.Command {
@@ -58,6 +59,7 @@ func newDemo(env Environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
 	r.cluster.addFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&r.ofFleet, "fleet", false, "watch a Module roll over three clusters instead; it ends what it starts")
 	cmd.Flags().StringVar(&r.stop, "stop", "", "end the control plane that an earlier demo left running, given its folder")
 	return cmd
 }
@@ -66,6 +68,8 @@ func (r *demoRun) run(ctx context.Context) error {
 	switch {
 	case r.stop != "":
 		return controlplane.StopAt(r.stop)
+	case r.ofFleet:
+		return r.fleet(ctx)
 	case r.cluster.kubeconfig != "" || r.cluster.context != "":
 		return r.onCluster(ctx)
 	default:

@@ -66,10 +66,8 @@ func updating(format string, args ...any) verdict {
 // permanent are failures that have nothing to do with the cluster.
 var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
 
-// passing are reasons for not being ready that no manifest is to blame for.
-var passing = map[string]bool{
-	meta.ArtifactFailedReason: true, meta.DependencyNotReadyReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true,
-}
+// passing are reasons for not being ready that pass by themselves, as a rule.
+var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true}
 
 // settle says what became of a sync whose source and Kustomization are what is
 // wanted. was is what was said of the same assignment before, nil if nothing was.
@@ -95,6 +93,8 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 	case ready.Status == metav1.ConditionTrue:
 		return updating("Flux has not applied %s yet", source.Revision)
 	case passing[ready.Reason]:
+		return updating("%s", shortened(ready.Message))
+	case ready.Reason == meta.DependencyNotReadyReason:
 		return waits(ready.Reason, "%s", shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
@@ -175,7 +175,7 @@ var temporary = regexp.MustCompile(`\S*/kustomization-[0-9]+/`)
 
 // shortened is a message of Flux, as it is each time that the same is wrong.
 func shortened(message string) string {
-	message = temporary.ReplaceAllString(message, "")
+	message = strings.TrimSpace(temporary.ReplaceAllString(message, ""))
 	if len(message) <= messageLength {
 		return message
 	}

@@ -55,7 +55,7 @@ func TestSettle(t *testing.T) {
 		"a failure of an older generation":     {fetchedSource, ready("1", "False", "HealthCheckFailed", ""), nil, v1alpha1.StateUpdating, "has not looked"},
 		"a manifest that cannot be applied":    {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
 		"a package that cannot be built":       {fetchedSource, ready("2", "False", "BuildFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
-		"the artifact is not there":            {fetchedSource, ready("2", "False", "ArtifactFailed", ""), nil, v1alpha1.StateWaiting, "flux says so"},
+		"the artifact is not there":            {fetchedSource, ready("2", "False", "ArtifactFailed", ""), nil, v1alpha1.StateUpdating, "flux says so"},
 		"another one goes first":               {fetchedSource, ready("2", "False", "DependencyNotReady", ""), nil, v1alpha1.StateWaiting, "flux says so"},
 		"suspended":                            {fetchedSource, ready("2", "True", "Applied", fresh) + "\nspec: {suspend: true}", nil, v1alpha1.StateWaiting, "is suspended"},
 		"asked to try again":                   {fetchedSource, strings.Replace(ready("2", "False", "ReconciliationFailed", ""), "generation: 2", "generation: 2, annotations: {reconcile.fluxcd.io/requestedAt: now}", 1), nil, v1alpha1.StateUpdating, "asked to try again"},

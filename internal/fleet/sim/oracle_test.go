@@ -42,14 +42,15 @@ func (o *oracle) look() {
 	}
 }
 
-// isBack is true once a cluster is up again, for long enough. Where clusters flap it
+// isBack is true once a cluster is up again, for long enough if it is at the revision
+// that is wanted. Where clusters flap it
 // is so at once: that it breaks before it has been ready for long enough is something
 // that no view may show in time.
 func (o *oracle) isBack(name string) bool {
 	w := o.world
 	minReady := time.Duration(w.module.spec.Rollout.MinReadySeconds) * time.Second
 
-	return w.isUp(name) && (w.flaps || !w.now.Before(w.assemblages[name].since.Add(minReady)))
+	return w.isUp(name) && (w.flaps || w.assemblages[name].revision != w.wanted() || !w.now.Before(w.assemblages[name].since.Add(minReady)))
 }
 
 // written checks the rules in the moment in which an assemblage is written.

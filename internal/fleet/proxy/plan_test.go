@@ -1,0 +1,254 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// model is a ProxyAssemblage and its cluster, which takes all that is sent.
+type model struct {
+	*testing.T
+
+	o Observed
+}
+
+func newModel(t *testing.T, syncs ...string) *model {
+	t.Helper()
+	m := &model{T: t, o: Observed{
+		Now: time.Unix(1000, 0), Chance: 0.5, Known: binding.Known{}, Watched: true,
+		Proxy: &v1alpha1.ProxyAssemblage{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "c1", UID: "me", Generation: 1, Finalizers: []string{vocabulary.AssemblageFinalizer},
+		}},
+	}}
+	m.o.Proxy.Spec.KubeconfigRef.Name = "c1-kubeconfig"
+	m.wants(syncs...)
+	return m
+}
+
+func (m *model) wants(syncs ...string) {
+	m.Helper()
+	m.o.Proxy.Spec.Assemblage.Syncs = nil
+	for _, text := range syncs {
+		s := v1alpha1.ProxySync{}
+		if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+			m.Fatal(err)
+		}
+		m.o.Proxy.Spec.Assemblage.Syncs = append(m.o.Proxy.Spec.Assemblage.Syncs, s)
+	}
+}
+
+func git(name, tag, more string) string {
+	return "name: " + name + "\nrevision: " + name + "-" + tag + "\nsource: {git: {url: 'https://git.test/x', version: {tag: " + tag + "}}}\n" + more
+}
+
+// step does what the plan says, and returns the writes as words.
+func (m *model) step() (Plan, []string) {
+	m.Helper()
+	p := Decide(&m.o)
+	var made []string
+	for _, w := range p.Writes {
+		made = append(made, string(w.Act))
+		switch w.Act {
+		case Send:
+			m.receive(w)
+		case Delete:
+			m.o.Live = nil
+		case AddFinalizer:
+			m.o.Proxy.Finalizers = []string{vocabulary.AssemblageFinalizer}
+		case RemoveFinalizer:
+			m.o.Proxy.Finalizers = nil
+		}
+	}
+	m.o.Proxy.Status = p.Status
+	return p, made
+}
+
+func (m *model) receive(w Write) {
+	m.Helper()
+	generation := int64(0)
+	if m.o.Live != nil {
+		generation = m.o.Live.Generation
+	}
+	live := &v1alpha1.Assemblage{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.Object.Object, live); err != nil {
+		m.Fatal(err)
+	}
+	live.Generation, live.UID = generation+1, "there"
+	if m.o.Live != nil {
+		live.Status = m.o.Live.Status
+	}
+	m.o.Live = live
+}
+
+// answers has the cluster say that a sync is in a state.
+func (m *model) answers(name, revision string, state v1alpha1.State) {
+	m.o.Live.Status.ObservedGeneration = m.o.Live.Generation
+	m.o.Live.Status.Syncs = []v1alpha1.SyncStatus{{Name: name, Revision: revision, State: state, Reason: "There", Message: "says the cluster"}}
+}
+
+func (m *model) says() string {
+	var all []string
+	for _, s := range m.o.Proxy.Status.Syncs {
+		all = append(all, s.Revision+" "+string(s.State)+": "+s.Message)
+	}
+	return strings.Join(all, ", ")
+}
+
+func (m *model) expect(got, want any) {
+	m.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Only what a sync refers to is sent, as a value that stands for itself.
+func TestOfBindingsTheUsedOnesAreSent(t *testing.T) {
+	m := newModel(t, git("shop", "v1", `
+controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}]
+bindings: [{name: own, value: theirs}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
+package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(nobody)"}}}`))
+	m.step()
+	got := map[string]string{}
+	for _, b := range m.o.Live.Spec.Syncs[0].Bindings {
+		if b.Value != nil {
+			got[b.Name] = *b.Value
+		}
+	}
+	m.expect(got, map[string]string{"A": "5$$ in c1", "own": "theirs", "named": "cm"})
+	if _, made := m.step(); made != nil {
+		t.Errorf("sent again: %v", made)
+	}
+}
+
+// While the cluster has not looked at the newest version, what it said before stands; of
+// another assignment it says nothing.
+func TestAStatusIsCopiedOnlyOfWhatWasSent(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.expect(m.says(), "shop-v1 updating: it is sent to the cluster")
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.step()
+	m.expect(m.says(), "shop-v1 succeeded: says the cluster")
+	m.wants(git("shop", "v2", ""))
+	m.step()
+	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.step()
+	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.step()
+	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.answers("shop", "shop-v2", v1alpha1.StateFailed)
+	m.step()
+	m.expect(m.says(), "shop-v2 failed: says the cluster")
+	m.wants(git("shop", "v2", ""), git("other", "v1", "")) // another one moves
+	m.step()
+	m.expect(m.says(), "shop-v2 failed: says the cluster, other-v1 updating: it is sent to the cluster")
+}
+
+func TestABadBindingIsSentAsItWasSent(t *testing.T) {
+	m := newModel(t, git("a", "v1", ""), git("b", "v1", ""))
+	m.step()
+	m.wants(git("a", "v2", "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"), git("b", "v2", ""))
+	m.step()
+	m.expect(m.o.Live.Spec.Syncs[0].Revision, "a-v1")
+	m.expect(m.o.Live.Spec.Syncs[1].Revision, "b-v2")
+	m.expect(m.says(), `a-v2 failed: binding "A": it leads back to itself: A -> A, b-v2 updating: it is sent to the cluster`)
+}
+
+// A cluster that has not answered yet, and one to which the connection broke, are not said
+// to be anything new.
+func TestNothingNewIsSaidOfWhatNobodyKnows(t *testing.T) {
+	for _, problem := range []error{errUnproven, errBroken} {
+		m := newModel(t, git("shop", "v1", ""))
+		m.step()
+		m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+		m.step()
+		m.o.Problem, m.o.Live = problem, nil
+		if p, made := m.step(); p.Changes || made != nil {
+			t.Errorf("%v: %v, changes %v", problem, made, p.Changes)
+		}
+		m.o.Proxy.DeletionTimestamp = &metav1.Time{}
+		if p, made := m.step(); p.Changes || made != nil {
+			t.Errorf("%v, and it is deleted: %v, changes %v", problem, made, p.Changes)
+		}
+	}
+}
+
+func TestTheEnd(t *testing.T) {
+	down := &cluster.UnreachableError{Reason: "connection refused"}
+	for name, test := range map[string]struct {
+		change func(*Observed)
+		want   []string
+		saying string
+	}{
+		"released, deleted, and let go": {func(*Observed) {}, []string{"Send", "Delete", "RemoveFinalizer"}, ""},
+		"gone already":                  {func(o *Observed) { o.Live = nil }, []string{"RemoveFinalizer"}, ""},
+		"somebody else's":               {func(o *Observed) { o.Live.Annotations[vocabulary.ProxiedBy.Native] = "other" }, []string{"RemoveFinalizer"}, ""},
+		"the kind is not there":         {func(o *Observed) { o.Live, o.KindMissing = nil, true }, []string{"RemoveFinalizer"}, ""},
+		"being deleted":                 {func(o *Observed) { o.Live.DeletionTimestamp = &metav1.Time{} }, nil, "waiting for the Assemblage on the cluster to be gone"},
+		"lost":                          {func(o *Observed) { o.Live, o.Problem = nil, down }, nil, "cannot be taken away: it does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true"},
+		"without a kubeconfig":          {func(o *Observed) { o.Live, o.Problem = nil, cluster.ErrMissing }, nil, "cannot be taken away: there is no Secret"},
+		"refused":                       {func(o *Observed) { o.Live, o.Refused = nil, "forbidden" }, nil, "cannot be taken away: the cluster refuses"},
+		"given up": {func(o *Observed) {
+			o.Live, o.Problem = nil, down
+			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
+		}, []string{"RemoveFinalizer"}, ""},
+		"given up, and it is there": {func(o *Observed) {
+			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
+		}, []string{"Send", "Delete", "RemoveFinalizer"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.step()
+			m.o.Proxy.DeletionTimestamp = &metav1.Time{}
+			test.change(&m.o)
+			var all []string
+			for range 5 {
+				_, made := m.step()
+				all = append(all, made...)
+			}
+			m.expect(all, test.want)
+			said := ""
+			if len(m.o.Proxy.Status.Conditions) > 0 {
+				said = m.o.Proxy.Status.Conditions[0].Message
+			}
+			if !strings.Contains(said, test.saying) {
+				t.Errorf("it says %q, not %q", said, test.saying)
+			}
+		})
+	}
+}
+
+// What is not watched is looked at sooner while something is on its way, and not in step.
+func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.o.Watched = false
+	m.step()
+	for chance, want := range map[float64]time.Duration{0: 16 * time.Second, 1: 24 * time.Second} {
+		m.o.Chance = chance
+		p, _ := m.step()
+		m.expect(p.Wake.Sub(m.o.Now).Round(time.Second), want)
+	}
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.step()
+	for chance, want := range map[float64]time.Duration{0: 4 * time.Minute, 1: 6 * time.Minute} {
+		m.o.Chance = chance
+		p, _ := m.step()
+		m.expect(p.Wake.Sub(m.o.Now).Round(time.Second), want)
+	}
+	m.o.Watched = true
+	if p, _ := m.step(); !p.Wake.IsZero() {
+		t.Error("it is watched, and looked at all the same")
+	}
+}
