@@ -40,15 +40,18 @@ func (a *approval) run(ctx context.Context) error {
 		return err
 	}
 	_, status := fleet.Parts(module)
-	gates, err := a.gates(ctx, status)
+	var gate *spillwayv1.RolloutGate
+	err = a.again("its gate", func() error {
+		gates, err := a.gates(ctx, status)
+		if err != nil {
+			return err
+		}
+		if gate, err = a.choose(gates, status); err != nil {
+			return err
+		}
+		return a.decide(ctx, gate)
+	})
 	if err != nil {
-		return err
-	}
-	gate, err := a.choose(gates, status)
-	if err != nil {
-		return err
-	}
-	if err := a.decide(ctx, gate); err != nil {
 		return err
 	}
 	word, said := "Approved", "gate %s of stage %s passed for %s"
@@ -155,7 +158,7 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 	if isForbidden(err) {
 		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
 	}
-	return a.refused("rolloutgate/"+g.Name, err)
+	return refused("rolloutgate/"+g.Name, err)
 }
 
 // words are what is shown of the verdict.

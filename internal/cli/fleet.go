@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -140,43 +141,57 @@ func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 	}
 }
 
-// steer changes the module, if it is as it was seen, and records who wanted it. It
-// says what became of it.
+// steer changes the module and records who wanted it. It says what became of it.
 func (f *fleeter) steer(ctx context.Context, word string, s fleet.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
-	module, err := f.get(ctx)
+	var module client.Object
+	var said string
+	err := f.again(f.module.String(), func() (err error) {
+		module, said, err = f.try(ctx, s, change)
+		return err
+	})
 	if err != nil {
-		return err
-	}
-	before, ok := module.DeepCopyObject().(client.Object)
-	if !ok {
-		return errors.New("a copy of a module is none")
-	}
-	spec, _ := fleet.Parts(module)
-	said, err := change(module, spec)
-	if err != nil {
-		return err
-	}
-	s.By, s.Reason, s.At, s.Revision = f.who.by, f.who.reason, f.who.at, spec.TargetRevision
-	if err := s.Note(module); err != nil {
-		return err
-	}
-	err = f.client.Patch(ctx, module, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
-	if err := f.refused(f.module.String(), err); err != nil {
 		return err
 	}
 	return f.done(ctx, module, word, said)
 }
 
-// refused says what the API server had against a change.
-func (f *fleeter) refused(what string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s was changed by somebody else at the same moment; nothing was done, look again", what)
-	default:
-		return fmt.Errorf("change %s: %w", what, err)
+// again tries a change anew, from what is there then, when somebody else was faster:
+// the hub writes how far things are all the time.
+func (*fleeter) again(what string, change func() error) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, change)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%s is being changed by somebody else; nothing was done, look again", what)
 	}
+	return err //nolint:wrapcheck // it is the change's own
+}
+
+// try changes the module, if it is as it was seen.
+func (f *fleeter) try(ctx context.Context, s fleet.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) (module client.Object, said string, err error) {
+	if module, err = f.get(ctx); err != nil {
+		return nil, "", err
+	}
+	before, ok := module.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, "", errors.New("a copy of a module is none")
+	}
+	spec, _ := fleet.Parts(module)
+	if said, err = change(module, spec); err != nil {
+		return nil, "", err
+	}
+	s.By, s.Reason, s.At, s.Revision = f.who.by, f.who.reason, f.who.at, spec.TargetRevision
+	if err := s.Note(module); err != nil {
+		return nil, "", err
+	}
+	err = f.client.Patch(ctx, module, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	return module, said, refused(f.module.String(), err)
+}
+
+// refused says what the API server had against a change.
+func refused(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("change %s: %w", what, err)
 }
 
 // done tells what was done, here and in an Event about the module.

@@ -43,19 +43,37 @@ func (p *pin) about(cmd *cobra.Command) *cobra.Command {
 }
 
 func (p *pin) hold(ctx context.Context) error {
-	module, assemblage, err := p.look(ctx)
+	return p.steer(ctx, "Held", p.holdNow, fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s",
+		p.module, p.on, p.module.command("fleet release", "--cluster", p.on)))
+}
+
+func (p *pin) release(ctx context.Context) error {
+	return p.steer(ctx, "Released", p.releaseNow, fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
+}
+
+// steer changes the assemblage of the cluster, and tells of it. There may be none.
+func (p *pin) steer(ctx context.Context, word string, change func(ctx context.Context, assemblage client.Object) error, said string) error {
+	var module client.Object
+	err := p.again(p.module.assemblages()+"/"+p.on, func() error {
+		seen, assemblage, err := p.look(ctx)
+		if err != nil {
+			return err
+		}
+		module = seen
+		return change(ctx, assemblage)
+	})
 	if err != nil {
 		return err
 	}
+	return p.done(ctx, module, word, said)
+}
+
+func (p *pin) holdNow(ctx context.Context, assemblage client.Object) error {
 	hold := &fleetv1.Hold{By: p.who.by, Reason: p.who.reason, Since: &p.who.at}
-	said := fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s", p.module, p.on, p.module.command("fleet release", "--cluster", p.on))
 	if assemblage == nil {
-		if err := p.holdBefore(ctx, hold); err != nil {
-			return err
-		}
-		return p.done(ctx, module, "Held", said)
+		return p.holdBefore(ctx, hold)
 	}
-	err = p.change(ctx, assemblage, func() error {
+	return p.change(ctx, assemblage, func() error {
 		slot := p.slot(assemblage)
 		if h := *slot; h != nil && h.Reason == hold.Reason {
 			return fmt.Errorf("%s is pinned on cluster %s already%s", p.module, p.on, byWhom(h.By))
@@ -63,29 +81,17 @@ func (p *pin) hold(ctx context.Context) error {
 		*slot = hold
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return p.done(ctx, module, "Held", said)
 }
 
-func (p *pin) release(ctx context.Context) error {
-	module, assemblage, err := p.look(ctx)
-	if err != nil {
-		return err
-	}
+func (p *pin) releaseNow(ctx context.Context, assemblage client.Object) error {
 	if assemblage == nil || !isPinned(assemblage, p.module.name) {
 		return fmt.Errorf("%s is not pinned on cluster %s; see how it stands with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
 	}
-	err = p.change(ctx, assemblage, func() error {
+	return p.change(ctx, assemblage, func() error {
 		*p.slot(assemblage) = nil
 		dropEmpty(assemblage, p.module.name)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return p.done(ctx, module, "Released", fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
 }
 
 // look is the module, and the assemblage of the cluster, nil if there is none.
@@ -132,7 +138,7 @@ func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
 			KubeconfigRef: kubeconfig, ClusterRef: ref, Syncs: []fleetv1.RemoteSync{{Assignment: assignment}},
 		}}
 	}
-	return p.refused(p.module.assemblages()+"/"+p.on, p.client.Create(ctx, assemblage, client.FieldOwner(commandOwner)))
+	return refused(p.module.assemblages()+"/"+p.on, p.client.Create(ctx, assemblage, client.FieldOwner(commandOwner)))
 }
 
 // change changes an assemblage, if it is as it was seen.
@@ -145,7 +151,7 @@ func (p *pin) change(ctx context.Context, assemblage client.Object, change func(
 		return err
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return p.refused(p.module.assemblages()+"/"+p.on, p.client.Patch(ctx, assemblage, patch, client.FieldOwner(commandOwner)))
+	return refused(p.module.assemblages()+"/"+p.on, p.client.Patch(ctx, assemblage, patch, client.FieldOwner(commandOwner)))
 }
 
 // slot is where the hold of the module stands in an assemblage; it is made where
