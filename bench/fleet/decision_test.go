@@ -38,7 +38,8 @@ func revision(tag string) string {
 }
 
 // TestADecision prints how long a decision over many clusters takes in the middle of
-// a rollout. The fastest is what it needs; the others are what other work leaves it.
+// a rollout. The fastest is without garbage collection and other work on the machine,
+// the median with what there was of both.
 func TestADecision(t *testing.T) {
 	const decisions = 50
 	o := middle(clusters)

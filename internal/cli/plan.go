@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -196,8 +197,17 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 	return uid, err
 }
 
-// change changes the Instance, if it is as it was seen.
+// change changes the Instance, if it is as it was seen; if it is not, it is looked at
+// again, since the manager writes there too.
 func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return p.tryChange(ctx, change) })
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
+	}
+	return err
+}
+
+func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) error) error {
 	i, err := p.instance(ctx)
 	if err != nil {
 		return err
@@ -207,9 +217,6 @@ func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) err
 		return fmt.Errorf("instance %s: %w", p.name.Name, err)
 	}
 	err = p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
-	}
 	if err != nil {
 		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
 	}

@@ -16,6 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -87,24 +88,36 @@ func (s *steering) run(ctx context.Context, arg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	group, err := getGroup(ctx, c, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil {
-		return "", err
-	}
 	who := record{by: whoami(ctx, c), reason: s.reason, at: metav1.NewTime(s.now().Truncate(time.Second))}
-	before := group.DeepCopy()
-	said, err := s.steer(group, who)
-	if err != nil {
-		return "", err
-	}
-	err = c.Patch(ctx, group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	key, said := types.NamespacedName{Namespace: namespace, Name: name}, ""
+	var group *v1alpha1.RolloutGroup
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		group, said, err = s.change(ctx, c, key, who)
+		return err
+	})
 	if apierrors.IsConflict(err) {
 		return "", fmt.Errorf("rolloutgroup %s was changed by somebody else at the same moment; look again", name)
 	}
 	if err != nil {
-		return "", fmt.Errorf("change rolloutgroup %s: %w", name, err)
+		return "", err
 	}
 	return said, s.leaveNote(ctx, c, group, who)
+}
+
+// change changes the group, if it is as it was seen.
+func (s *steering) change(ctx context.Context, c client.Client, key types.NamespacedName, who record) (group *v1alpha1.RolloutGroup, said string, err error) {
+	if group, err = getGroup(ctx, c, key); err != nil {
+		return nil, "", err
+	}
+	before := group.DeepCopy()
+	if said, err = s.steer(group, who); err != nil {
+		return nil, "", err
+	}
+	err = c.Patch(ctx, group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
+	if err != nil {
+		return nil, "", fmt.Errorf("change rolloutgroup %s: %w", key.Name, err)
+	}
+	return group, said, nil
 }
 
 // leaveNote records in an Event who did it, because a pause that was removed can

@@ -129,7 +129,9 @@ func TestOrderOfZones(t *testing.T) {
 			w.manage()
 			test.prepare(w)
 			w.complete("v1")
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":{}}}`) // until all are edited
 			w.roll("v2")
+			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"pause":null}}`)
 			w.complete("v2")
 			w.goes(3, test.want...)
 		})
