@@ -204,7 +204,7 @@ func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) err
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
 	}
-	return err
+	return err //nolint:wrapcheck // tryChange has wrapped it
 }
 
 func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) error) error {
