@@ -34,13 +34,9 @@ import (
 // enough, one that permits, one that acts.
 const passesAtOnce = 5
 
-// Interests are the kinds of which the cache has to hold more or less than all. Of
-// modules it is to be known who has written them.
-func Interests() []kube.Interest {
-	return []kube.Interest{
-		{Object: &v1alpha1.Module{}, Writers: true},
-		{Object: &v1alpha1.BootstrapModule{}, Writers: true},
-	}
+// Attributed are the kinds of which it is to be known who has written them.
+func Attributed() []client.Object {
+	return []client.Object{&v1alpha1.Module{}, &v1alpha1.BootstrapModule{}}
 }
 
 // Setup adds the ring to a manager. While its kinds are not installed, the ring says

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"reflect"
-	"slices"
 
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +18,6 @@ type Interest struct {
 	// Reduce takes away of an object that is kept what the ring does not need, in
 	// place. A kind that one ring reduces belongs to that ring alone. Optional.
 	Reduce func(client.Object)
-	// Writers keeps who has written which field, which is left out otherwise.
-	Writers bool
 }
 
 // Transform is the transform of the cache for a kind in which these rings have
@@ -31,9 +28,7 @@ func Transform(interests []Interest) cache.TransformFunc {
 		if !ok {
 			return obj, nil // a tombstone
 		}
-		if !slices.ContainsFunc(interests, func(i Interest) bool { return i.Writers }) {
-			o.SetManagedFields(nil)
-		}
+		o.SetManagedFields(nil)
 		seen := false
 		for _, i := range interests {
 			seen = seen || i.Sees == nil || i.Sees(o)

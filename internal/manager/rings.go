@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +47,10 @@ type ring struct {
 	name string
 	// interests are the kinds that the ring looks at, and how the cache holds them.
 	interests []kube.Interest
-	setup     func(context.Context, ctrl.Manager) error
+	// attributed are kinds of which the cache keeps who has written them, whether or
+	// not they are installed.
+	attributed []client.Object
+	setup      func(context.Context, ctrl.Manager) error
 	// routes answer the ring's webhooks, which [Options.Declarations] lists. Nil if it has none.
 	routes func(ctrl.Manager) ([]admission.Route, error)
 }
@@ -94,7 +98,10 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
 		},
 		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
-		RingFleet:      {setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) }},
+		RingFleet: {
+			attributed: fleet.Attributed(),
+			setup:      func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) },
+		},
 	}
 	var rings []ring
 	for _, name := range o.Rings {
@@ -114,6 +121,24 @@ func (o Options) rings() ([]ring, error) {
 // assemblages adds what carries out on the hub what the fleet has assigned.
 func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
 	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
+}
+
+// unattributed leaves out of objects who has written them, but for the kinds of which
+// a ring wants to know.
+func unattributed(rings []ring) toolscache.TransformFunc {
+	kept := map[reflect.Type]bool{}
+	for _, r := range rings {
+		for _, obj := range r.attributed {
+			kept[reflect.TypeOf(obj)] = true
+		}
+	}
+	strip := cache.TransformStripManagedFields()
+	return func(obj any) (any, error) {
+		if kept[reflect.TypeOf(obj)] {
+			return obj, nil
+		}
+		return strip(obj)
+	}
 }
 
 // cached is how the cache holds the kinds that the rings look at. An object is
