@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -79,14 +80,23 @@ func TestDefect2PodsCountAndNotTheStatus(t *testing.T) {
 	w.eventually(func() error { // whatever terminates goes
 		for _, p := range w.pods("zone-a") {
 			if p.DeletionTimestamp != nil {
-				w.patch(&p, p.Name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`)
+				w.letGo(&p)
 			}
 		}
 		return contains(w.images("zone-a"), "v2 v2 v2")
 	})
 	w.witness.testify()
 	for _, p := range w.pods("zone-a") {
-		w.patch(&p, p.Name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`)
+		w.letGo(&p)
+	}
+}
+
+// letGo removes the finalizer of a Pod, which may have gone by now.
+func (w *world) letGo(p *corev1.Pod) {
+	w.t.Helper()
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`))
+	if err := w.client.Patch(w.t.Context(), p, patch); client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
 	}
 }
 
