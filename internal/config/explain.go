@@ -45,13 +45,18 @@ type Explanation struct {
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
-	LastRoll *Roll     `json:"lastRoll,omitempty"`
-	Problems []string  `json:"problems,omitempty"`
+	// Changed is what it has not been rolled for yet, or what it is rolling for:
+	// "ConfigMap app: LOG_LEVEL". Nil if that was not seen to change.
+	Changed  []string `json:"changed,omitempty"`
+	LastRoll *Roll    `json:"lastRoll,omitempty"`
+	Problems []string `json:"problems,omitempty"`
 }
 
 // UseFact is one use of an object.
 type UseFact struct {
 	Object string `json:"object"`
+	// Of is the object that Object names.
+	Of Object `json:"-"`
 	// Keys are those used, empty for all of them.
 	Keys     []string `json:"keys,omitempty"`
 	Exists   bool     `json:"exists"`
@@ -160,8 +165,12 @@ func explain(w *Workload, plan Plan) Explanation {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
 		e.apply(plan.At(w.path()...))
 	}
-	if e.State == StateRolling {
-		e.Progress = w.Health.Reason
+	switch e.State {
+	case StateRolling:
+		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
+	case StateNext, StateWaiting:
+		e.Changed = w.Change.Keys
+	case StateUpToDate, StateNotTracked:
 	}
 	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
 	for _, m := range w.Missing {
@@ -200,7 +209,7 @@ func moment(t time.Time) *time.Time {
 func useFacts(w *Workload) []UseFact {
 	facts := make([]UseFact, 0, len(w.Uses))
 	for _, use := range w.Uses {
-		fact := UseFact{Object: use.Object.From(w.Namespace), Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
+		fact := UseFact{Object: use.Object.From(w.Namespace), Of: use.Object, Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
 		for _, key := range use.Keys {
 			fact.Keys = append(fact.Keys, key.Name)
 		}
