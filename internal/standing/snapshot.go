@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +22,11 @@ import (
 )
 
 const (
-	// singly is how many objects of a kind are asked for one by one, before all of them
+	// Singly is how many objects of a kind are asked for one by one, before all of them
 	// are asked for at once.
-	singly = 20
-	// pageSize is how many objects a page of a list has at most.
-	pageSize = 1000
+	Singly = 20
+	// PageSize is how many objects a page of a list has at most.
+	PageSize = 1000
 	// helmPrefix begins the names of the Secrets in which Helm keeps whole releases:
 	// large ones, and no config of anybody's. They are not listed.
 	helmPrefix, helmType = "sh.helm.release.v1.", "helm.sh/release.v1"
@@ -59,8 +60,10 @@ type kindSeen struct {
 	asked int
 
 	load sync.Once
-	err  error
-	list client.ObjectList
+	// listed is true from when somebody has begun to list them.
+	listed atomic.Bool
+	err    error
+	list   client.ObjectList
 	// objects are those of the list by namespace, and named by name in it.
 	objects map[string][]client.Object
 	named   map[client.ObjectKey]client.Object
@@ -163,16 +166,17 @@ func (s *snapshot) isFew(seen *kindSeen) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen.asked++
-	return seen.asked <= singly
+	return seen.asked <= Singly && !seen.listed.Load()
 }
 
 // loaded lists the kind, page by page, the first time that it is called.
 func (k *kindSeen) loaded(ctx context.Context, live client.Reader, page client.ObjectList, namespace string) error {
 	k.load.Do(func() {
+		k.listed.Store(true)
 		k.objects, k.named = map[string][]client.Object{}, map[client.ObjectKey]client.Object{}
 		for more := ""; k.list == nil || more != ""; more = k.list.GetContinue() {
 			page := emptyLike(page)
-			opts := []client.ListOption{client.InNamespace(namespace), client.Limit(pageSize), client.Continue(more), notHelms(page)}
+			opts := []client.ListOption{client.InNamespace(namespace), client.Limit(PageSize), client.Continue(more), notHelms(page)}
 			if k.err = live.List(ctx, page, opts...); k.err != nil {
 				return
 			}
