@@ -107,12 +107,25 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	if err != nil {
 		return nil, err
 	}
-	plan := decide(observed, options)
+	answers := answersOf(decide(observed, options))
 	explanations := make([]Explanation, 0, len(observed.Workloads))
 	for i := range observed.Workloads {
-		explanations = append(explanations, explain(&observed.Workloads[i], plan))
+		w := &observed.Workloads[i]
+		explanations = append(explanations, explain(w, answers[w.path().String()]))
 	}
 	return explanations, nil
+}
+
+// answersOf is what a plan says of each workload, by its path: each has one answer.
+func answersOf(p Plan) map[string]rollout.Answer {
+	answers := make(map[string]rollout.Answer, len(p.Steps)+len(p.Holds))
+	for i := range p.Holds {
+		answers[p.Holds[i].Path.String()] = rollout.Answer{Hold: &p.Holds[i]}
+	}
+	for i := range p.Steps {
+		answers[p.Steps[i].Path.String()] = rollout.Answer{Step: &p.Steps[i]}
+	}
+	return answers
 }
 
 // Trace is what keeps a workload's Pods from being scheduled, and what the
@@ -159,11 +172,11 @@ func notTracked(name Name) Explanation {
 }
 
 // explain puts the facts of one workload together.
-func explain(w *Workload, plan Plan) Explanation {
+func explain(w *Workload, answer rollout.Answer) Explanation {
 	e := notTracked(w.Name)
 	if w.Settings.Tracked || !w.Suspension.settled() {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
-		e.apply(plan.At(w.path()...))
+		e.apply(answer)
 	}
 	switch e.State {
 	case StateRolling:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/spillway-dev/spillway/internal/fleet"
 )
 
 const (
@@ -194,12 +197,20 @@ func (k *kindSeen) add(item runtime.Object) error {
 	if !ok {
 		return fmt.Errorf("%T is in a list, and no object", item)
 	}
+	if !isAttributed(obj) {
+		obj.SetManagedFields(nil) // most of an object, and nobody asks
+	}
 	if obj.GetNamespace() != "" {
 		k.objects[obj.GetNamespace()] = append(k.objects[obj.GetNamespace()], obj)
 	}
 	k.objects[""] = append(k.objects[""], obj)
 	k.named[client.ObjectKeyFromObject(obj)] = obj
 	return nil
+}
+
+// isAttributed is true of the kinds of which is said who has written them.
+func isAttributed(obj client.Object) bool {
+	return slices.ContainsFunc(fleet.Attributed(), func(kind client.Object) bool { return reflect.TypeOf(kind) == reflect.TypeOf(obj) })
 }
 
 // emptyLike is an empty list of the same kind and form.
