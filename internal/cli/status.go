@@ -67,7 +67,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 	}
 	sight, err := standing.Look(cmd.Context(), c, standing.Options{Config: rules, Namespace: namespace, Rings: s.show})
 	if err != nil {
-		return err //nolint:wrapcheck // the ring has said what it was about
+		return err
 	}
 	for _, unseen := range sight.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)

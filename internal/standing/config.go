@@ -33,10 +33,10 @@ func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Expla
 	if o.Namespace != "" && sharesBudget(&o.Config) {
 		all := newSnapshot(s.live, s.scheme, "")
 		if explanations, err := config.Status(ctx, all, o.Config, ""); !isForbidden(err) {
-			return explanations, err //nolint:wrapcheck // the ring has said what it was about
+			return explanations, err
 		}
 	}
-	return config.Status(ctx, s, o.Config, o.Namespace) //nolint:wrapcheck // the ring has said what it was about
+	return config.Status(ctx, s, o.Config, o.Namespace)
 }
 
 func sharesBudget(o *config.Options) bool { return o.MaxRolling > 0 || o.UpdateRate > 0 }

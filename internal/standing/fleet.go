@@ -12,7 +12,7 @@ import (
 func lookAtFleet(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
 	explanations, err := fleet.Status(ctx, s, fleet.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the ring has said what it was about
+		return nil, err
 	}
 	units := make([]Unit, len(explanations))
 	for i := range explanations {

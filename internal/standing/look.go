@@ -78,7 +78,7 @@ func Look(ctx context.Context, c client.Client, o Options) (Sight, error) {
 		}
 	}
 	if len(sight.Unseen) > 0 && len(sight.Unseen) == len(rings) {
-		return Sight{}, cmp.Or(errs...)
+		return Sight{}, cmp.Or(errs...) //nolint:wrapcheck // the ring has said what it was about
 	}
 	return sight, nil
 }

@@ -16,7 +16,7 @@ import (
 func lookAtZones(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
 	explanations, err := zones.Status(ctx, s, zones.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the ring has said what it was about
+		return nil, err
 	}
 	units := make([]Unit, len(explanations))
 	for i := range explanations {
