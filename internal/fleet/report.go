@@ -325,7 +325,7 @@ func (d *decision) failing() (examples []v1alpha1.FailingCluster, more bool) {
 func (m *member) failure() v1alpha1.FailingCluster {
 	f := v1alpha1.FailingCluster{Name: m.Name, Revision: m.leaf.Current, Reason: string(rollout.ReasonFailed)}
 	if m.record != nil && m.record.Reason != "" {
-		f.Reason = m.record.Reason
+		f.Reason = string(m.record.Reason)
 	}
 	switch {
 	case m.record != nil && m.record.Message != "":
