@@ -38,12 +38,12 @@ const (
 // The reasons of Events that are no conditions, as the predecessor has them.
 const (
 	// EventChanged: the config has changed, and the workload was given the new hash.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventChanged rollout.Reason = "ConfigChanged"
 	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
 	// Mend: create the object or the key that the message names.
 	EventSuspended rollout.Reason = "SchedulingDisabled"
 	// EventReleased: the config that Pods waited for exists, and they are scheduled.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventReleased rollout.Reason = "SchedulingEnabled"
 )

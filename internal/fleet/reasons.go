@@ -31,13 +31,13 @@ const (
 	// Mend: mend what failed, and change the template of the module to try again.
 	ReasonRolledBack rollout.Reason = "RolledBack"
 	// EventComplete: a revision is on all clusters.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventComplete rollout.Reason = "RolloutComplete"
 	// EventStageStarted: a stage begins to move to a revision.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventStageStarted rollout.Reason = "StageStarted"
 	// EventStageDone: all clusters of a stage are up to date, and its gates have passed.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventStageDone rollout.Reason = "StageDone"
 	// EventGate: a stage waits for a gate.
 	// Mend: decide it: spillway fleet approve, with --refuse to stop the rollout there.
@@ -48,9 +48,9 @@ const (
 // that the command leaves.
 const (
 	// ReasonApproved: somebody has let a rollout through a gate.
-	// Mend: nothing, it only tells; spillway fleet approve --refuse takes it back.
+	// Mend: nothing, it is news; spillway fleet approve --refuse takes it back.
 	ReasonApproved rollout.Reason = "Approved"
 	// ReasonRefused: somebody has stopped a rollout at a gate.
-	// Mend: spillway fleet approve, to let it through after all.
+	// Mend: to let it through after all: spillway fleet approve.
 	ReasonRefused rollout.Reason = "Refused"
 )

@@ -20,17 +20,17 @@ const (
 	ReasonForeign = reasons.Foreign
 )
 
-// The reasons of the conditions, besides those of Holds.
+// The reasons of the conditions, besides those of Holds. PlanInProgress and
+// PlanInFatalError are the predecessor's words.
 const (
 	// ReasonInvalid: something in the Instance cannot be followed.
 	ReasonInvalid = reasons.Invalid
-	// ReasonInProgress: a plan runs; the message says what it waits for. The word is
-	// the predecessor's.
-	// Mend: nothing, it passes by itself; if it does not, the message says what lacks.
+	// ReasonInProgress: a plan runs; the message says what it waits for.
+	// Mend: nothing, it passes by itself; if it does not, the message says what is lacking.
 	ReasonInProgress rollout.Reason = "PlanInProgress"
 	// ReasonFatal: a plan has ended without being complete, and is not tried again by
-	// itself. The word is the predecessor's.
-	// Mend: correct what the message says, and try again: spillway plan retry, or
+	// itself.
+	// Mend: correct what the message says and try again by spillway plan retry, or
 	// change the Instance.
 	ReasonFatal rollout.Reason = "PlanInFatalError"
 	// ReasonIdle: there is nothing to do, and all is well.
@@ -43,14 +43,14 @@ const (
 // The reasons of the Events.
 const (
 	// EventBegan: a plan has begun.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventBegan rollout.Reason = "PlanBegan"
 	// EventComplete: a plan is complete.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventComplete rollout.Reason = "PlanComplete"
 	// EventFailed: a plan has failed, was given up, or was superseded by another.
-	// Mend: correct what the message says, and try again: spillway plan retry. Of a
-	// plan that was given up or superseded, nothing.
+	// Mend: nothing of a plan that was given up or superseded; otherwise correct what
+	// the message says and try again by spillway plan retry.
 	EventFailed rollout.Reason = "PlanFailed"
 	// EventStep: a step has failed for the time being.
 	// Mend: correct what the message says; the step is tried again by itself.

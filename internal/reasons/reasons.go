@@ -29,16 +29,16 @@ const (
 	OutsideWindow rollout.Reason = "OutsideWindow"
 	// Suspended: somebody has suspended it: a Module by spec.suspend, or a
 	// Kustomization of Flux.
-	// Mend: spillway fleet resume for a Module, flux resume kustomization for a
-	// Kustomization.
+	// Mend: resume it: spillway fleet resume for a Module, flux resume kustomization for
+	// a Kustomization.
 	Suspended rollout.Reason = "Suspended"
 	// RolloutStuck: a rollout cannot go on without somebody.
 	// Mend: do what the message says; spillway explain has the whole of it.
 	RolloutStuck rollout.Reason = "RolloutStuck"
 	// RolloutPaused: a rollout stands still because somebody wants it to.
-	// Mend: spillway resume for a group, spillway fleet resume for a Module.
+	// Mend: resume it: spillway resume for a group, spillway fleet resume for a Module.
 	RolloutPaused rollout.Reason = "RolloutPaused"
 	// RolloutResumed: a rollout that was stuck or paused goes on.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	RolloutResumed rollout.Reason = "RolloutResumed"
 )

@@ -69,14 +69,15 @@ type Reason string
 // each, the comment says the cause, and then, after "Mend:", what a person does about it.
 const (
 	// ReasonPaused: a user has paused the unit or one above it.
-	// Mend: resume it, as the message says who paused it and why: spillway resume, or
-	// spillway fleet resume or release for modules and clusters.
+	// Mend: resume it, after asking whoever the message names: spillway resume for a
+	// group, spillway fleet resume for a module, spillway fleet release for a cluster;
+	// or take away the annotation or field that pauses it.
 	ReasonPaused Reason = "Paused"
 	// ReasonLocked: somebody else holds the lock.
 	// Mend: nothing, it passes by itself when the holder that the message names is done.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
-	// Mend: decide the gate, by spillway fleet approve or as the message says, or wait for
+	// Mend: decide the gate: spillway fleet approve for one of a module; or wait for
 	// whatever decides it.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
@@ -100,7 +101,7 @@ const (
 	// Mend: nothing, it passes by itself.
 	ReasonSoak Reason = "Soaking"
 	// ReasonProgressing: it has moved and is not healthy yet.
-	// Mend: nothing, it passes by itself; if it does not, the message says what lacks.
+	// Mend: nothing, it passes by itself; if it does not, the message says what is lacking.
 	ReasonProgressing Reason = "Progressing"
 	// ReasonUnhealthy: it is up to date and was not brought down by a step.
 	// Mend: mend it as the message says; it is not the rollout that broke it.

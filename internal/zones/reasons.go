@@ -27,8 +27,8 @@ const (
 	ReasonRipening rollout.Reason = "MinReadySeconds"
 	// ReasonHeld: a Pod would come back at the revision that it has, because the
 	// partition holds its zone.
-	// Mend: nothing if the turn of the zone comes; otherwise make the Pod ready at the
-	// revision that it has, or mend what the zones before it wait for.
+	// Mend: nothing if the turn of its zone comes; otherwise mend what the zones before
+	// it wait for, or make the Pod ready at the revision that it has.
 	ReasonHeld rollout.Reason = "HeldByPartition"
 	// ReasonWindow: the group rolls within maintenance windows alone, and none is open.
 	ReasonWindow = reasons.OutsideWindow
@@ -37,10 +37,10 @@ const (
 // The reasons of Events that are no Holds.
 const (
 	// EventZoneStarted: a zone begins to move to a revision.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventZoneStarted rollout.Reason = "ZoneStarted"
 	// EventZoneDone: all Pods of a zone are up to date and available.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventZoneDone rollout.Reason = "ZoneDone"
 	// EventNameless: the name of a group cannot be that of an object, so that there is
 	// no RolloutGroup, and nothing of the group rolls.

@@ -14,20 +14,20 @@ import (
 
 // The reasons of syncs, besides those that Flux gives for a failure.
 const (
-	// ReasonApplied: it succeeded.
+	// ReasonApplied: the sync has been applied.
 	// Mend: nothing, this is how it should be.
 	ReasonApplied rollout.Reason = "Applied"
-	// ReasonApplying: Flux is at it.
+	// ReasonApplying: Flux fetches or applies the sync, or is about to.
 	// Mend: nothing, it passes by itself; if it does not, see whether Flux runs where
 	// the Kustomization is.
 	ReasonApplying rollout.Reason = "Applying"
-	// ReasonInvalidBinding: a binding has to be mended.
+	// ReasonInvalidBinding: a binding cannot be understood, or has no value that can be used.
 	// Mend: correct the binding that the message names.
 	ReasonInvalidBinding rollout.Reason = "InvalidBinding"
 	// ReasonBindingNotReady: what a binding refers to is not there.
 	// Mend: create the object or the field that the message names.
 	ReasonBindingNotReady rollout.Reason = "BindingNotReady"
-	// ReasonSourceNotReady: it cannot be fetched.
+	// ReasonSourceNotReady: the source of the sync does not exist, or cannot be fetched.
 	// Mend: correct the source of the module, or its credentials, as the message says.
 	ReasonSourceNotReady rollout.Reason = "SourceNotReady"
 	// ReasonForeign: an object that it needs is somebody else's.
@@ -41,7 +41,7 @@ const (
 	// Mend: nothing, it passes by itself; if it does not, look at the finalizers of
 	// what the message names.
 	ReasonTerminating rollout.Reason = "Terminating"
-	// ReasonKubeconfig: there is none, or it cannot be used.
+	// ReasonKubeconfig: there is no kubeconfig of the cluster, or it cannot be used.
 	// Mend: create or correct the Secret that the message names.
 	ReasonKubeconfig rollout.Reason = "KubeconfigNotUsable"
 	// ReasonUnreachable: the cluster does not answer.
@@ -100,7 +100,7 @@ func reasonOf(ready *metav1.Condition) rollout.Reason {
 // The reasons of Events.
 const (
 	// EventSucceeded: a sync has succeeded.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventSucceeded rollout.Reason = "SyncSucceeded"
 	// EventFailed: a sync has failed.
 	// Mend: correct what the message says; the sync is tried again by itself.

@@ -60,19 +60,19 @@ func (c *checker) visit(n ast.Node, above []ast.Node) bool {
 // declared. What is part of a larger expression is complained of once.
 func (c *checker) literal(e ast.Expr, above []ast.Node) {
 	tv := c.info.Types[e]
-	if tv.Value == nil || !c.isReason(tv.Type) || constant.StringVal(tv.Value) == "" || namedConstant(c.info, e) != nil {
+	if tv.Value == nil || !c.isReason(tv.Type) || constant.StringVal(tv.Value) == "" {
 		return
 	}
-	if isPart(c.info, c.sources, above) || isDeclaration(above) {
+	if named := namedConstant(c.info, e); named != nil && c.isReason(named.Type()) || c.isPart(above) || isDeclaration(above) {
 		return
 	}
 	c.complain(e.Pos(), "%s is a reason without a constant; declare it with its cause and its mend", tv.Value)
 }
 
 // isPart is true within an expression that is itself a constant reason.
-func isPart(info *types.Info, s *sources, above []ast.Node) bool {
+func (c *checker) isPart(above []ast.Node) bool {
 	e, ok := above[len(above)-1].(ast.Expr)
-	return ok && info.Types[e].Value != nil && s.isReason(info.Types[e].Type)
+	return ok && c.info.Types[e].Value != nil && c.isReason(c.info.TypeOf(e))
 }
 
 func isDeclaration(above []ast.Node) bool {

@@ -6,14 +6,14 @@ import "github.com/spillway-dev/spillway/internal/rollout"
 // its dashboards and alerts go on.
 const (
 	// reasonAllowed: the eviction was allowed.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	reasonAllowed rollout.Reason = "allowed"
 	// reasonNotInScope: no ZoneAwarePodDisruptionBudget is for the Pod; it was let go.
 	// Mend: nothing, unless one should be: then compare its selector with the Pod's
 	// labels.
 	reasonNotInScope rollout.Reason = "pod-not-in-scope"
 	// reasonNoLoss: the Pod is down anyway, and was let go.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	reasonNoLoss rollout.Reason = "pod-not-ready"
 	// reasonRequest: what was asked is no eviction of a Pod.
 	// Mend: see that the webhook is registered for create of pods/eviction alone;

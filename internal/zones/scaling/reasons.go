@@ -23,18 +23,18 @@ const (
 	// names.
 	ReasonMirror rollout.Reason = "MirrorUnreadable"
 	// ReasonDelay: Pods have not been prepared for long enough.
-	// Mend: nothing, it passes by itself; if Pods do not answer, see their endpoint
-	// for the delayed downscale.
+	// Mend: nothing, it passes by itself; if Pods do not answer when they are told to
+	// prepare, see whether they serve the path that the annotation names.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
 )
 
 // The reasons of Events that are no Holds.
 const (
 	// EventScaledUp: a StatefulSet was given more replicas.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventScaledUp rollout.Reason = "ScaledUp"
 	// EventScaledDown: a StatefulSet was given fewer replicas.
-	// Mend: nothing, it only tells.
+	// Mend: nothing, it is news.
 	EventScaledDown rollout.Reason = "ScaledDown"
 	// EventLabel: the minimum time between downscales is a label, which counts, but
 	// is hard to edit.
