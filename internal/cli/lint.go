@@ -38,7 +38,7 @@ func newLint(env Environment) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
-	flags.StringVarP(&l.namespace, "namespace", "n", "", "the namespace of objects that name none")
+	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
 	flags.StringVarP(&l.output, "output", "o", "", `"json", "sarif", or empty for people`)
 	flags.StringVar(&l.failOn, "fail-on", string(lint.Error), `the level from which on the exit code is 1: "error", "warning", "note", or "never"`)
 	return cmd
@@ -53,8 +53,7 @@ func (l *linting) run(cmd *cobra.Command, env Environment) error {
 		return err
 	}
 	documents, unread := source.Read(cmd.InOrStdin(), l.files...)
-	source.InNamespace(documents, l.namespace)
-	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Now: env.Now()})
+	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func configRules() []Rule {
 			Mend: "Delete it, or name it where it is read: " + vocabulary.ExtraConfigMaps.Native + ", " + vocabulary.ExtraSecrets.Native + ".", check: unusedConfig,
 		},
 		{
-			Code: "SPW106", Level: Error, Title: "Config of another namespace that is not shared",
+			Code: "SPW106", Level: Warning, Title: "Config of another namespace that is not shared",
 			Why:  "Config of another namespace counts only if it says itself who may name it; until then the workload waits.",
 			Mend: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.", check: unshared,
 		},
@@ -94,7 +94,7 @@ func untracked(m *Manifests, r *reporter) {
 		}
 		for _, key := range needTracking() {
 			if _, name, ok := key.Lookup(o.Object.GetAnnotations()); ok {
-				r.at(o, annotation(name), "%s has no effect: changes of config do not roll this %s", name, o.kind())
+				r.at(o, annotation(name), "%s has no effect: changes of config do not roll it", name)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func absentKeys(m *Manifests, r *reporter) {
 			there := m.configObject(uses[i].Object)
 			for _, key := range uses[i].Keys {
 				if there != nil && there.Typed != nil && key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
-					r.at(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which this %s needs", uses[i].Object.From(o.namespace()), key.Name, o.kind())
+					r.at(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which it needs", uses[i].Object.From(o.namespace()), key.Name)
 				}
 			}
 		}
@@ -190,7 +190,7 @@ func unusedConfig(m *Manifests, r *reporter) {
 		}
 		ref := config.Object{Kind: kind, Namespace: o.namespace(), Name: o.name()}
 		if !used[ref] && !m.isNamed(o) {
-			r.at(o, fields("metadata.name"), "nothing uses %s", ref.From(o.namespace()))
+			r.at(o, fields("metadata.name"), "nothing uses it")
 		}
 	}
 }
@@ -263,7 +263,7 @@ func ignoredInVain(m *Manifests, r *reporter) {
 			if ignored.Object.Kind == config.Secret {
 				key = vocabulary.IgnoredSecrets
 			}
-			r.at(o, o.keyed(key), "this %s does not use %s, which it ignores", o.kind(), ignored.Object.From(o.namespace()))
+			r.at(o, o.keyed(key), "it does not use %s, which it ignores", ignored.Object.From(o.namespace()))
 		}
 	})
 }
@@ -271,7 +271,7 @@ func ignoredInVain(m *Manifests, r *reporter) {
 func nothingToFollow(m *Manifests, r *reporter) {
 	tracked(m, func(o *Object, manifest config.Manifest) {
 		if len(manifest.Uses) == 0 {
-			r.at(o, annotation(manifest.Dialect), "this %s uses no config that could change", o.kind())
+			r.at(o, annotation(manifest.Dialect), "it uses no config that could change")
 		}
 	})
 }

@@ -147,7 +147,7 @@ func emptyStages(m *Manifests, r *reporter) {
 			case key != "":
 				r.at(o, item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
 			case total > 0 && i < len(stages) && len(stages[i].Clusters) == 0:
-				r.at(o, item("spec.rollout.stages", i), "stage %s has none of the %s of the module that the manifests show", stage.Name, plural(total, "cluster"))
+				r.at(o, item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
 			}
 		}
 	})
@@ -337,7 +337,7 @@ func homeless(m *Manifests, r *reporter) {
 		case spec.Selector == nil:
 			r.at(o, fields("spec"), "it has no selector, and so is for no cluster")
 		case len(clusters) > 0 && members == 0:
-			r.at(o, fields("spec.selector"), "it selects none of the %s that the manifests show", plural(len(clusters), "cluster"))
+			r.at(o, fields("spec.selector"), "it selects none of the clusters that the manifests show")
 		}
 	})
 }

@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// Scheme has the kinds that are understood.
 	Scheme *runtime.Scheme
+	// Namespace is that of objects that name none.
+	Namespace string
 	// Now is from when on maintenance windows are looked for.
 	Now time.Time
 }

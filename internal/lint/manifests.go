@@ -36,16 +36,19 @@ type Object struct {
 	// it is wrong, as Mistakes say.
 	Typed    client.Object
 	Mistakes []*source.Error
+	// placed is true if the manifest names the namespace.
+	placed bool
 }
 
 func understand(documents []source.Document, unread error, options Options) (*Manifests, error) {
-	s, err := newSchemas()
+	s, err := loadSchemas()
 	if err != nil {
 		return nil, err
 	}
 	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s}
 	for i := range documents {
-		o := &Object{Document: documents[i]}
+		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
+		source.InNamespace(documents[i:i+1], options.Namespace)
 		o.Typed, err = o.Into(options.Scheme)
 		if err != nil && !errors.Is(err, source.ErrUnknownKind) {
 			o.Mistakes = source.Errors(err)
@@ -55,7 +58,7 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 	return m, nil
 }
 
-// What an object is called. The namespace is empty where the manifest names none.
+// What an object is called.
 func (o *Object) name() string      { return o.Object.GetName() }
 func (o *Object) namespace() string { return o.Object.GetNamespace() }
 func (o *Object) kind() string      { return o.Object.GetKind() }
@@ -63,7 +66,7 @@ func (o *Object) kind() string      { return o.Object.GetKind() }
 // String is how findings call the object.
 func (o *Object) String() string {
 	name := o.kind() + " " + o.name()
-	if o.namespace() == "" {
+	if !o.placed {
 		return name
 	}
 	return name + " in namespace " + o.namespace()

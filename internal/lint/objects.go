@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -98,8 +99,10 @@ func twice(m *Manifests, r *reporter) {
 	seen := map[identity]*Object{}
 	for _, o := range m.Objects {
 		key := identity{o.Object.GroupVersionKind().GroupKind(), o.namespace(), o.name()}
-		if first := seen[key]; first != nil && o.name() != "" {
-			r.at(o, fields("metadata.name"), "%s stands in %s:%d already", o, first.File, first.Line)
+		if first := seen[key]; first != nil && o.is(v1alpha1.GroupVersion.Group, "RolloutGroup") && !sameSpec(first, o) {
+			continue // which has a rule of its own
+		} else if first != nil && o.name() != "" {
+			r.at(o, fields("metadata.name"), "it stands in %s:%d already", first.File, first.Line)
 			continue
 		}
 		seen[key] = o

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,9 @@ import (
 // schemas are those of Spillway's kinds, by which the API server judges. The rules
 // in CEL that some of them have besides are left to it.
 type schemas map[schema.GroupVersionKind]*spec.Schema
+
+// loadSchemas reads them once: they are part of the program.
+var loadSchemas = sync.OnceValues(newSchemas)
 
 func newSchemas() (schemas, error) {
 	definitions, err := manifests.CustomKinds()
