@@ -40,7 +40,7 @@ func configRules() []Rule {
 		},
 		{
 			Code: "SPW106", Level: Warning, Title: "Config of another namespace that is not shared",
-			Why:  "Config of another namespace counts only if it says itself who may name it; until then the workload waits.",
+			Why:  "Config of another namespace counts only if it says itself who may name it, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
 			Mend: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.", check: unshared,
 		},
 		{
