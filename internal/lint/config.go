@@ -74,7 +74,7 @@ func configAnnotations(m *Manifests, r *reporter) {
 			continue
 		}
 		for _, p := range config.ManifestOf(o.Typed).Problems {
-			r.at(o, annotation(p.Annotation), "%s", p)
+			r.findf(o, annotation(p.Annotation), "%s", p)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func untracked(m *Manifests, r *reporter) {
 		}
 		for _, key := range needTracking() {
 			if _, name, ok := key.Lookup(o.Object.GetAnnotations()); ok {
-				r.at(o, annotation(name), "%s has no effect: changes of config do not roll it", name)
+				r.findf(o, annotation(name), "%s has no effect: changes of config do not roll it", name)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func absentConfig(m *Manifests, r *reporter) {
 		for i := range manifest.Uses {
 			ref := &manifest.Uses[i]
 			if (ref.Required || ref.Extra) && m.configObject(ref.Object) == nil {
-				r.at(o, useLine(o, ref, ""), "%s is not among the manifests", ref.Object.From(o.namespace()))
+				r.findf(o, useLine(o, ref, ""), "%s is not among the manifests", ref.Object.From(o.namespace()))
 			}
 		}
 	})
@@ -160,7 +160,7 @@ func absentKeys(m *Manifests, r *reporter) {
 			there := m.configObject(uses[i].Object)
 			for _, key := range uses[i].Keys {
 				if there != nil && there.Typed != nil && key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
-					r.at(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which it needs", uses[i].Object.From(o.namespace()), key.Name)
+					r.findf(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which it needs", uses[i].Object.From(o.namespace()), key.Name)
 				}
 			}
 		}
@@ -190,7 +190,7 @@ func unusedConfig(m *Manifests, r *reporter) {
 		}
 		ref := config.Object{Kind: kind, Namespace: o.namespace(), Name: o.name()}
 		if !used[ref] && !m.isNamed(o) {
-			r.at(o, fields("metadata.name"), "nothing uses it")
+			r.findf(o, fields("metadata.name"), "nothing uses it")
 		}
 	}
 }
@@ -247,8 +247,8 @@ func unshared(m *Manifests, r *reporter) {
 			if there == nil || ref.Object.Namespace == o.namespace() || config.IsSharedWith(there.Object, o.namespace()) {
 				continue
 			}
-			r.at(o, useLine(o, ref, ""), "%s is not shared with namespace %s", ref.Object.From(o.namespace()), o.namespace())
-			r.mend("Annotate it with %s: %s; it stands in %s:%d.", vocabulary.SharedWith.Native, o.namespace(), there.File, there.Line)
+			r.findf(o, useLine(o, ref, ""), "%s is not shared with namespace %s", ref.Object.From(o.namespace()), o.namespace())
+			r.mendf("Annotate it with %s: %s; it stands in %s:%d.", vocabulary.SharedWith.Native, o.namespace(), there.File, there.Line)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func ignoredInVain(m *Manifests, r *reporter) {
 			if ignored.Object.Kind == config.Secret {
 				key = vocabulary.IgnoredSecrets
 			}
-			r.at(o, o.keyed(key), "it does not use %s, which it ignores", ignored.Object.From(o.namespace()))
+			r.findf(o, o.keyed(key), "it does not use %s, which it ignores", ignored.Object.From(o.namespace()))
 		}
 	})
 }
@@ -271,7 +271,7 @@ func ignoredInVain(m *Manifests, r *reporter) {
 func nothingToFollow(m *Manifests, r *reporter) {
 	tracked(m, func(o *Object, manifest config.Manifest) {
 		if len(manifest.Uses) == 0 {
-			r.at(o, annotation(manifest.Dialect), "it uses no config that could change")
+			r.findf(o, annotation(manifest.Dialect), "it uses no config that could change")
 		}
 	})
 }

@@ -170,34 +170,7 @@ func TestSARIF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log struct {
-		Schema  string `json:"$schema"`
-		Version string
-		Runs    []struct {
-			Tool struct {
-				Driver struct {
-					Name, Version, InformationURI string
-					Rules                         []struct {
-						ID                   string
-						ShortDescription     struct{ Text string }
-						DefaultConfiguration struct{ Level string }
-					}
-				}
-			}
-			Results []struct {
-				RuleID    string
-				RuleIndex int
-				Level     string
-				Message   struct{ Text string }
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine int }
-					}
-				}
-			}
-		}
-	}
+	var log lint.SARIF
 	if err := json.Unmarshal(raw, &log); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +183,7 @@ func TestSARIF(t *testing.T) {
 	}
 	for _, r := range results {
 		at := r.Locations[0].PhysicalLocation
-		if driver.Rules[r.RuleIndex].ID != r.RuleID || r.Level == "" || r.Message.Text == "" || at.ArtifactLocation.URI == "" || at.Region.StartLine < 1 {
+		if driver.Rules[r.RuleIndex].ID != r.RuleID || r.Level == "" || r.Message.Text == "" || at.ArtifactLocation.URI == "" || at.Region == nil || at.Region.StartLine < 1 {
 			t.Errorf("not whole: %+v", r)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-func fleetRules() []Rule {
+func fleetRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
 	return []Rule{
 		{
 			Code: "SPW501", Level: Error, Title: "A module has a selector that cannot be understood",
@@ -93,7 +93,7 @@ func moduleProblems(m *Manifests, r *reporter, wanted func(string) bool) {
 		for _, problem := range fleet.ProblemsOf(o.Typed, m.Now) {
 			field, _, _ := strings.Cut(problem, ":")
 			if wanted(field) {
-				r.at(o, fields(field), "%s", problem)
+				r.findf(o, fields(field), "%s", problem)
 			}
 		}
 	})
@@ -145,9 +145,9 @@ func emptyStages(m *Manifests, r *reporter) {
 			stage := &spec.Rollout.Stages[i]
 			switch key := contradiction(spec.Selector, stage.Selector); {
 			case key != "":
-				r.at(o, item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
+				r.findf(o, item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
 			case total > 0 && i < len(stages) && len(stages[i].Clusters) == 0:
-				r.at(o, item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
+				r.findf(o, item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
 			}
 		}
 	})
@@ -192,12 +192,12 @@ func greedyStages(m *Manifests, r *reporter) {
 		for i := range spec.Rollout.Stages {
 			stage := &spec.Rollout.Stages[i]
 			if by != "" {
-				r.at(o, item("spec.rollout.stages", i), "stage %s is left no cluster: stage %s and those before it take them all", stage.Name, by)
+				r.findf(o, item("spec.rollout.stages", i), "stage %s is left no cluster: stage %s and those before it take them all", stage.Name, by)
 				continue
 			}
 			share := shareOf(stage)
 			if taken += share; taken > 100 && share < 100 {
-				r.at(o, item("spec.rollout.stages", i, "clusters"), "the stages up to %s are to take %d%% of the clusters", stage.Name, taken)
+				r.findf(o, item("spec.rollout.stages", i, "clusters"), "the stages up to %s are to take %d%% of the clusters", stage.Name, taken)
 			}
 			if taken >= 100 {
 				by = stage.Name
@@ -231,7 +231,7 @@ func idleRollout(m *Manifests, r *reporter) {
 		}
 		for _, field := range []string{"stages", "maxUnreadyClusters", "orderBy", "unmatchedClusters"} {
 			if step(step(step(o.Object.Object, "spec"), "rollout"), field) != nil {
-				r.at(o, []string{"spec", "rollout", field}, "rollout.%s has no effect with the strategy Replace", field)
+				r.findf(o, []string{"spec", "rollout", field}, "rollout.%s has no effect with the strategy Replace", field)
 			}
 		}
 	})
@@ -248,11 +248,11 @@ func idleGates(m *Manifests, r *reporter) {
 			}
 			found = true
 			if !isStaged(spec) || !hasGate(spec.Rollout, &gate.Spec) {
-				r.at(o, fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
+				r.findf(o, fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
 		if !found && gate.Spec.TargetRef.Kind != fleet.KindModule && gate.Spec.TargetRef.Kind != fleet.KindBootstrap {
-			r.at(o, fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
+			r.findf(o, fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
 }
@@ -276,7 +276,7 @@ func impassableGates(m *Manifests, r *reporter) {
 		}
 		for i := range spec.Rollout.Stages {
 			if len(spec.Rollout.Stages[i].Gates) > 0 {
-				r.at(o, item("spec.rollout.stages", i, "gates"), "no Role among the manifests permits to pass the gates of stage %s", spec.Rollout.Stages[i].Name)
+				r.findf(o, item("spec.rollout.stages", i, "gates"), "no Role among the manifests permits to pass the gates of stage %s", spec.Rollout.Stages[i].Name)
 			}
 		}
 	})
@@ -306,7 +306,7 @@ func badBindings(m *Manifests, r *reporter) {
 		result := binding.Evaluate(assemblage.Bindings(bindings), binding.Values{binding.ClusterName: "cluster"}, nil)
 		for _, e := range bindingErrors(result.Err) {
 			i := slices.IndexFunc(bindings, func(b v1alpha1.Binding) bool { return b.Name == e.Binding })
-			r.at(o, item(path, i), "%s", e)
+			r.findf(o, item(path, i), "%s", e)
 		}
 	})
 }
@@ -335,9 +335,9 @@ func homeless(m *Manifests, r *reporter) {
 		}
 		switch {
 		case spec.Selector == nil:
-			r.at(o, fields("spec"), "it has no selector, and so is for no cluster")
+			r.findf(o, fields("spec"), "it has no selector, and so is for no cluster")
 		case len(clusters) > 0 && members == 0:
-			r.at(o, fields("spec.selector"), "it selects none of the clusters that the manifests show")
+			r.findf(o, fields("spec.selector"), "it selects none of the clusters that the manifests show")
 		}
 	})
 }
@@ -350,7 +350,7 @@ func zeroBudgets(m *Manifests, r *reporter) {
 		}
 		check := func(v *intstr.IntOrString, path []string) {
 			if v != nil && v.Type == intstr.Int && v.IntVal < 1 {
-				r.at(o, path, "%s is %d", path[len(path)-1], v.IntVal)
+				r.findf(o, path, "%s is %d", path[len(path)-1], v.IntVal)
 			}
 		}
 		check(spec.Rollout.MaxUnreadyClusters, fields("spec.rollout.maxUnreadyClusters"))

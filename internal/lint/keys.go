@@ -74,9 +74,9 @@ func unknownKeys(m *Manifests, r *reporter) {
 			if !isUnknown(&u) {
 				continue
 			}
-			r.at(o, u.path, "nothing reads the %s %s", where(u.place), u.name)
+			r.findf(o, u.path, "nothing reads the %s %s", where(u.place), u.name)
 			if near, distance := nearest(u.name); distance <= len(u.name)/3 {
-				r.mend("Did you mean %s? Else take it out.", near)
+				r.mendf("Did you mean %s? Else take it out.", near)
 			}
 		}
 	}
@@ -135,11 +135,11 @@ func misplacedKeys(m *Manifests, r *reporter) {
 			}
 			switch {
 			case !isPlaced(&u):
-				r.at(o, u.path, "%s stands among the %s, and is read among the %s", u.name, among(u.place), among(u.Place))
-				r.mend("Move it to the %s.", among(u.Place))
+				r.findf(o, u.path, "%s stands among the %s, and is read among the %s", u.name, among(u.place), among(u.Place))
+				r.mendf("Move it to the %s.", among(u.Place))
 			case u.place == vocabulary.Annotation && u.Kinds != nil && !slices.Contains(u.Kinds, o.kind()):
-				r.at(o, u.path, "%s means nothing on a %s", u.name, o.kind())
-				r.mend("Move it to the %s that is meant, or take it out.", strings.Join(u.Kinds, " or "))
+				r.findf(o, u.path, "%s means nothing on a %s", u.name, o.kind())
+				r.mendf("Move it to the %s that is meant, or take it out.", strings.Join(u.Kinds, " or "))
 			}
 		}
 	}
@@ -170,18 +170,28 @@ func contradictingKeys(m *Manifests, r *reporter) {
 		uses := slices.DeleteFunc(o.keys(), func(u use) bool { return !u.isOurs() || u.place == vocabulary.Template })
 		for i, u := range uses {
 			for _, other := range uses[:i] {
-				if other.Native != u.Native || other.value == u.value || u.Place != vocabulary.Either && u.place != other.place {
+				if !u.contradicts(&other) {
 					continue
 				}
-				wins := other
-				if u.place == other.place && u.name == u.Native {
-					wins = u
-				}
-				r.at(o, u.path, "%s %s is %q, and %s %s is %q; the %s %s counts",
+				wins := winner(&u, &other)
+				r.findf(o, u.path, "%s %s is %q, and %s %s is %q; the %s %s counts",
 					where(other.place), other.name, other.value, where(u.place), u.name, u.value, where(wins.place), wins.name)
 			}
 		}
 	}
+}
+
+// contradicts is true of two that are read for the same setting, and differ.
+func (u *use) contradicts(other *use) bool {
+	return u.Native == other.Native && u.value != other.value && (u.Place == vocabulary.Either || u.place == other.place)
+}
+
+// winner is the one of two that counts: an annotation, and the native name.
+func winner(u, other *use) *use {
+	if u.place == other.place && u.name == u.Native {
+		return u
+	}
+	return other // annotations come first
 }
 
 // writtenKeys finds what Spillway writes by itself, and what somebody orders once.
@@ -190,9 +200,9 @@ func writtenKeys(m *Manifests, r *reporter) {
 		for _, u := range o.keys() {
 			switch {
 			case u.Written:
-				r.at(o, u.path, "%s is written by Spillway", u.name)
+				r.findf(o, u.path, "%s is written by Spillway", u.name)
 			case u.Order:
-				r.at(o, u.path, "%s is an order about one execution of a plan", u.name)
+				r.findf(o, u.path, "%s is an order about one execution of a plan", u.name)
 			}
 		}
 	}
@@ -211,7 +221,7 @@ func strangeValues(m *Manifests, r *reporter) {
 			if u.Values == nil || byRing || slices.Contains(u.Values, u.value) {
 				continue
 			}
-			r.at(o, u.path, "%s is %q, and has to be %s", u.name, u.value, quoted(u.Values))
+			r.findf(o, u.path, "%s is %q, and has to be %s", u.name, u.value, quoted(u.Values))
 		}
 	}
 }

@@ -43,8 +43,8 @@ type reporter struct {
 	findings []Finding
 }
 
-// at reports something about a field of an object, unless that is meant as it is.
-func (r *reporter) at(o *Object, path []string, format string, args ...any) {
+// findf reports something about a field of an object, unless that is meant as it is.
+func (r *reporter) findf(o *Object, path []string, format string, args ...any) {
 	if o.ignores(r.rule.Code) {
 		return
 	}
@@ -54,8 +54,8 @@ func (r *reporter) at(o *Object, path []string, format string, args ...any) {
 	})
 }
 
-// mend replaces what the rule says in general about mending the last finding.
-func (r *reporter) mend(format string, args ...any) {
+// mendf replaces what the rule says in general about mending the last finding.
+func (r *reporter) mendf(format string, args ...any) {
 	if n := len(r.findings); n > 0 && r.findings[n-1].Code == r.rule.Code {
 		r.findings[n-1].Mend = fmt.Sprintf(format, args...)
 	}

@@ -79,14 +79,7 @@ func (o *Object) is(group, kind string) bool {
 }
 
 // ignores is true if the object's author says that a finding is meant as it is.
-func (o *Object) ignores(code string) bool {
-	for _, ignored := range o.ignored() {
-		if ignored == code {
-			return true
-		}
-	}
-	return false
-}
+func (o *Object) ignores(code string) bool { return slices.Contains(o.ignored(), code) }
 
 // ignored are the codes that the object's author names.
 func (o *Object) ignored() []string {

@@ -8,7 +8,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-func manifestRules() []Rule {
+func manifestRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
 	return []Rule{
 		{
 			Code: "SPW901", Level: Error, Title: "A file that cannot be read as manifests",
@@ -86,7 +86,7 @@ func refusedValues(m *Manifests, r *reporter) {
 			continue
 		}
 		for _, refusal := range m.schemas.refusals(o) {
-			r.at(o, fields(refusal.field), "%s %s", refusal.field, refusal.reason)
+			r.findf(o, fields(refusal.field), "%s %s", refusal.field, refusal.reason)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func twice(m *Manifests, r *reporter) {
 		if first := seen[key]; first != nil && o.is(v1alpha1.GroupVersion.Group, "RolloutGroup") && !sameSpec(first, o) {
 			continue // which has a rule of its own
 		} else if first != nil && o.name() != "" {
-			r.at(o, fields("metadata.name"), "it stands in %s:%d already", first.File, first.Line)
+			r.findf(o, fields("metadata.name"), "it stands in %s:%d already", first.File, first.Line)
 			continue
 		}
 		seen[key] = o
@@ -118,7 +118,7 @@ func unknownCodes(m *Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		for _, code := range o.ignored() {
 			if ruleOf(code) == nil {
-				r.at(o, annotation(vocabulary.LintIgnore.Native), "there is no finding %s", code)
+				r.findf(o, annotation(vocabulary.LintIgnore.Native), "there is no finding %s", code)
 			}
 		}
 	}

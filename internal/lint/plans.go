@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/render"
 )
 
-func planRules() []Rule {
+func planRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
 	return []Rule{
 		{
 			Code: "SPW401", Level: Error, Title: "A step names a task that is not there",
@@ -89,7 +89,7 @@ func missingTasks(m *Manifests, r *reporter) {
 		steps(v, func(path []string, step *v1beta1.Step) {
 			for i, name := range step.Tasks {
 				if !hasTask(v, name) {
-					r.at(o, append(path, item("tasks", i)...), "step %s names task %s, which is not there", step.Name, name)
+					r.findf(o, append(path, item("tasks", i)...), "step %s names task %s, which is not there", step.Name, name)
 				}
 			}
 		})
@@ -107,7 +107,7 @@ func missingTemplates(m *Manifests, r *reporter) {
 		for i := range v.Spec.Tasks {
 			for _, name := range templatesOf(&v.Spec.Tasks[i]) {
 				if _, ok := v.Spec.Templates[name]; !ok {
-					r.at(o, item("spec.tasks", i, "spec"), "task %s names template %s, which is not there", v.Spec.Tasks[i].Name, name)
+					r.findf(o, item("spec.tasks", i, "spec"), "task %s names template %s, which is not there", v.Spec.Tasks[i].Name, name)
 				}
 			}
 		}
@@ -118,7 +118,7 @@ func badTemplates(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		for _, name := range sortedKeys(v.Spec.Templates) {
 			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
-				r.at(o, []string{"spec", "templates", name}, "%s", oneLine(err))
+				r.findf(o, []string{"spec", "templates", name}, "%s", oneLine(err))
 			}
 		}
 	})
@@ -132,14 +132,14 @@ func badParameters(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		for i, p := range v.Spec.Parameters {
 			if _, ok := v.Spec.Plans[p.Trigger]; p.Trigger != "" && !ok {
-				r.at(o, item("spec.parameters", i, "trigger"), "parameter %s triggers plan %s, which is not there", p.Name, p.Trigger)
+				r.findf(o, item("spec.parameters", i, "trigger"), "parameter %s triggers plan %s, which is not there", p.Name, p.Trigger)
 			}
 			if p.Default == nil {
 				continue
 			}
 			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
 			for _, problem := range problems {
-				r.at(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Mend)
+				r.findf(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Mend)
 			}
 		}
 	})
@@ -162,7 +162,7 @@ func refusedInstances(m *Manifests, r *reporter) {
 			return
 		}
 		for _, p := range plans.ProblemsOf(i, v) {
-			r.at(o, o.ringField(p.Field), "%s", p)
+			r.findf(o, o.ringField(p.Field), "%s", p)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func refusedInstances(m *Manifests, r *reporter) {
 func absentVersion(m *Manifests, r *reporter) {
 	each(m, func(o *Object, i *v1beta1.Instance) {
 		if name := i.Spec.OperatorVersion.Name; name != "" && m.version(i) == nil {
-			r.at(o, fields("spec.operatorVersion"), "OperatorVersion %s is not among the manifests", name)
+			r.findf(o, fields("spec.operatorVersion"), "OperatorVersion %s is not among the manifests", name)
 		}
 	})
 }
@@ -180,31 +180,25 @@ func circles(m *Manifests, r *reporter) {
 	versions(m, func(_ *Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		if circle := plans.CircleOf(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
-			r.at(o, fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
+			r.findf(o, fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
 		}
 	})
 }
 
 func unusedParts(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
-		tasks, templates := map[string]bool{}, map[string]bool{}
-		steps(v, func(_ []string, step *v1beta1.Step) {
-			for _, name := range step.Tasks {
-				tasks[name] = true
-			}
-		})
+		var tasks, templates []string
+		steps(v, func(_ []string, step *v1beta1.Step) { tasks = append(tasks, step.Tasks...) })
 		for i := range v.Spec.Tasks {
 			t := &v.Spec.Tasks[i]
-			if !tasks[t.Name] {
-				r.at(o, item("spec.tasks", i), "no step names task %s", t.Name)
-			}
-			for _, name := range templatesOf(t) {
-				templates[name] = true
+			templates = append(templates, templatesOf(t)...)
+			if !slices.Contains(tasks, t.Name) {
+				r.findf(o, item("spec.tasks", i), "no step names task %s", t.Name)
 			}
 		}
 		for _, name := range sortedKeys(v.Spec.Templates) {
-			if !templates[name] {
-				r.at(o, []string{"spec", "templates", name}, "no task names template %s", name)
+			if !slices.Contains(templates, name) {
+				r.findf(o, []string{"spec", "templates", name}, "no task names template %s", name)
 			}
 		}
 	})
@@ -213,7 +207,7 @@ func unusedParts(m *Manifests, r *reporter) {
 func noDeploy(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		if _, ok := v.Spec.Plans[v1beta1.DeployPlan]; !ok {
-			r.at(o, fields("spec.plans"), "it has no plan deploy")
+			r.findf(o, fields("spec.plans"), "it has no plan deploy")
 		}
 	})
 }
@@ -222,7 +216,7 @@ func endlessTasks(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		for i := range v.Spec.Tasks {
 			if why := endless(v, &v.Spec.Tasks[i]); why != "" {
-				r.at(o, item("spec.tasks", i), "task %s %s", v.Spec.Tasks[i].Name, why)
+				r.findf(o, item("spec.tasks", i), "task %s %s", v.Spec.Tasks[i].Name, why)
 			}
 		}
 	})

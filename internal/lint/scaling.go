@@ -82,7 +82,7 @@ func scalingRules() []Rule {
 func scalingSettings(m *Manifests, r *reporter) {
 	each(m, func(o *Object, set *appsv1.StatefulSet) {
 		for _, p := range scaling.SettingsOf(set.Labels, set.Annotations).Problems {
-			r.at(o, o.ringField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Mend)
+			r.findf(o, o.ringField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Mend)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func unprepared(m *Manifests, r *reporter) {
 			return
 		}
 		if _, missing := notice.EndpointOf(set); missing != "" {
-			r.at(o, o.keyed(vocabulary.PrepareDownscale), "its Pods are to be told before they go, but %s", strings.TrimSuffix(missing, "."))
+			r.findf(o, o.keyed(vocabulary.PrepareDownscale), "its Pods are to be told before they go, but %s", strings.TrimSuffix(missing, "."))
 		}
 	})
 }
@@ -102,13 +102,13 @@ func badLeader(m *Manifests, r *reporter) {
 	for _, g := range m.groups() {
 		for _, o := range g.objects {
 			if problem := scaling.LeaderProblem(o.name(), g.sets); problem != "" {
-				r.at(o, o.keyed(vocabulary.DownscaleLeader), "%s", problem)
+				r.findf(o, o.keyed(vocabulary.DownscaleLeader), "%s", problem)
 			}
 		}
 	}
 	each(m, func(o *Object, set *appsv1.StatefulSet) {
 		if vocabulary.GroupOf(set.Labels, set.Annotations) == "" && vocabulary.DownscaleLeader.Get(set.Annotations) != "" {
-			r.at(o, o.keyed(vocabulary.DownscaleLeader), "it names a leader and belongs to no group")
+			r.findf(o, o.keyed(vocabulary.DownscaleLeader), "it names a leader and belongs to no group")
 		}
 	})
 }
@@ -142,7 +142,7 @@ func halves(m *Manifests, r *reporter) {
 			if !ok || slices.ContainsFunc(pair.needs, func(k vocabulary.Key) bool { return k.Get(set.Annotations)+k.Get(set.Labels) != "" }) {
 				continue
 			}
-			r.at(o, annotation(name), "%s has no effect without %s", name, nativeNames(pair.needs))
+			r.findf(o, annotation(name), "%s has no effect without %s", name, nativeNames(pair.needs))
 		}
 	})
 }
@@ -208,9 +208,9 @@ func impossibleBudget(m *Manifests, r *reporter) {
 		}
 		switch {
 		case b.Spec.MaxUnavailable != nil && isZero(b.Spec.MaxUnavailable):
-			r.at(o, fields("spec.maxUnavailable"), "maxUnavailable is %s: no Pod may ever be evicted", b.Spec.MaxUnavailable)
+			r.findf(o, fields("spec.maxUnavailable"), "maxUnavailable is %s: no Pod may ever be evicted", b.Spec.MaxUnavailable)
 		case b.Spec.MinAvailable != nil && takesAll(b.Spec.MinAvailable, total):
-			r.at(o, fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: none may ever be evicted", b.Spec.MinAvailable, plural(total, "Pod"))
+			r.findf(o, fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: none may ever be evicted", b.Spec.MinAvailable, plural(total, "Pod"))
 		}
 	})
 }
@@ -230,7 +230,7 @@ func takesAll(v *intstr.IntOrString, total int) bool {
 func badZoneBudget(m *Manifests, r *reporter) {
 	each(m, func(o *Object, b *zonesv1.ZoneAwarePodDisruptionBudget) {
 		if _, err := budget.Of(b); err != nil {
-			r.at(o, fields("spec"), "%s", err)
+			r.findf(o, fields("spec"), "%s", err)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func zeroZoneBudget(m *Manifests, r *reporter) {
 	each(m, func(o *Object, b *zonesv1.ZoneAwarePodDisruptionBudget) {
 		for field, value := range map[string]*int32{"spec.maxUnavailable": b.Spec.MaxUnavailable, "spec.maxUnavailablePercentage": b.Spec.MaxUnavailablePercentage} {
 			if value != nil && *value == 0 {
-				r.at(o, fields(field), "%s is 0: no Pod may ever be evicted", strings.TrimPrefix(field, "spec."))
+				r.findf(o, fields(field), "%s is 0: no Pod may ever be evicted", strings.TrimPrefix(field, "spec."))
 			}
 		}
 	})
@@ -270,7 +270,7 @@ func twoBudgets(m *Manifests, r *reporter) {
 		for _, w := range m.selected(b.o.namespace(), b.selector) {
 			key := pods{b.o.kind(), w.o}
 			if first := taken[key]; first != nil && first.name() != b.o.name() {
-				r.at(b.o, fields("spec.selector"), "%s %s is for the Pods of %s %s as well", first.kind(), first.name(), w.o.kind(), w.o.name())
+				r.findf(b.o, fields("spec.selector"), "%s %s is for the Pods of %s %s as well", first.kind(), first.name(), w.o.kind(), w.o.name())
 				break
 			}
 			taken[key] = b.o
@@ -281,7 +281,7 @@ func twoBudgets(m *Manifests, r *reporter) {
 func idleBudget(m *Manifests, r *reporter) {
 	for _, b := range m.budgets() {
 		if len(m.selected(b.o.namespace(), b.selector)) == 0 {
-			r.at(b.o, fields("spec.selector"), "it selects none of the Pods that the manifests run")
+			r.findf(b.o, fields("spec.selector"), "it selects none of the Pods that the manifests run")
 		}
 	}
 }
@@ -291,7 +291,7 @@ func twoScalers(m *Manifests, r *reporter) {
 		leads, _, follows := vocabulary.DownscaleLeader.Lookup(set.Annotations)
 		mirrored, name, mirrors := vocabulary.MirrorName.Lookup(set.Annotations)
 		if follows && mirrors && leads != "" && mirrored != "" {
-			r.at(o, annotation(name), "it follows %s, and so does not mirror %s", leads, mirrored)
+			r.findf(o, annotation(name), "it follows %s, and so does not mirror %s", leads, mirrored)
 		}
 	})
 	each(m, func(o *Object, hpa *autoscalingv2.HorizontalPodAutoscaler) {
@@ -301,7 +301,7 @@ func twoScalers(m *Manifests, r *reporter) {
 			return
 		}
 		if s := scaling.SettingsOf(set.Labels, set.Annotations); s.Leader != "" || s.Mirror != nil {
-			r.at(o, fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
+			r.findf(o, fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
 		}
 	})
 }
@@ -310,7 +310,7 @@ func oneWay(m *Manifests, r *reporter) {
 	each(m, func(o *Object, set *appsv1.StatefulSet) {
 		s := scaling.SettingsOf(set.Labels, set.Annotations)
 		if vocabulary.NoDownscale.Get(set.Labels) == "true" && (s.Leader != "" || s.Mirror != nil) {
-			r.at(o, o.keyed(vocabulary.NoDownscale), "it gets its replicas from elsewhere, and no downscale is let through")
+			r.findf(o, o.keyed(vocabulary.NoDownscale), "it gets its replicas from elsewhere, and no downscale is let through")
 		}
 	})
 }

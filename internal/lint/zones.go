@@ -129,7 +129,7 @@ func groupProblems(m *Manifests, r *reporter, wanted func(field string) bool) {
 				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {
 					path = o.keyed(vocabulary.RolloutGroup)
 				}
-				r.at(o, path, "%s: %q %s", p.Field, p.Value, p.Mend)
+				r.findf(o, path, "%s: %q %s", p.Field, p.Value, p.Mend)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func unspread(m *Manifests, r *reporter) {
 		}
 		for i, set := range g.sets {
 			if other := sharesZone(set, g.sets[:i]); other != "" {
-				r.at(g.objects[i], fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
+				r.findf(g.objects[i], fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func orderedInVain(m *Manifests, r *reporter) {
 		}
 		for i, name := range g.spec().Spec.ZoneOrder {
 			if !slices.ContainsFunc(g.sets, func(s *appsv1.StatefulSet) bool { return s.Name == name }) {
-				r.at(g.policy, item("spec.zoneOrder", i), "there is no StatefulSet %s in the group", name)
+				r.findf(g.policy, item("spec.zoneOrder", i), "there is no StatefulSet %s in the group", name)
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func orderedInVain(m *Manifests, r *reporter) {
 func lonelyGroup(m *Manifests, r *reporter) {
 	for _, g := range m.groups() {
 		if len(g.sets) == 1 {
-			r.at(g.objects[0], g.objects[0].keyed(vocabulary.RolloutGroup), "it is the only StatefulSet of group %s", g.name)
+			r.findf(g.objects[0], g.objects[0].keyed(vocabulary.RolloutGroup), "it is the only StatefulSet of group %s", g.name)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func lonelyGroup(m *Manifests, r *reporter) {
 func desertedGroup(m *Manifests, r *reporter) {
 	for _, g := range m.groups() {
 		if len(g.sets) == 0 {
-			r.at(g.policy, fields("metadata.name"), "no StatefulSet belongs to the group")
+			r.findf(g.policy, fields("metadata.name"), "no StatefulSet belongs to the group")
 		}
 	}
 }
@@ -255,7 +255,7 @@ func contradictingGroups(m *Manifests, r *reporter) {
 	each(m, func(o *Object, policy *v1alpha1.RolloutGroup) {
 		key := [2]string{policy.Namespace, policy.Name}
 		if first := seen[key]; first != nil && !sameSpec(first, o) {
-			r.at(o, fields("metadata.name"), "it says other than the RolloutGroup of the same name in %s:%d", first.File, first.Line)
+			r.findf(o, fields("metadata.name"), "it says other than the RolloutGroup of the same name in %s:%d", first.File, first.Line)
 			return
 		}
 		seen[key] = o
@@ -268,11 +268,11 @@ func overridden(m *Manifests, r *reporter) {
 		for _, o := range g.objects {
 			value, name, ok := vocabulary.RolloutMaxUnavailable.Lookup(o.Object.GetAnnotations())
 			if ok && wins != nil && value != wins.String() {
-				r.at(o, annotation(name), "%s is %s, and its RolloutGroup says %s, which counts", name, value, wins)
+				r.findf(o, annotation(name), "%s is %s, and its RolloutGroup says %s, which counts", name, value, wins)
 			}
 			_, name, ok = vocabulary.ZoneOrder.Lookup(o.Object.GetAnnotations())
 			if ok && slices.Contains(g.spec().Spec.ZoneOrder, o.name()) {
-				r.at(o, annotation(name), "%s has no effect: the RolloutGroup names its place", name)
+				r.findf(o, annotation(name), "%s has no effect: the RolloutGroup names its place", name)
 			}
 		}
 	}
