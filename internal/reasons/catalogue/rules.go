@@ -116,6 +116,7 @@ func (c *checker) stored(field types.Object, values []ast.Expr, i, n int) {
 func (c *checker) composite(n *ast.CompositeLit) {
 	shape, ok := c.info.TypeOf(n).Underlying().(*types.Struct)
 	if !ok {
+		c.labelMap(n)
 		return
 	}
 	for i, e := range n.Elts {
@@ -127,6 +128,18 @@ func (c *checker) composite(n *ast.CompositeLit) {
 			if key, ok := pair.Key.(*ast.Ident); ok {
 				c.stored(c.info.Uses[key], []ast.Expr{pair.Value}, 0, 1)
 			}
+		}
+	}
+}
+
+// labelMap checks the label in a map of the labels of a metric.
+func (c *checker) labelMap(n *ast.CompositeLit) {
+	if c.info.TypeOf(n).String() != "github.com/prometheus/client_golang/prometheus.Labels" {
+		return
+	}
+	for _, e := range n.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok && c.isLabel(pair.Key) {
+			c.shown(pair.Value)
 		}
 	}
 }
