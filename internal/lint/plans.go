@@ -62,6 +62,11 @@ func planRules() []Rule { //nolint:dupl // tables of rules are alike but for the
 			Why:  "The plan fails for good when it gets there.",
 			Mend: "Name a parameter that the OperatorVersion has, or set done of the Dummy.", check: endlessTasks,
 		},
+		{
+			Code: "SPW411", Level: Error, Title: "A template refers to a parameter or a Pipe that is not there",
+			Why:  "The plan fails for good when it gets to that part of the template.",
+			Mend: "Mend the name, add the parameter, or look it up by the function index if it may be missing.", check: unknownParameters,
+		},
 	}
 }
 
@@ -232,4 +237,40 @@ func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
 	default:
 		return ""
 	}
+}
+
+func unknownParameters(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		params, pipes := declared(v)
+		for _, name := range sortedKeys(v.Spec.Templates) {
+			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			if err != nil {
+				continue // which has a rule of its own
+			}
+			for _, param := range without(usedParams, params) {
+				r.findf(o, []string{"spec", "templates", name}, "template %s refers to parameter %s, which is not there", name, param)
+			}
+			for _, pipe := range without(usedPipes, pipes) {
+				r.findf(o, []string{"spec", "templates", name}, "template %s refers to Pipe %s, which is not there", name, pipe)
+			}
+		}
+	})
+}
+
+// declared are the names of the parameters and of what Pipes keep.
+func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {
+	for i := range v.Spec.Parameters {
+		params = append(params, v.Spec.Parameters[i].Name)
+	}
+	for i := range v.Spec.Tasks {
+		for _, file := range v.Spec.Tasks[i].Spec.Pipe {
+			pipes = append(pipes, file.Key)
+		}
+	}
+	return params, pipes
+}
+
+// without are the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 }

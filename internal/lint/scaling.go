@@ -76,6 +76,11 @@ func scalingRules() []Rule {
 			Why:  "It follows its leader up, and is refused every way down.",
 			Mend: "Take out the label " + vocabulary.NoDownscale.Native + ", or the leader.", check: oneWay,
 		},
+		{
+			Code: "SPW312", Level: Note, Title: "A leader that is not among the manifests",
+			Why:  "It may be in the cluster already. Until it is there, and in the same group, the follower keeps its replicas.",
+			Mend: "Add it, or mend its name.", check: absentLeader,
+		},
 	}
 }
 
@@ -101,7 +106,7 @@ func unprepared(m *Manifests, r *reporter) {
 func badLeader(m *Manifests, r *reporter) {
 	for _, g := range m.groups() {
 		for _, o := range g.objects {
-			if problem := scaling.LeaderProblem(o.name(), g.sets); problem != "" {
+			if problem := scaling.LeaderProblem(o.name(), g.sets); problem != "" && m.leader(o) != nil {
 				r.findf(o, o.keyed(vocabulary.DownscaleLeader), "%s", problem)
 			}
 		}
@@ -109,6 +114,21 @@ func badLeader(m *Manifests, r *reporter) {
 	each(m, func(o *Object, set *appsv1.StatefulSet) {
 		if vocabulary.GroupOf(set.Labels, set.Annotations) == "" && vocabulary.DownscaleLeader.Get(set.Annotations) != "" {
 			r.findf(o, o.keyed(vocabulary.DownscaleLeader), "it names a leader and belongs to no group")
+		}
+	})
+}
+
+// leader is the StatefulSet that an object is to follow, nil if it is not among the
+// manifests.
+func (m *Manifests) leader(o *Object) *Object {
+	leader, _ := find[*appsv1.StatefulSet](m, o.namespace(), vocabulary.DownscaleLeader.Get(o.Object.GetAnnotations()))
+	return leader
+}
+
+func absentLeader(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		if name := vocabulary.DownscaleLeader.Get(set.Annotations); name != "" && m.leader(o) == nil {
+			r.findf(o, o.keyed(vocabulary.DownscaleLeader), "its leader %s is not among the manifests", name)
 		}
 	})
 }
