@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/render"
 )
 
-func planRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
+func planRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW401", Level: Error, Title: "A step names a task that is not there",
@@ -78,7 +78,7 @@ func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.S
 	for _, name := range sortedKeys(v.Spec.Plans) {
 		for i, phase := range v.Spec.Plans[name].Phases {
 			for j := range phase.Steps {
-				path := append([]string{"spec", "plans", name}, item("phases", i)...)
+				path := append(fields("spec.plans"), append([]string{name}, item("phases", i)...)...)
 				visit(append(path, item("steps", j)...), &phase.Steps[j])
 			}
 		}
@@ -100,6 +100,9 @@ func missingTasks(m *Manifests, r *reporter) {
 		})
 	})
 }
+
+// template is where a template stands. Its name may have dots.
+func template(name string) []string { return append(fields("spec.templates"), name) }
 
 // templatesOf are the templates that a task names.
 func templatesOf(t *v1beta1.Task) []string {
@@ -123,7 +126,7 @@ func badTemplates(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		for _, name := range sortedKeys(v.Spec.Templates) {
 			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
-				r.findf(o, []string{"spec", "templates", name}, "%s", oneLine(err))
+				r.findf(o, template(name), "%s", oneLine(err))
 			}
 		}
 	})
@@ -203,7 +206,7 @@ func unusedParts(m *Manifests, r *reporter) {
 		}
 		for _, name := range sortedKeys(v.Spec.Templates) {
 			if !slices.Contains(templates, name) {
-				r.findf(o, []string{"spec", "templates", name}, "no task names template %s", name)
+				r.findf(o, template(name), "no task names template %s", name)
 			}
 		}
 	})
@@ -248,10 +251,10 @@ func unknownParameters(m *Manifests, r *reporter) {
 				continue // which has a rule of its own
 			}
 			for _, param := range without(usedParams, params) {
-				r.findf(o, []string{"spec", "templates", name}, "template %s refers to parameter %s, which is not there", name, param)
+				r.findf(o, template(name), "template %s refers to parameter %s, which is not there", name, param)
 			}
 			for _, pipe := range without(usedPipes, pipes) {
-				r.findf(o, []string{"spec", "templates", name}, "template %s refers to Pipe %s, which is not there", name, pipe)
+				r.findf(o, template(name), "template %s refers to Pipe %s, which is not there", name, pipe)
 			}
 		}
 	})
