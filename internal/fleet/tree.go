@@ -38,7 +38,7 @@ func limitOf(v *intstr.IntOrString) limit {
 // of is the limit out of a total, as the engine rounds it.
 func (l limit) of(total int) int {
 	if !l.Percent {
-		return l.Value
+		return max(0, l.Value) // the API server refuses what is less, but manifests are read as well
 	}
 	return max(1, total*l.Value/100)
 }
