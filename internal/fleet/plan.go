@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/rollout"
@@ -68,10 +69,11 @@ type Write struct {
 	// Revision is what is assigned, made or deleted, AssignedAt since when.
 	Revision   string
 	AssignedAt time.Time
-	// Number is for CreateRevision, Resolved for Resolve, Stage and Gate for
-	// CreateGate.
+	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,
+	// Stage and Gate for CreateGate.
 	Number   int64
 	Resolved string
+	UID      types.UID
 	Stage    string
 	Gate     v1alpha1.Gate
 	// Until is when it is too late for the write; zero for never.
@@ -109,6 +111,9 @@ func Decide(o Observed) Plan {
 	}
 	if d.needsFinalizer() {
 		p.Writes = []Write{{Act: AddFinalizer}}
+		return p
+	}
+	if d.resolve(&p) {
 		return p
 	}
 	if status, permits := d.permit(); permits {

@@ -22,6 +22,8 @@ const (
 	ReasonForeign rollout.Reason = "DuplicateSync"
 	// ReasonRevision: there is no ModuleRevision yet.
 	ReasonRevision rollout.Reason = "RevisionMissing"
+	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
+	ReasonUnresolved rollout.Reason = "RevisionUnresolved"
 )
 
 // The units beneath the root.
@@ -203,6 +205,9 @@ func (d *decision) block() *rollout.Block {
 	switch {
 	case d.o.revision(d.target) == nil:
 		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
+	case d.isPutOff(d.target):
+		r := d.o.Refusals[d.target]
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + r.Reason, Until: r.At}
 	case len(d.o.Module.rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,

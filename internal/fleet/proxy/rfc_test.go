@@ -248,6 +248,9 @@ func (w *witness) see(e watch.Event) {
 	if is.ready && is.revision != w.first && !w.ready[a.Name] {
 		w.t.Errorf("%s is said to be ready, and cannot be", a.Name)
 	}
+	if was.ready && !is.ready && is.revision == was.revision {
+		w.t.Errorf("%s was ready at what it was assigned, and is not any more", a.Name)
+	}
 	if is.revision != was.revision && is.revision != w.first {
 		w.story = append(w.story, fmt.Sprintf("%s while %v are not ready", a.Name, w.unready()))
 	}
