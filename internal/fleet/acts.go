@@ -90,7 +90,7 @@ func (d *decision) removals() []Write {
 	var writes []Write
 	for i := range d.o.Clusters {
 		c := &d.o.Clusters[i]
-		r := d.records[c.Name]
+		r := d.record(c.Name)
 		if r == nil || !r.Assigned || c.Deleting || d.isSelected(c) {
 			continue
 		}
