@@ -12,9 +12,9 @@ import (
 
 // The commits that tags are, as a repository has them.
 var (
-	one   = strings.Repeat("1", 40)
-	two   = strings.Repeat("2", 40)
-	three = strings.Repeat("3", 40)
+	commitOne   = strings.Repeat("1", 40)
+	commitTwo   = strings.Repeat("2", 40)
+	commitThree = strings.Repeat("3", 40)
 )
 
 // tagged has tags, or tags as one cluster fetches them, be commits from now on.
@@ -33,27 +33,27 @@ func TestATagThatMovesMovesNobody(t *testing.T) {
 	w := newWorld(t)
 	stop := w.manage()
 	w.clusters("a canary=true", "b", "c")
-	w.player.tagged(map[string]string{"v1": one, "v2": two})
+	w.player.tagged(map[string]string{"v1": commitOne, "v2": commitTwo})
 	w.module("v1", canary)
-	w.comes("a:" + one)
-	w.player.tagged(map[string]string{"v1": three})
+	w.comes("a:" + commitOne)
+	w.player.tagged(map[string]string{"v1": commitThree})
 	stop()
 	w.manage()
 	w.decide("canary", "True")
-	w.complete("a:" + one + " b:" + one + " c:" + one)
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne)
 	if told := w.player.told("v1"); told != "a" {
 		t.Errorf("the tag itself got to %q, and may get to the canary alone", told)
 	}
 	first := w.status().CurrentRevision
 	w.clusters("d")
-	w.complete("a:" + one + " b:" + one + " c:" + one + " d:" + one)
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
 	w.module("v2", canary)
-	w.comes("a:" + two + " b:" + one + " c:" + one + " d:" + one)
+	w.comes("a:" + commitTwo + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
 	w.decide("canary", "True")
-	w.complete("a:" + two + " b:" + two + " c:" + two + " d:" + two)
+	w.complete("a:" + commitTwo + " b:" + commitTwo + " c:" + commitTwo + " d:" + commitTwo)
 	w.module("v2", canary+", targetRevision: "+first)
 	w.decide("canary", "True")
-	w.complete("a:" + one + " b:" + one + " c:" + one + " d:" + one)
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
 	w.still("a tag has moved")
 }
 
@@ -63,13 +63,13 @@ func TestClustersThatFetchATagWhileItMovesEndAtOneCommit(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b", "c")
-	w.player.tagged(map[string]string{"v1": one, "b v1": two})
+	w.player.tagged(map[string]string{"v1": commitOne, "b v1": commitTwo})
 	w.player.decree(v1alpha1.StateUpdating, "b v1", "c v1")
 	w.module("v1", everywhere)
-	w.comes("a:" + one + " b:v1! c:v1!")
+	w.comes("a:" + commitOne + " b:v1! c:v1!")
 	w.player.decree(v1alpha1.StateFailed, "c v1")
 	w.player.decree(v1alpha1.StateSucceeded, "b v1")
-	w.complete("a:" + one + " b:" + one + " c:" + one)
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne)
 	w.still("all are at one commit")
 }
 
@@ -78,17 +78,17 @@ func TestATagThatIsSaidToMoveIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	w.player.tagged(map[string]string{"stable": one})
+	w.player.tagged(map[string]string{"stable": commitOne})
 	source := &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "stable", Mutable: true}}}
 	w.create(&v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: v1alpha1.ModuleSpec{
 		Selector: &metav1.LabelSelector{}, Template: &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: v1alpha1.Sync{Source: source}}},
 	}})
 	w.complete("a:stable b:stable")
-	w.player.tagged(map[string]string{"stable": two})
+	w.player.tagged(map[string]string{"stable": commitTwo})
 	w.player.decree(v1alpha1.StateSucceeded, "stable")
 	w.eventually(func() error {
 		a := &v1alpha1.ProxyAssemblage{}
-		if err := w.get(a, "a"); err != nil || a.Status.Syncs[0].Resolved != "stable@sha1:"+two {
+		if err := w.get(a, "a"); err != nil || a.Status.Syncs[0].Resolved != "stable@sha1:"+commitTwo {
 			return fmt.Errorf("a runs %s: %w", a.Status.Syncs[0].Resolved, err)
 		}
 		return nil
