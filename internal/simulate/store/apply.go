@@ -166,10 +166,5 @@ type creater struct {
 
 // New implements [runtime.ObjectCreater].
 func (c creater) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	if c.store.scheme.Recognizes(gvk) {
-		return c.store.scheme.New(gvk) //nolint:wrapcheck // it says all
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	return u, nil
+	return c.store.typed(c.kind, map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind})
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/spillway-dev/spillway/internal/source"
 )
 
 // Store implements [client.Client] and [client.FieldIndexer]. Make one with [New].
@@ -279,35 +281,13 @@ func newMapper(kinds *runtime.Scheme) apimeta.RESTMapper {
 	mapper := apimeta.NewDefaultRESTMapper(kinds.PrioritizedVersionsAllGroups())
 	for gvk := range kinds.AllKnownTypes() {
 		scope := apimeta.RESTScopeNamespace
-		if clusterScoped[gvk.GroupKind()] {
+		if !source.IsNamespaced(gvk.GroupKind()) {
 			scope = apimeta.RESTScopeRoot
 		}
 		mapper.Add(gvk, scope)
 	}
 	return mapper
 }
-
-// clusterScoped are the kinds of Kubernetes that are in no namespace.
-var clusterScoped = func() map[schema.GroupKind]bool {
-	kinds := map[schema.GroupKind]bool{}
-	for group, names := range map[string][]string{
-		"":                             {"Namespace", "Node", "PersistentVolume"},
-		"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
-		"apiextensions.k8s.io":         {"CustomResourceDefinition"},
-		"admissionregistration.k8s.io": {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
-		"storage.k8s.io":               {"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass"},
-		"scheduling.k8s.io":            {"PriorityClass"},
-		"networking.k8s.io":            {"IngressClass", "IPAddress", "ServiceCIDR"},
-		"node.k8s.io":                  {"RuntimeClass"},
-		"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
-		"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
-	} {
-		for _, name := range names {
-			kinds[schema.GroupKind{Group: group, Kind: name}] = true
-		}
-	}
-	return kinds
-}()
 
 // isBuiltIn is true of the kinds of Kubernetes itself.
 func isBuiltIn(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
