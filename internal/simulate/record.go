@@ -82,8 +82,18 @@ func NewRecorder() *Recorder {
 // Begin tells that what follows is of another decision than what was before.
 func (r *Recorder) Begin() { r.decision++ }
 
-// Forget forgets all steps so far; revisions are counted from here.
-func (r *Recorder) Forget() { r.steps = nil; clear(r.leaving) }
+// Forget forgets all steps so far. The revisions of StatefulSets are counted from
+// those that these Pods have.
+func (r *Recorder) Forget(pods []client.Object) {
+	r.steps = nil
+	clear(r.leaving)
+	clear(r.revisions)
+	for _, obj := range pods {
+		for _, set := range keysOfOwner(obj, "StatefulSet") {
+			r.number(set, obj.GetLabels()[appsv1.StatefulSetRevisionLabel])
+		}
+	}
+}
 
 // Steps are the steps so far.
 func (r *Recorder) Steps() []Step { return slices.Clone(r.steps) }

@@ -24,6 +24,8 @@ type Options struct {
 	Namespace string
 	// Readiness is how long Pods take.
 	Readiness Readiness
+	// Within is how far to look ahead; zero is as far as it goes.
+	Within time.Duration
 	// Nodes is on how many nodes a DaemonSet runs.
 	Nodes int
 	// Config are the options of the config ring. Its clock is set to that of the
@@ -33,6 +35,8 @@ type Options struct {
 
 // Result is what a change does.
 type Result struct {
+	// Before are those that waited already when the change was made.
+	Before []Wait `json:"before,omitempty"`
 	// Steps are in the order in which they are taken.
 	Steps []Step `json:"steps"`
 	// Waits are why there was no step at some moment, each when it was first said.
@@ -77,6 +81,7 @@ type simulation struct {
 
 	options Options
 	rings   []*ring
+	before  []Wait
 	waits   []Wait
 	// waiting are those of this moment, last is when something happened last.
 	waiting []Wait
@@ -89,6 +94,9 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 		return nil, err
 	}
 	w.recorder = NewRecorder()
+	if o.Within > 0 {
+		w.within = o.Within
+	}
 	s := &simulation{world: w, options: o}
 	run := &runner{world: w, readiness: o.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}}
 	w.add(
@@ -142,8 +150,8 @@ func orDefault(value, otherwise string) string {
 
 // begin makes this moment the one from which on is told what happens.
 func (s *simulation) begin() {
-	s.started, s.last, s.waits = s.now, s.now, nil
-	s.recorder.Forget()
+	s.started, s.last, s.before, s.waits = s.now, s.now, s.waiting, nil
+	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 }
 
 // settle lets time pass until nothing happens any more.
@@ -203,7 +211,7 @@ func (w Wait) sameAs(other Wait) bool {
 
 func (s *simulation) result() Result {
 	return Result{
-		Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started),
+		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started),
 		Settled: len(s.waiting) == 0 && len(s.problems) == 0 && s.isWhole(), Stuck: s.waiting,
 	}
 }

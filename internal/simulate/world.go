@@ -58,7 +58,9 @@ type world struct {
 	// groups are those of the StatefulSets.
 	groups  map[types.NamespacedName]string
 	started time.Time
-	looks   int
+	// within is how far the clock may go.
+	within time.Duration
+	looks  int
 }
 
 // errand is what an actor has to look at.
@@ -72,7 +74,7 @@ func newWorld(start time.Time) (*world, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says all
 	}
-	w := &world{now: start, started: start, groups: map[types.NamespacedName]string{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{}}
+	w := &world{now: start, started: start, within: horizon, groups: map[types.NamespacedName]string{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{}}
 	w.store = store.New(kinds, w.clock)
 	w.store.OnChange = w.changed
 	if err := w.store.IndexField(context.Background(), &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
@@ -184,7 +186,7 @@ func (w *world) advance() bool {
 			next = at
 		}
 	}
-	if next.IsZero() || next.After(w.started.Add(horizon)) {
+	if next.IsZero() || next.After(w.started.Add(w.within)) {
 		return false
 	}
 	if next.After(w.now) {
