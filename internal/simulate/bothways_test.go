@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,13 +152,16 @@ func same(simulated, real []simulate.Step) error {
 }
 
 // bySequence takes apart what is ordered by itself: the workloads under the budget of
-// the config ring, each group, each Instance.
+// the config ring, each group, each Instance, and phases that go in parallel.
 func bySequence(steps []simulate.Step) map[string][]simulate.Step {
 	sequences := map[string][]simulate.Step{}
 	for _, s := range steps {
 		key := s.Ring
 		if s.Ring != simulate.RingConfig {
 			key = s.Object
+		}
+		if phase, _, ok := strings.Cut(s.Unit, "/"); ok && strings.HasPrefix(phase, "step parallel-") {
+			key += phase
 		}
 		sequences[key] = append(sequences[key], s)
 	}

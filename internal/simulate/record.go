@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -125,6 +126,10 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 		old, _ := before.(*corev1.Pod)
 		now, _ := after.(*corev1.Pod)
 		r.pod(at, old, now)
+	case *v1beta1.Instance:
+		old, _ := before.(*v1beta1.Instance)
+		now, _ := after.(*v1beta1.Instance)
+		r.instance(at, old, now)
 	}
 }
 

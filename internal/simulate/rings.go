@@ -2,19 +2,20 @@ package simulate
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1 "k8s.io/api/core/v1"
-
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -24,6 +25,7 @@ import (
 const (
 	RingConfig = "config"
 	RingZones  = "zones"
+	RingPlans  = "plans"
 )
 
 // ring is one of the rings, run without a manager.
@@ -132,6 +134,39 @@ func zonesWaits(ctx context.Context, run *zones.Offline) ([]Wait, error) {
 		waits = append(waits, Wait{
 			Ring: RingZones, Namespace: e.Namespace, Object: reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence,
 		})
+	}
+	return waits, nil
+}
+
+// newPlans is the plans ring. It has a request for each Instance, and each is looked
+// at again whatever changes: a plan may have to do with everything.
+func newPlans(w *world, o plans.Options) *ring {
+	run := plans.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
+	return &ring{
+		Reconciler: run,
+		requests: func(obj client.Object) []types.NamespacedName {
+			if _, ok := obj.(*corev1.Pod); ok {
+				return nil
+			}
+			return slices.Collect(maps.Keys(w.instances))
+		},
+		waits: func(ctx context.Context) ([]Wait, error) { return planWaits(ctx, run) },
+	}
+}
+
+func planWaits(ctx context.Context, run *plans.Offline) ([]Wait, error) {
+	explanations, err := run.Status(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says all
+	}
+	var waits []Wait
+	for i := range explanations {
+		e := &explanations[i]
+		if e.State != plans.StateIdle {
+			waits = append(waits, Wait{
+				Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: rollout.Reason(e.Reason), Sentence: e.Sentence,
+			})
+		}
 	}
 	return waits, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -116,7 +117,7 @@ func (s *simulation) addRings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rings = []*ring{newConfig(s.world, c), z}
+	s.rings = []*ring{newConfig(s.world, c), z, newPlans(s.world, plans.Options{Now: s.clock})}
 	for _, r := range s.rings {
 		s.add(r)
 	}

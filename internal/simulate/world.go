@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate/store"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -56,8 +57,10 @@ type world struct {
 	problems map[errand]error
 	recorder *Recorder
 	// groups are those of the StatefulSets.
-	groups  map[types.NamespacedName]string
-	started time.Time
+	groups map[types.NamespacedName]string
+	// instances are those that there are.
+	instances map[types.NamespacedName]bool
+	started   time.Time
 	// within is how far the clock may go.
 	within time.Duration
 	looks  int
@@ -74,7 +77,7 @@ func newWorld(start time.Time) (*world, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says all
 	}
-	w := &world{now: start, started: start, within: horizon, groups: map[types.NamespacedName]string{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{}}
+	w := &world{now: start, started: start, within: horizon, groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{}}
 	w.store = store.New(kinds, w.clock)
 	w.store.OnChange = w.changed
 	if err := w.store.IndexField(context.Background(), &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
@@ -105,8 +108,11 @@ func (w *world) add(actors ...actor) {
 
 // changed tells the actors of a write, and the recorder.
 func (w *world) changed(before, after client.Object) {
-	if set, ok := after.(*appsv1.StatefulSet); ok {
-		w.groups[client.ObjectKeyFromObject(set)] = vocabulary.GroupOf(set.Labels, set.Annotations)
+	switch o := after.(type) {
+	case *appsv1.StatefulSet:
+		w.groups[client.ObjectKeyFromObject(o)] = vocabulary.GroupOf(o.Labels, o.Annotations)
+	case *v1beta1.Instance:
+		w.instances[client.ObjectKeyFromObject(o)] = true
 	}
 	for i, a := range w.actors {
 		for _, key := range a.wakes(before, after) {
