@@ -116,8 +116,8 @@ type collector struct {
 }
 
 func (c *collector) wakes(before, after client.Object) []types.NamespacedName {
-	if after != nil || before == nil {
-		return nil
+	if _, ok := before.(*corev1.Pod); ok || after != nil || before == nil {
+		return nil // a Pod owns nothing
 	}
 	key := types.NamespacedName{Namespace: before.GetNamespace(), Name: string(before.GetUID())}
 	c.orphans[key] = before.GetUID()

@@ -77,8 +77,9 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 		k.lacking[key] = true
 		return 0, k.write(ctx, pod, waitingFor(lacks))
 	}
-	ready := k.readiness.of(owning(pod))
-	if ready == Never {
+	kind, name := owning(pod)
+	ready := k.readiness.of(kind, name)
+	if ready == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
 		return 0, k.write(ctx, pod, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodRunning
 			setReady(p, k.now, false, "ContainersNotReady")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -25,7 +26,7 @@ type Step struct {
 	Namespace string `json:"namespace"`
 	// Unit is the part of it that moves, "zone-a/zone-a-0"; empty if it moves whole.
 	Unit string `json:"unit,omitempty"`
-	// Does is what happens: "rolls", "goes", "opens".
+	// Does is what happens: "rolls:", "goes", "is opened", "begins".
 	Does string `json:"does"`
 	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
 	From string `json:"from,omitempty"`
@@ -38,7 +39,10 @@ type Step struct {
 func (s Step) String() string {
 	text := s.Object
 	if s.Unit != "" {
-		text += "  " + s.Unit
+		text += " " + s.Unit[strings.LastIndex(s.Unit, "/")+1:]
+	}
+	if s.Ring == RingPlans {
+		text = s.Object + " " + s.Unit
 	}
 	text += " " + s.Does
 	switch {
@@ -57,8 +61,9 @@ type Wait struct {
 	Ring      string        `json:"ring"`
 	Object    string        `json:"object"`
 	Namespace string        `json:"namespace"`
-	Reason    any           `json:"reason,omitempty"`
-	Sentence  string        `json:"sentence"`
+	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
+	Reason   rollout.Reason `json:"reason,omitempty"`
+	Sentence string         `json:"sentence"`
 }
 
 // Recorder reads the steps from what changes in an API. It has to be told of all
@@ -96,8 +101,18 @@ func (r *Recorder) Forget(pods []client.Object) {
 	}
 }
 
-// Steps are the steps so far.
-func (r *Recorder) Steps() []Step { return slices.Clone(r.steps) }
+// Steps are the steps so far. What one decision of the config ring has written at
+// once comes by name.
+func (r *Recorder) Steps() []Step {
+	steps := slices.Clone(r.steps)
+	slices.SortStableFunc(steps, func(a, b Step) int {
+		if a.Decision != b.Decision || a.Ring != RingConfig || b.Ring != RingConfig {
+			return a.Decision - b.Decision
+		}
+		return strings.Compare(a.Namespace+"/"+a.Object, b.Namespace+"/"+b.Object)
+	})
+	return steps
+}
 
 // See tells of a change; before is nil of what is new, after of what is gone.
 func (r *Recorder) See(at time.Duration, before, after client.Object) {
@@ -149,7 +164,7 @@ func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, befo
 	}
 	r.step(Step{
 		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: reference(kind, obj.GetName()),
-		Does: "rolls with config", From: short(from), To: short(to),
+		Does: "rolls:", From: short(from), To: short(to),
 	})
 }
 

@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -48,39 +51,48 @@ type Result struct {
 	Settled bool `json:"settled"`
 	// Stuck are the waits that nothing ends.
 	Stuck []Wait `json:"stuck,omitempty"`
+	// Risks are what could go wrong that did not here.
+	Risks []Risk `json:"risks,omitempty"`
+	// Looks is how often a ring or a controller has looked at something, all in all.
+	Looks int `json:"-"`
 }
 
 // Run brings about the objects of base, makes a change, and says what that does.
 // Without a change it says what the first installation of base does.
 func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Options) (Result, error) {
+	if len(change) == 0 {
+		base, change = nil, base
+	}
 	s, err := newSimulation(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
-	if len(change) == 0 {
-		base, change = nil, base
-	}
-	if err := s.apply(ctx, base); err != nil {
-		return Result{}, err
-	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.change(ctx, base); err != nil {
 		return Result{}, fmt.Errorf("before the change: %w", err)
 	}
+	again, err := s.fork(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	s.begin()
-	if err := s.apply(ctx, change); err != nil {
+	if err := s.change(ctx, change); err != nil {
 		return Result{}, err
 	}
-	if err := s.settle(ctx); err != nil {
-		return Result{}, err
-	}
-	return s.result(), nil
+	result := s.result()
+	result.Risks, err = s.risks(ctx, again, change, &result)
+	result.Looks = s.looks + again.looks
+	return result, err
 }
+
+// before is how long before the change everything else was brought about.
+const before = 24 * time.Hour
 
 // simulation is a world with the rings in it.
 type simulation struct {
 	*world
 
 	options Options
+	models  models
 	rings   []*ring
 	before  []Wait
 	waits   []Wait
@@ -89,39 +101,71 @@ type simulation struct {
 	last    time.Time
 }
 
+// models are what the controllers of Kubernetes remember.
+type models struct {
+	sets *statefulSets
+	run  *runner
+}
+
 func newSimulation(ctx context.Context, o Options) (*simulation, error) {
-	w, err := newWorld(o.Now.Truncate(time.Second))
+	o.Now = o.Now.Truncate(time.Second)
+	w, err := newWorld(o.Now.Add(-before))
 	if err != nil {
 		return nil, err
 	}
-	w.recorder = NewRecorder()
-	if o.Within > 0 {
-		w.within = o.Within
-	}
-	s := &simulation{world: w, options: o}
-	run := &runner{world: w, readiness: o.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}}
-	w.add(
-		&statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		deployments{run}, daemonSets{run, o.Nodes}, providers{w},
-		&jobs{world: w, readiness: o.Readiness, lacking: map[types.NamespacedName]bool{}},
-		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
-		&kubelets{world: w, readiness: o.Readiness, lacking: map[types.NamespacedName]bool{}},
-	)
-	return s, s.addRings(ctx)
+	w.within = before
+	s := &simulation{world: w, options: o, models: models{
+		sets: &statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
+		run:  &runner{world: w, readiness: o.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+	}}
+	return s, s.addActors(ctx)
 }
 
-func (s *simulation) addRings(ctx context.Context) error {
+// addActors adds the models, and the rings as a manager that has just begun: they
+// decide the same as one that has not.
+func (s *simulation) addActors(ctx context.Context) error {
+	w, ready := s.world, s.options.Readiness
+	w.add(
+		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
+		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
+		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
+		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
+	)
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
-	z, err := newZones(ctx, s.world, zones.Options{Now: s.clock})
+	z, err := newZones(ctx, w, zones.Options{Now: s.clock})
 	if err != nil {
 		return err
 	}
-	s.rings = []*ring{newConfig(s.world, c), z, newPlans(s.world, plans.Options{Now: s.clock})}
+	s.rings = []*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}
 	for _, r := range s.rings {
 		s.add(r)
 	}
 	return nil
+}
+
+// fork is the same world once more. What is done to one does nothing to the other.
+func (s *simulation) fork(ctx context.Context) (*simulation, error) {
+	w := s.world.fork()
+	f := &simulation{world: w, options: s.options, waiting: s.waiting}
+	f.models.sets = &statefulSets{world: w, templates: maps.Clone(s.models.sets.templates), seen: s.models.sets.seen}
+	f.models.run = &runner{world: w, readiness: s.options.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}}
+	for uid, set := range s.models.run.sets {
+		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), progressed: set.progressed}
+	}
+	if err := f.addActors(ctx); err != nil {
+		return nil, err
+	}
+	f.wakeAll()
+	return f, nil
+}
+
+// change applies objects, and lets everybody see to them.
+func (s *simulation) change(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if err := s.apply(ctx, objects); err != nil {
+		return err
+	}
+	return s.settle(ctx)
 }
 
 // fieldOwner is whoever applies the manifests.
@@ -131,9 +175,10 @@ const fieldOwner = "user"
 func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		u := obj.DeepCopy()
-		if namespaced, err := s.store.IsObjectNamespaced(u); err != nil || namespaced {
-			u.SetNamespace(orDefault(u.GetNamespace(), s.options.Namespace))
+		if source.IsNamespaced(u.GroupVersionKind().GroupKind()) {
+			u.SetNamespace(cmp.Or(u.GetNamespace(), s.options.Namespace))
 		}
+		s.store.Know(u.GroupVersionKind())
 		err := s.store.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
@@ -142,15 +187,12 @@ func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstruct
 	return nil
 }
 
-func orDefault(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
-
-// begin makes this moment the one from which on is told what happens.
+// begin makes the moment of the change the one from which on is told what happens.
 func (s *simulation) begin() {
+	if s.now.Before(s.options.Now) {
+		s.now = s.options.Now
+	}
+	s.within = cmp.Or(s.options.Within, horizon)
 	s.started, s.last, s.before, s.waits = s.now, s.now, s.waiting, nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 }
@@ -158,11 +200,11 @@ func (s *simulation) begin() {
 // settle lets time pass until nothing happens any more.
 func (s *simulation) settle(ctx context.Context) error {
 	for {
-		before := s.store.Version()
+		version := s.store.Version()
 		if err := s.rest(ctx); err != nil {
 			return err
 		}
-		if s.store.Version() != before {
+		if s.store.Version() != version {
 			s.last = s.now
 		}
 		if err := s.look(ctx); err != nil {
@@ -186,7 +228,7 @@ func (s *simulation) isBusy() bool {
 
 // look notes what waits at this moment, and why, if that has not been said yet.
 func (s *simulation) look(ctx context.Context) error {
-	before := s.waiting
+	known := s.waiting
 	s.waiting = nil
 	for _, r := range s.rings {
 		waits, err := r.waits(ctx)
@@ -197,8 +239,8 @@ func (s *simulation) look(ctx context.Context) error {
 	}
 	for i := range s.waiting {
 		s.waiting[i].At = s.now.Sub(s.started)
-		if j := slices.IndexFunc(before, s.waiting[i].sameAs); j >= 0 {
-			s.waiting[i].At = before[j].At
+		if j := slices.IndexFunc(known, s.waiting[i].sameAs); j >= 0 {
+			s.waiting[i].At = known[j].At
 			continue
 		}
 		s.waits = append(s.waits, s.waiting[i])

@@ -55,6 +55,8 @@ type world struct {
 	failed map[errand]int
 	// problems are looks that fail and fail again.
 	problems map[errand]error
+	// broken is what is never ready, if anything is.
+	broken   unit
 	recorder *Recorder
 	// groups are those of the StatefulSets.
 	groups map[types.NamespacedName]string
@@ -63,7 +65,8 @@ type world struct {
 	started   time.Time
 	// within is how far the clock may go.
 	within time.Duration
-	looks  int
+	// looks is how often anybody has looked at anything.
+	looks int
 }
 
 // errand is what an actor has to look at.
@@ -77,13 +80,40 @@ func newWorld(start time.Time) (*world, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says all
 	}
-	w := &world{now: start, started: start, within: horizon, groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{}}
-	w.store = store.New(kinds, w.clock)
-	w.store.OnChange = w.changed
+	w := worldAt(start)
+	w.on(store.New(kinds, w.clock))
 	if err := w.store.IndexField(context.Background(), &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
 		return nil, err //nolint:wrapcheck // nothing but a wrong scheme
 	}
 	return w, nil
+}
+
+func worldAt(start time.Time) *world {
+	return &world{
+		now: start, started: start, within: horizon, recorder: NewRecorder(),
+		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
+		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
+	}
+}
+
+func (w *world) on(s *store.Store) {
+	w.store = s
+	w.store.OnChange = w.changed
+}
+
+// fork is a world at the same moment with the same objects, in which nobody is.
+func (w *world) fork() *world {
+	f := worldAt(w.now)
+	f.started = w.started
+	f.on(w.store.Clone(f.clock))
+	return f
+}
+
+// wakeAll lets everybody look at everything.
+func (w *world) wakeAll() {
+	for _, obj := range w.store.All() {
+		w.changed(nil, obj)
+	}
 }
 
 // ownerIndex finds the Pods of what controls them, by its UID.
@@ -119,20 +149,17 @@ func (w *world) changed(before, after client.Object) {
 			w.dirty[i][key] = true
 		}
 	}
-	if w.recorder != nil {
-		w.recorder.See(w.now.Sub(w.started), before, after)
-	}
+	w.recorder.See(w.now.Sub(w.started), before, after)
 }
 
 // rest lets everybody look until nobody has anything to do at this moment.
 func (w *world) rest(ctx context.Context) error {
-	w.looks = 0
-	for {
+	for began := w.looks; ; {
 		e, ok := w.next()
 		if !ok {
 			return nil
 		}
-		if w.looks++; w.looks > looksAtOnce*(1+int(w.store.Version())) {
+		if w.looks++; w.looks-began > looksAtOnce*(1+len(w.dirty)+w.store.Len()) {
 			return fmt.Errorf("it never rests: %s is looked at again and again", e.key)
 		}
 		w.run(ctx, e)
@@ -160,9 +187,7 @@ func compareKeys(a, b types.NamespacedName) int {
 
 func (w *world) run(ctx context.Context, e errand) {
 	delete(w.due, e)
-	if w.recorder != nil {
-		w.recorder.Begin()
-	}
+	w.recorder.Begin()
 	again, err := w.actors[e.actor].look(ctx, e.key)
 	if err != nil {
 		w.fail(e, err)

@@ -43,5 +43,5 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 
 // Status explains every group, and writes nothing.
 func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
-	return Status(ctx, o.observer.live, o.observer.options, "")
+	return status(ctx, o.observer.cached, o.observer.options, "")
 }

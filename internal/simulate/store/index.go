@@ -52,3 +52,11 @@ func (i *index) find(namespace, value string) []client.Object {
 	slices.SortFunc(found, byName)
 	return found
 }
+
+func (i *index) clone() *index {
+	c := &index{values: i.values, objects: make(map[string]map[types.NamespacedName]client.Object, len(i.objects))}
+	for value, objects := range i.objects {
+		c.objects[value] = maps.Clone(objects)
+	}
+	return c
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ import (
 // Store implements [client.Client] and [client.FieldIndexer]. Make one with [New].
 type Store struct {
 	scheme *runtime.Scheme
-	mapper apimeta.RESTMapper
+	mapper *apimeta.DefaultRESTMapper
 	now    func() time.Time
 	// OnChange is told of each write that has changed something; before is nil of
 	// what was created, after of what is gone. It must not write.
@@ -54,6 +55,25 @@ func New(kinds *runtime.Scheme, now func() time.Time) *Store {
 	}
 }
 
+// Clone is a store with the same objects, with a clock of its own. Nobody is told of
+// its changes yet.
+func (s *Store) Clone(now func() time.Time) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &Store{
+		scheme: s.scheme, mapper: s.mapper, now: now, OnChange: func(_, _ client.Object) {},
+		version: s.version, kinds: make(map[schema.GroupKind]*kind, len(s.kinds)), fields: s.fields,
+	}
+	for name, k := range s.kinds {
+		cloned := &kind{gvk: k.gvk, objects: maps.Clone(k.objects), indices: make(map[string]*index, len(k.indices))}
+		for field, i := range k.indices {
+			cloned.indices[field] = i.clone()
+		}
+		c.kinds[name] = cloned
+	}
+	return c
+}
+
 // Scheme implements [client.Client].
 func (s *Store) Scheme() *runtime.Scheme { return s.scheme }
 
@@ -75,6 +95,17 @@ func (s *Store) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
+}
+
+// Len is how many objects there are.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, k := range s.kinds {
+		n += len(k.objects)
+	}
+	return n
 }
 
 // of returns the objects of a kind.
@@ -277,16 +308,27 @@ func fillMetadata(from client.Object, to *metav1.PartialObjectMetadata) {
 }
 
 // newMapper knows the kinds of a scheme, and which of them are in no namespace.
-func newMapper(kinds *runtime.Scheme) apimeta.RESTMapper {
+func newMapper(kinds *runtime.Scheme) *apimeta.DefaultRESTMapper {
 	mapper := apimeta.NewDefaultRESTMapper(kinds.PrioritizedVersionsAllGroups())
 	for gvk := range kinds.AllKnownTypes() {
-		scope := apimeta.RESTScopeNamespace
-		if !source.IsNamespaced(gvk.GroupKind()) {
-			scope = apimeta.RESTScopeRoot
-		}
-		mapper.Add(gvk, scope)
+		mapper.Add(gvk, scopeOf(gvk))
 	}
 	return mapper
+}
+
+func scopeOf(gvk schema.GroupVersionKind) apimeta.RESTScope {
+	if source.IsNamespaced(gvk.GroupKind()) {
+		return apimeta.RESTScopeNamespace
+	}
+	return apimeta.RESTScopeRoot
+}
+
+// Know makes a kind known of which the scheme has no Go type, as if it were
+// installed.
+func (s *Store) Know(gvk schema.GroupVersionKind) {
+	if _, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		s.mapper.Add(gvk, scopeOf(gvk))
+	}
 }
 
 // isBuiltIn is true of the kinds of Kubernetes itself.
