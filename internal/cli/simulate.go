@@ -229,7 +229,7 @@ func (s *simulation) placed(namespace, text string) string {
 
 func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
 	switch {
-	case len(r.Steps) == 0 && r.Settled:
+	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
 		_, _ = fmt.Fprintln(w, "nothing is rolled")
 	case r.Settled && ready.Default != simulate.Never:
 		_, _ = fmt.Fprintf(w, "takes %s, if each Pod is ready within %s\n", r.Took, readyText(ready))
@@ -238,7 +238,12 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Re
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
 	for _, wait := range r.Stuck {
-		wrapped(w, "  ✗ ", s.placed(wait.Namespace, waitText(wait)+mendOf(wait)))
+		mark := "  ✗ "
+		text := waitText(wait)
+		if r.WaitedBefore(wait) {
+			mark, text = "  - ", text+", as before the change"
+		}
+		wrapped(w, mark, s.placed(wait.Namespace, text+mendOf(wait)))
 	}
 	for _, risk := range r.Risks {
 		wrapped(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))

@@ -47,7 +47,7 @@ func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 		return 0, err //nolint:wrapcheck // it says all
 	}
 	c.lacking[key] = len(lacks) > 0
-	takes := c.readiness.of("job", job.Name)
+	takes := c.readyIn(c.readiness, "job", job.Name)
 	if len(lacks) > 0 || takes == Never {
 		return 0, nil
 	}

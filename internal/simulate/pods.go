@@ -78,7 +78,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 		return 0, k.write(ctx, pod, waitingFor(lacks))
 	}
 	kind, name := owning(pod)
-	ready := k.readiness.of(kind, name)
+	ready := k.readyIn(k.readiness, kind, name)
 	if ready == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
 		return 0, k.write(ctx, pod, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodRunning

@@ -101,7 +101,7 @@ func (r *runner) of(uid types.UID) *replicaSet {
 // replica makes one of a workload that is ready after its time, or never if it
 // lacks config.
 func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
-	ready := r.readiness.of(kind, name)
+	ready := r.readyIn(r.readiness, kind, name)
 	lacks, err := config.Lacks(ctx, r.store, namespace, pod)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {

@@ -47,9 +47,10 @@ type Result struct {
 	Waits []Wait `json:"waits"`
 	// Took is from the change until nothing happens any more.
 	Took time.Duration `json:"took"`
-	// Settled is true if everything came where it should be.
+	// Settled is true if everything came where it should be, but for what waited
+	// already when the change was made.
 	Settled bool `json:"settled"`
-	// Stuck are the waits that nothing ends.
+	// Stuck are the waits that nothing ends, those from before the change among them.
 	Stuck []Wait `json:"stuck,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
@@ -192,7 +193,7 @@ func (s *simulation) begin() {
 	if s.now.Before(s.options.Now) {
 		s.now = s.options.Now
 	}
-	s.within = cmp.Or(s.options.Within, horizon)
+	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
 	s.started, s.last, s.before, s.waits = s.now, s.now, s.waiting, nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 }
@@ -253,11 +254,13 @@ func (w Wait) sameAs(other Wait) bool {
 }
 
 func (s *simulation) result() Result {
-	return Result{
-		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started),
-		Settled: len(s.waiting) == 0 && len(s.problems) == 0 && s.isWhole(), Stuck: s.waiting,
-	}
+	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: s.waiting}
+	r.Settled = len(s.problems) == 0 && s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	return r
 }
+
+// WaitedBefore is true of what waited in the same way when the change was made.
+func (r *Result) WaitedBefore(w Wait) bool { return slices.ContainsFunc(r.Before, w.sameAs) }
 
 // isWhole is true if all workloads have what they ask for.
 func (s *simulation) isWhole() bool {

@@ -63,6 +63,8 @@ type world struct {
 	// instances are those that there are.
 	instances map[types.NamespacedName]bool
 	started   time.Time
+	// begun is true once the change is made.
+	begun bool
 	// within is how far the clock may go.
 	within time.Duration
 	// looks is how often anybody has looked at anything.
@@ -127,6 +129,14 @@ func ownerOf(obj client.Object) []string {
 }
 
 func (w *world) clock() time.Time { return w.now }
+
+// readyIn is how long a Pod takes. What is there before the change is running.
+func (w *world) readyIn(r Readiness, kind, name string) time.Duration {
+	if d := r.of(kind, name); w.begun || d != Never {
+		return d
+	}
+	return 0
+}
 
 // add adds an actor. Those that were added before it act before it.
 func (w *world) add(actors ...actor) {
