@@ -136,8 +136,8 @@ func (w *world) restsAs(ctx context.Context, stuck []simulate.Wait) error {
 
 // same is nil if both tell the same of each object that is rolled out: its steps in
 // the same order, where those that one decision has taken may come in any.
-func same(simulated, real []simulate.Step) error {
-	said, done := bySequence(simulated), bySequence(real)
+func same(simulated, seen []simulate.Step) error {
+	said, done := bySequence(simulated), bySequence(seen)
 	for key := range done {
 		if _, ok := said[key]; !ok {
 			return fmt.Errorf("%s was not simulated: %q", key, lines(done[key]))
@@ -170,22 +170,22 @@ func bySequence(steps []simulate.Step) map[string][]simulate.Step {
 
 // alike puts the real steps into the order of the simulated ones, as far as that is
 // the order within one decision.
-func alike(simulated, real []simulate.Step) []simulate.Step {
-	real = slices.Clone(real)
+func alike(simulated, seen []simulate.Step) []simulate.Step {
+	seen = slices.Clone(seen)
 	for begin := 0; begin < len(simulated); {
 		end := begin
 		for end < len(simulated) && simulated[end].Decision == simulated[begin].Decision {
 			end++
 		}
-		if end <= len(real) {
+		if end <= len(seen) {
 			order := lines(simulated[begin:end])
-			slices.SortStableFunc(real[begin:end], func(a, b simulate.Step) int {
+			slices.SortStableFunc(seen[begin:end], func(a, b simulate.Step) int {
 				return slices.Index(order, line(a)) - slices.Index(order, line(b))
 			})
 		}
 		begin = end
 	}
-	return real
+	return seen
 }
 
 func lines(steps []simulate.Step) []string {

@@ -72,5 +72,5 @@ func (c daemonSets) writeStatus(ctx context.Context, d *appsv1.DaemonSet, set *r
 		NumberReady:            set.count(func(p replica) bool { return p.isReady(c.now) }),
 		NumberAvailable:        available, NumberUnavailable: nodes - available,
 	}
-	return gone(c.store.Status().Update(ctx, d))
+	return c.world.writeStatus(ctx, d)
 }

@@ -78,6 +78,16 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 		}
 		set.all, set.progressed = append(set.all, made), c.now
 	}
+	c.shrink(set, template, minReady, wanted, unavailable)
+	if len(set.all) < wanted+surge && set.of(template) < wanted {
+		return c.roll(ctx, d, set, template, minReady)
+	}
+	return nil
+}
+
+// shrink takes old replicas away, as many as may be missing, and new ones that are too
+// many.
+func (c deployments) shrink(set *replicaSet, template string, minReady time.Duration, wanted, unavailable int) {
 	available := int(set.count(func(p replica) bool { return p.isAvailable(c.now, minReady) }))
 	for spare := available - (wanted - unavailable); ; {
 		taken, ok := set.takeOld(template, c.now, minReady, spare > 0)
@@ -92,10 +102,6 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 	for set.of(template) > wanted {
 		set.all = set.all[:len(set.all)-1]
 	}
-	if len(set.all) < wanted+surge && set.of(template) < wanted {
-		return c.roll(ctx, d, set, template, minReady)
-	}
-	return nil
 }
 
 // takeOld is removeOld that leaves what is available alone unless it may go.
@@ -153,7 +159,7 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 	if !done {
 		again = max(0, deadline.Sub(c.now))
 	}
-	return again, gone(c.store.Status().Update(ctx, d))
+	return again, c.world.writeStatus(ctx, d)
 }
 
 func (c deployments) progressing(before []appsv1.DeploymentCondition, done bool, deadline time.Time) appsv1.DeploymentCondition {

@@ -44,7 +44,7 @@ func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 	}
 	lacks, err := config.Lacks(ctx, c.store, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // it says all
+		return 0, err
 	}
 	c.lacking[key] = len(lacks) > 0
 	takes := c.readyIn(c.readiness, "job", job.Name)
@@ -61,7 +61,7 @@ func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
 		})
 	}
-	return 0, gone(c.store.Status().Update(ctx, done))
+	return 0, c.writeStatus(ctx, done)
 }
 
 // providers give what is asked for at once: volumes, load balancers, budgets.
@@ -87,7 +87,7 @@ func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Dur
 			continue
 		}
 		give(given)
-		if err := gone(c.store.Status().Update(ctx, given)); err != nil {
+		if err := c.writeStatus(ctx, given); err != nil {
 			return 0, err
 		}
 	}
@@ -132,7 +132,7 @@ func (c *collector) look(ctx context.Context, key types.NamespacedName) (time.Du
 			if ref.UID != owner {
 				continue
 			}
-			if err := gone(c.store.Delete(ctx, obj)); err != nil {
+			if err := c.remove(ctx, obj); err != nil {
 				return 0, err
 			}
 		}

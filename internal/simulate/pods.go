@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,7 +70,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	}
 	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // it says all
+		return 0, err
 	}
 	if len(lacks) > 0 {
 		k.lacking[key] = true
@@ -95,7 +94,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 func (k *kubelets) write(ctx context.Context, pod *corev1.Pod, change func(*corev1.Pod)) error {
 	changed := pod.DeepCopy()
 	change(changed)
-	return client.IgnoreNotFound(k.store.Status().Update(ctx, changed)) //nolint:wrapcheck // it says all
+	return k.writeStatus(ctx, changed)
 }
 
 // waitingFor is the status of a Pod that cannot be started.
@@ -162,11 +161,3 @@ func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 }
 
 func revisionOf(pod *corev1.Pod) string { return pod.Labels[appsv1.StatefulSetRevisionLabel] }
-
-// gone is nil for what is not there any more: somebody was faster.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}

@@ -95,7 +95,7 @@ func (r *Recorder) Forget(pods []client.Object) {
 	clear(r.leaving)
 	clear(r.revisions)
 	for _, obj := range pods {
-		for _, set := range keysOfOwner(obj, "StatefulSet") {
+		for _, set := range keysOfSet(obj) {
 			r.number(set, obj.GetLabels()[appsv1.StatefulSetRevisionLabel])
 		}
 	}
@@ -226,7 +226,7 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 	if pod == nil {
 		pod = before
 	}
-	for _, set := range keysOfOwner(pod, "StatefulSet") {
+	for _, set := range keysOfSet(pod) {
 		group, key := r.groups[set], client.ObjectKeyFromObject(pod)
 		revision := r.number(set, revisionOf(pod))
 		switch {

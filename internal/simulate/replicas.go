@@ -108,7 +108,7 @@ func (r *runner) replica(ctx context.Context, kind, namespace, name, template st
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
 	}
 	if err != nil || len(lacks) > 0 || ready == Never || r.isBroken(unit{kind, namespace, name}) {
-		return replica{template: template}, err //nolint:wrapcheck // it says all
+		return replica{template: template}, err
 	}
 	return replica{template: template, readyAt: r.now.Add(ready)}, nil
 }

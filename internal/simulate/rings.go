@@ -49,7 +49,7 @@ func (r *ring) wakes(before, after client.Object) []types.NamespacedName {
 
 func (r *ring) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
-	return result.RequeueAfter, err //nolint:wrapcheck // it says all
+	return result.RequeueAfter, err
 }
 
 // newConfig is the config ring. It has one request for everything.
@@ -72,7 +72,7 @@ func newConfig(w *world, o config.Options) *ring {
 func configWaits(ctx context.Context, run *config.Offline) ([]Wait, error) {
 	explanations, err := run.Status(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err
 	}
 	var waits []Wait
 	for i := range explanations {
@@ -90,7 +90,7 @@ func configWaits(ctx context.Context, run *config.Offline) ([]Wait, error) {
 func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
 	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store}, o)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err
 	}
 	return &ring{
 		Reconciler: run,
@@ -113,7 +113,7 @@ func (w *world) groupOf(obj client.Object) string {
 	case *appsv1.StatefulSet:
 		return vocabulary.GroupOf(o.Labels, o.Annotations)
 	case *corev1.Pod:
-		for _, key := range keysOfOwner(o, "StatefulSet") {
+		for _, key := range keysOfSet(o) {
 			return w.groups[key]
 		}
 	}
@@ -123,7 +123,7 @@ func (w *world) groupOf(obj client.Object) string {
 func zonesWaits(ctx context.Context, run *zones.Offline) ([]Wait, error) {
 	explanations, err := run.Status(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err
 	}
 	var waits []Wait
 	for i := range explanations {
@@ -157,7 +157,7 @@ func newPlans(w *world, o plans.Options) *ring {
 func planWaits(ctx context.Context, run *plans.Offline) ([]Wait, error) {
 	explanations, err := run.Status(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err
 	}
 	var waits []Wait
 	for i := range explanations {

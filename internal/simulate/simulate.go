@@ -110,7 +110,7 @@ type models struct {
 
 func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	o.Now = o.Now.Truncate(time.Second)
-	w, err := newWorld(o.Now.Add(-before))
+	w, err := newWorld(ctx, o.Now.Add(-before))
 	if err != nil {
 		return nil, err
 	}

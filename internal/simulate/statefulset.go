@@ -46,16 +46,16 @@ func (c *statefulSets) wakes(before, after client.Object) []types.NamespacedName
 	case *appsv1.StatefulSet:
 		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
 	case *corev1.Pod:
-		return keysOfOwner(o, "StatefulSet")
+		return keysOfSet(o)
 	default:
 		return nil
 	}
 }
 
-// keysOfOwner is the key of the owner of a kind that controls an object, if one does.
-func keysOfOwner(obj client.Object, kind string) []types.NamespacedName {
+// keysOfSet is the key of the StatefulSet that controls a Pod, if one does.
+func keysOfSet(obj client.Object) []types.NamespacedName {
 	owner := metav1.GetControllerOfNoCopy(obj)
-	if owner == nil || owner.Kind != kind {
+	if owner == nil || owner.Kind != "StatefulSet" {
 		return nil
 	}
 	return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
@@ -287,7 +287,7 @@ func (s *setSync) create(ctx context.Context, ordinal int) error {
 	pod.Name = fmt.Sprintf("%s-%d", s.set.Name, ordinal)
 	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
 	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
-	return s.store.Create(ctx, pod) //nolint:wrapcheck // it says all
+	return s.store.Create(ctx, pod)
 }
 
 // podFrom is a Pod made from a template for its owner.
@@ -300,10 +300,6 @@ func podFrom(template corev1.PodTemplateSpec, owner client.Object, kind schema.G
 		pod.Labels = map[string]string{}
 	}
 	return pod
-}
-
-func (s *setSync) remove(ctx context.Context, pod *corev1.Pod) error {
-	return gone(s.store.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
 
 // writeStatus writes what the controller has seen, if it differs.
@@ -320,7 +316,7 @@ func (s *setSync) writeStatus(ctx context.Context) error {
 		status.CurrentRevision, status.CurrentReplicas = s.update, status.UpdatedReplicas
 	}
 	set.Status = status
-	return gone(s.store.Status().Update(ctx, set))
+	return s.world.writeStatus(ctx, set)
 }
 
 func (s *setSync) count(status *appsv1.StatefulSetStatus, pod *corev1.Pod) {

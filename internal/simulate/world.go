@@ -77,15 +77,15 @@ type errand struct {
 	key   types.NamespacedName
 }
 
-func newWorld(start time.Time) (*world, error) {
+func newWorld(ctx context.Context, start time.Time) (*world, error) {
 	kinds, err := kube.NewScheme()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err
 	}
 	w := worldAt(start)
 	w.on(store.New(kinds, w.clock))
-	if err := w.store.IndexField(context.Background(), &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
-		return nil, err //nolint:wrapcheck // nothing but a wrong scheme
+	if err := w.store.IndexField(ctx, &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
+		return nil, err
 	}
 	return w, nil
 }

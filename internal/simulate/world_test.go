@@ -222,19 +222,19 @@ func (w *world) whole(ctx context.Context) error {
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
-			return fmt.Errorf("Deployment %s is not whole", d.Name) //nolint:staticcheck // a kind
+			return fmt.Errorf("Deployment %s is not whole", d.Name)
 		}
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
 		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas != *s.Spec.Replicas || s.Status.AvailableReplicas != *s.Spec.Replicas {
-			return fmt.Errorf("StatefulSet %s is not whole", s.Name) //nolint:staticcheck // a kind
+			return fmt.Errorf("StatefulSet %s is not whole", s.Name)
 		}
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
 		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
-			return fmt.Errorf("DaemonSet %s is not whole", d.Name) //nolint:staticcheck // a kind
+			return fmt.Errorf("DaemonSet %s is not whole", d.Name)
 		}
 	}
 	return nil

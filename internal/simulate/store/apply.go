@@ -112,7 +112,7 @@ func (f *fieldManagers) of(s *Store, k *kind) (*managedfields.FieldManager, erro
 	if isBuiltIn(k.gvk) {
 		converter = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	}
-	made, err := managedfields.NewDefaultFieldManager(converter, unconverted{}, undefaulted{}, creater{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
+	made, err := managedfields.NewDefaultFieldManager(converter, unconverted{}, undefaulted{}, maker{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("owners of the fields of %s: %w", k.gvk.Kind, err)
 	}
@@ -143,12 +143,15 @@ func (f *fieldManagers) track(s *Store, k *kind, before, after client.Object, ma
 // unconverted leaves objects in the one version that the store has of them.
 type unconverted struct{}
 
+// Convert implements [runtime.ObjectConvertor].
 func (unconverted) Convert(_, _, _ any) error { return nil }
 
+// ConvertToVersion implements [runtime.ObjectConvertor].
 func (unconverted) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 
+// ConvertFieldLabel implements [runtime.ObjectConvertor].
 func (unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
@@ -156,15 +159,16 @@ func (unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value str
 // undefaulted leaves defaults to the store.
 type undefaulted struct{}
 
+// Default implements [runtime.ObjectDefaulter].
 func (undefaulted) Default(runtime.Object) {}
 
-// creater makes objects of one kind.
-type creater struct {
+// maker makes objects of one kind.
+type maker struct {
 	store *Store
 	kind  *kind
 }
 
 // New implements [runtime.ObjectCreater].
-func (c creater) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+func (c maker) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	return c.store.typed(c.kind, map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind})
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -154,9 +155,7 @@ func defaultSecret(o *corev1.Secret) {
 		return
 	}
 	data := make(map[string][]byte, len(o.Data)+len(o.StringData))
-	for key, value := range o.Data {
-		data[key] = value
-	}
+	maps.Copy(data, o.Data)
 	for key, value := range o.StringData {
 		data[key] = []byte(value)
 	}

@@ -8,7 +8,6 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -194,5 +193,5 @@ func keepRest(before, after client.Object) {
 	}
 	copyStatus(after, kept)
 	assign(kept, after)
-	after.SetManagedFields([]metav1.ManagedFieldsEntry(before.GetManagedFields()))
+	after.SetManagedFields(before.GetManagedFields())
 }
