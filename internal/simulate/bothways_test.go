@@ -92,10 +92,14 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	said := w.simulate(base, change)
 	w.apply(base)
 	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Before) })
+	seen := w.simulatePresent(change)
 	w.witness()
 	w.apply(change)
 	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Stuck) })
 	testenv.Eventually(t, func(context.Context) error { return same(said.Steps, w.steps()) })
+	if err := same(seen.Steps, w.steps()); err != nil {
+		t.Errorf("from the present state of the cluster: %v", err)
+	}
 	t.Logf("%d steps, %d are stuck", len(said.Steps), len(said.Stuck))
 }
 
@@ -110,6 +114,23 @@ func (w *world) simulate(base, change []source.Document) simulate.Result {
 		w.t.Fatal(err)
 	}
 	return said
+}
+
+// simulatePresent simulates upon what there is on the control plane by now.
+func (w *world) simulatePresent(change []source.Document) simulate.Result {
+	w.t.Helper()
+	present, err := simulate.Present(w.t.Context(), w.client, w.namespace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
+		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Config: w.config, Within: time.Hour, Present: present,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seen
 }
 
 // restsAs is nil if the same objects wait for the same reasons, and everything is

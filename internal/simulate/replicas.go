@@ -26,6 +26,8 @@ type replicaSet struct {
 	// progressed is when one was made, became available or went last, since there was
 	// anything to do.
 	progressed time.Time
+	// nodes is on how many nodes a DaemonSet runs that was seen in a cluster.
+	nodes int
 }
 
 func (r *replicaSet) of(template string) int {

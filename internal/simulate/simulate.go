@@ -28,6 +28,8 @@ type Options struct {
 	Namespace string
 	// Readiness is how long Pods take.
 	Readiness Readiness
+	// Present is what there is in a cluster, by [Present]; base is applied over it.
+	Present []client.Object
 	// Within is how far to look ahead; zero is as far as it goes.
 	Within time.Duration
 	// Nodes is on how many nodes a DaemonSet runs.
@@ -68,7 +70,7 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if err != nil {
 		return Result{}, err
 	}
-	if err := s.change(ctx, base); err != nil {
+	if err := s.prepare(ctx, base); err != nil {
 		return Result{}, fmt.Errorf("before the change: %w", err)
 	}
 	again, err := s.fork(ctx)
@@ -159,6 +161,19 @@ func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	}
 	f.wakeAll()
 	return f, nil
+}
+
+// prepare brings about what there is before the change: what was seen in a cluster as
+// it is, and what stands in manifests with time to settle.
+func (s *simulation) prepare(ctx context.Context, base []*unstructured.Unstructured) error {
+	if err := s.seed(s.options.Present); err != nil {
+		return err
+	}
+	if len(s.options.Present) > 0 {
+		return s.look(ctx)
+	}
+	s.now = s.options.Now.Add(-before)
+	return s.change(ctx, base)
 }
 
 // change applies objects, and lets everybody see to them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,8 @@ func (s *Store) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	return s.fill(s.create(k, made), obj)
 }
 
-// Seed stores an object as it is, with its status, as one that was there before.
+// Seed stores an object as it is, with its status and its version, as one that was
+// there before. Versions go on from the highest one.
 func (s *Store) Seed(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +49,12 @@ func (s *Store) Seed(obj client.Object) error {
 		return err
 	}
 	setDefaults(made)
+	version := made.GetResourceVersion()
 	s.put(k, k.objects[client.ObjectKeyFromObject(made)], made)
+	if number, err := strconv.ParseInt(version, 10, 64); err == nil {
+		made.SetResourceVersion(version)
+		s.version = max(s.version, number)
+	}
 	return nil
 }
 
