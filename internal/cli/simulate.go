@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -29,6 +30,9 @@ const defaultReady = 30 * time.Second
 // simulation is one run of the command.
 type simulation struct {
 	env            Environment
+	cluster        cluster
+	fromCluster    bool
+	everywhere     bool
 	rings          ringFlags
 	files, changes []string
 	namespace      string
@@ -48,7 +52,11 @@ func newSimulate(env Environment) *cobra.Command {
 			"long it takes if Pods are ready in time, and what could get stuck. The manifests of\n" +
 			"-f are taken as running; those of --change are applied over them. Without --change\n" +
 			"it says what the first installation does. It is decided by the code that the manager\n" +
-			"runs. The exit code is 1 if the change would not come to an end.",
+			"runs. The exit code is 1 if the change would not come to an end.\n\n" +
+			"With --cluster the present state is read from a cluster, with your permissions and\n" +
+			"nothing but reads, and the manifests of -f and --change are applied over it.",
+		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +
+			"  spillway simulate --cluster -n shop --change new-image.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
@@ -62,12 +70,15 @@ func newSimulate(env Environment) *cobra.Command {
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
 	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests that are applied over them")
-	flags.StringVarP(&s.namespace, "namespace", "n", "default", "namespace of manifests that name none")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
+	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
+	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
 	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, statefulset/x=2m for some, job/y=never")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
 	s.rings.add(flags)
+	s.cluster.addFlags(flags)
 }
 
 func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
@@ -75,19 +86,16 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	if len(s.files) == 0 {
-		return errors.New("say what runs already: spillway simulate -f DIR")
-	}
-	base, err := manifestsIn(stdin, s.files)
+	base, change, err := s.read(stdin)
 	if err != nil {
 		return err
 	}
-	var change []*unstructured.Unstructured
-	if len(s.changes) > 0 {
-		if change, err = manifestsIn(stdin, s.changes); err != nil {
+	if s.fromCluster {
+		if options.Present, err = s.present(ctx); err != nil {
 			return err
 		}
 	}
+	options.Namespace = s.namespace
 	result, err := simulate.Run(ctx, base, change, options)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -99,9 +107,49 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	return err
 }
 
+// read reads what runs already, and the change. With a cluster all of it is the change.
+func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
+	switch {
+	case s.everywhere && !s.fromCluster:
+		return nil, nil, errors.New("--all-namespaces: goes with --cluster alone")
+	case s.fromCluster && s.at != "":
+		return nil, nil, errors.New("--at: goes without --cluster alone, whose present state is that of now")
+	case s.fromCluster && len(s.files)+len(s.changes) == 0:
+		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
+	case s.fromCluster:
+		change, err = manifestsIn(stdin, slices.Concat(s.files, s.changes))
+		return nil, change, err
+	case len(s.files) == 0:
+		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
+	}
+	s.namespace = cmp.Or(s.namespace, "default")
+	if base, err = manifestsIn(stdin, s.files); err != nil || len(s.changes) == 0 {
+		return base, nil, err
+	}
+	change, err = manifestsIn(stdin, s.changes)
+	return base, change, err
+}
+
+// present reads the present state of the cluster that is meant.
+func (s *simulation) present(ctx context.Context) ([]client.Object, error) {
+	s.cluster.namespace = s.namespace
+	namespace, err := s.cluster.namespaced()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.cluster.reader()
+	if err != nil {
+		return nil, err
+	}
+	if s.namespace = namespace; s.everywhere {
+		namespace = ""
+	}
+	return simulate.Present(ctx, reader, namespace)
+}
+
 // options checks the flags.
 func (s *simulation) options() (simulate.Options, error) {
-	o := simulate.Options{Now: s.env.Now(), Namespace: s.namespace, Nodes: s.nodes, Within: s.within}
+	o := simulate.Options{Now: s.env.Now(), Nodes: s.nodes, Within: s.within}
 	var err error
 	if s.at != "" {
 		if o.Now, err = time.Parse(time.RFC3339, s.at); err != nil {
