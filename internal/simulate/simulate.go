@@ -98,6 +98,7 @@ type simulation struct {
 	models  models
 	rings   []*ring
 	before  []Wait
+	lacked  map[types.NamespacedName]bool
 	waits   []Wait
 	// waiting are those of this moment, last is when something happened last.
 	waiting []Wait
@@ -209,7 +210,7 @@ func (s *simulation) begin() {
 		s.now = s.options.Now
 	}
 	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
-	s.started, s.last, s.before, s.waits = s.now, s.now, s.waiting, nil
+	s.started, s.last, s.before, s.waits, s.lacked = s.now, s.now, s.waiting, nil, s.lacking()
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 }
 
@@ -277,10 +278,22 @@ func (s *simulation) result() Result {
 // WaitedBefore is true of what waited in the same way when the change was made.
 func (r *Result) WaitedBefore(w Wait) bool { return slices.ContainsFunc(r.Before, w.sameAs) }
 
-// isWhole is true if all workloads have what they ask for.
-func (s *simulation) isWhole() bool {
+// lacking are the Deployments that do not have what they ask for, by namespace and name.
+func (s *simulation) lacking() map[types.NamespacedName]bool {
+	lacking := map[types.NamespacedName]bool{}
 	for _, obj := range s.store.Objects(&appsv1.Deployment{}, "") {
 		if d, ok := obj.(*appsv1.Deployment); ok && d.Status.AvailableReplicas < *d.Spec.Replicas {
+			lacking[client.ObjectKeyFromObject(d)] = true
+		}
+	}
+	return lacking
+}
+
+// isWhole is true if all Deployments have what they ask for, but for those that had
+// not before the change.
+func (s *simulation) isWhole() bool {
+	for key := range s.lacking() {
+		if !s.lacked[key] {
 			return false
 		}
 	}
