@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,8 +13,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/zones"
-	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 const (
@@ -24,27 +23,6 @@ const (
 	// JSON.
 	shownRollouts = 3
 )
-
-// groupExplanation is how a group is rolled, and what its replicas wait for.
-type groupExplanation struct {
-	zones.Explanation
-
-	Replicas []string `json:"replicas,omitempty"`
-}
-
-// explainGroup explains a group of StatefulSets.
-func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Client, options config.Options, namespace, name string) error {
-	e, err := zones.Explain(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace, name)
-	if err != nil {
-		return err
-	}
-	replicas, err := scaling.Explain(ctx, reader, scaling.Options{Now: options.Now}, namespace, name)
-	if err != nil {
-		return err
-	}
-	both := groupExplanation{e, replicas}
-	return show(w, a.output, both, func(w io.Writer) { writeGroup(w, both) })
-}
 
 // groups are those of a namespace, all if it is empty; none where the kind is
 // not installed, or may not be looked at: the workloads can be told all the same.
@@ -62,14 +40,11 @@ func isForbidden(err error) bool {
 	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
 }
 
-// writeGroup writes one sentence, then the facts behind it.
-func writeGroup(w io.Writer, e groupExplanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
+// writeGroup writes the facts of a group.
+func writeGroup(w io.Writer, e *standing.GroupDetails) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	writeGroupState(row, e.Explanation)
+	row := rowsIn(t)
+	writeGroupState(row, &e.Explanation)
 	for _, problem := range e.Problems {
 		row("problem", "%s", problem)
 	}
@@ -88,7 +63,7 @@ func writeGroup(w io.Writer, e groupExplanation) {
 	_ = t.Flush() // to a writer that the caller chose
 }
 
-func writeGroupState(row func(name, format string, args ...any), e zones.Explanation) {
+func writeGroupState(row rowWriter, e *zones.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
@@ -101,12 +76,6 @@ func writeGroupState(row func(name, format string, args ...any), e zones.Explana
 	}
 	if e.Updated != "" {
 		row("updated", "%s Pods", e.Updated)
-	}
-	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format(momentLayout))
-	}
-	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format(momentLayout))
 	}
 	if l := e.Lock; l != nil {
 		row("lock", "%s%s, since %s", l.Purpose, inZone(l.Zone), l.Since.UTC().Format(momentLayout))

@@ -45,6 +45,8 @@ type Explanation struct {
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
+	// Lacking is Missing for whoever follows it.
+	Lacking  []Missing `json:"-"`
 	LastRoll *Roll     `json:"lastRoll,omitempty"`
 	Problems []string  `json:"problems,omitempty"`
 }
@@ -163,7 +165,7 @@ func explain(w *Workload, plan Plan) Explanation {
 	if e.State == StateRolling {
 		e.Progress = w.Health.Reason
 	}
-	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
+	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
