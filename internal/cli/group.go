@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
@@ -23,16 +20,6 @@ const (
 	// JSON.
 	shownRollouts = 3
 )
-
-// groups are those of a namespace, all if it is empty; none where the kind is
-// not installed, or may not be looked at: the workloads can be told all the same.
-func groups(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]zones.Explanation, error) {
-	found, err := zones.Status(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, zones.ErrNotInstalled) || isForbidden(err) {
-		return []zones.Explanation{}, nil
-	}
-	return found, err
-}
 
 // isForbidden looks through what an error was wrapped in.
 func isForbidden(err error) bool {
@@ -121,18 +108,4 @@ func rolloutText(r *v1alpha1.Rollout) string {
 		text += " after " + r.Duration
 	}
 	return text
-}
-
-// writeGroups writes a line for each group.
-func writeGroups(w io.Writer, found []zones.Explanation) {
-	if len(found) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tGROUP\tPHASE\tZONE\tUPDATED\tWHY")
-	for i := range found {
-		e := &found[i]
-		_, _ = fmt.Fprintf(t, "%s\trolloutgroup/%s\t%s\t%s\t%s\t%s\n", e.Namespace, e.Name, e.Phase, e.Zone, e.Updated, e.Sentence)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -61,16 +57,6 @@ func (m moduleRef) assemblages() string {
 
 func isGate(state string) bool {
 	return state == string(rollout.ReasonGate) || state == string(rollout.ReasonGateRefused)
-}
-
-// modules are those of a namespace, all if it is empty; none where the kinds are not
-// installed, or may not be looked at: the rest can be told all the same.
-func modules(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]fleet.Explanation, error) {
-	found, err := fleet.Status(ctx, reader, fleet.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, fleet.ErrNotInstalled) || isForbidden(err) {
-		return []fleet.Explanation{}, nil
-	}
-	return found, err
 }
 
 // writeModule writes the facts of a module.

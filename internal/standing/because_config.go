@@ -319,14 +319,14 @@ func (a *asker) templates(ctx context.Context, namespace string) ([]template, er
 }
 
 // templatesWith are the workloads of a namespace whose Pods have some labels.
-func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]workload, error) {
-	var found []workload
+func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]maker, error) {
+	var found []maker
 	for _, kind := range []string{config.Deployment, config.StatefulSet, config.DaemonSet, kindJob} {
 		list := listOf(kind)
 		if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind, err)
 		}
-		for _, w := range workloadsIn(kind, list) {
+		for _, w := range makersIn(kind, list) {
 			if labels.SelectorFromSet(with).Matches(labels.Set(w.template.Labels)) {
 				found = append(found, w)
 			}

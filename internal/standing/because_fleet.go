@@ -68,7 +68,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 		m.paused()
 	case hold.Reason == fleet.ReasonWindow:
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
-		return m.gated(ctx, stageOf(hold))
+		return m.gated(ctx, stageIn(hold))
 	default:
 		return m.held(ctx, hold)
 	}
@@ -97,8 +97,8 @@ func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
 	return nil
 }
 
-// stageOf is the stage that a hold is about, empty if it is none.
-func stageOf(hold *rollout.Hold) string {
+// stageIn is the stage that a hold is about, empty if it is none.
+func stageIn(hold *rollout.Hold) string {
 	for _, path := range []rollout.Path{hold.On, hold.Path} {
 		if len(path) > 1 {
 			return path[1]
@@ -107,8 +107,8 @@ func stageOf(hold *rollout.Hold) string {
 	return ""
 }
 
-// clusterOf is the cluster that a hold is about, empty if it is none.
-func clusterOf(hold *rollout.Hold) string {
+// clusterIn is the cluster that a hold is about, empty if it is none.
+func clusterIn(hold *rollout.Hold) string {
 	for _, path := range []rollout.Path{hold.On, hold.Path} {
 		if len(path) > 2 {
 			return path[2]
@@ -213,7 +213,7 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 
 // held goes to the stage, and from there to the cluster.
 func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
-	if name := stageOf(hold); name != "" && hold.Path[0] == stagesUnit {
+	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
 		link := m.stage(name)
 		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
 			link.Reason, link.Since, link.Until = hold.Reason, moment(hold.Since), moment(hold.Until)
@@ -221,7 +221,7 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 		}
 		m.found.links = append(m.found.links, link)
 	}
-	cluster := clusterOf(hold)
+	cluster := clusterIn(hold)
 	switch {
 	case hold.Reason == rollout.ReasonBudget:
 		return m.budget(ctx, hold)
@@ -240,7 +240,7 @@ const stagesUnit = "the rollout"
 func (m *moduleAnswer) budget(_ context.Context, hold *rollout.Hold) error {
 	for i := range m.e.Clusters {
 		c := &m.e.Clusters[i]
-		if c.Stage == stageOf(hold) && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+		if c.Stage == stageIn(hold) && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
 			m.found.on = m.aboutCluster(c.Name)
 			return nil
 		}

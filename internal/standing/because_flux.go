@@ -256,7 +256,7 @@ func (a *asker) notMade(ctx context.Context, ref Ref, err error) (answer, error)
 	link.Next = a.pointless("kubectl get assemblages,kustomizations -n " + ref.Namespace)
 	if apimeta.IsNoMatchError(err) {
 		link.Sentence = a.place() + "Flux is not installed: there is no kind Kustomization"
-		link.Next = a.pointless("kubectl get crds")
+		link.Next = a.pointless("flux install")
 		return answer{links: []Link{link}}, nil
 	}
 	found := answer{links: []Link{link}}

@@ -68,7 +68,7 @@ func looksAt(args []string, namespace string) bool {
 
 // atWork tells by its Lease whether a manager is at work, and without one by its Pods.
 func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error) {
-	w := workloadOf(d)
+	w := makerOf(d)
 	args := argsOf(d)
 	down := a.podsUnder(&w)
 	if w.isHealthy() {
@@ -101,7 +101,7 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error
 }
 
 // podsUnder asks about the Pods of a workload that was told of already.
-func (a *asker) podsUnder(w *workload) *question {
+func (a *asker) podsUnder(w *maker) *question {
 	return &question{asker: a, ref: w.ref(), answer: func(ctx context.Context, _ bool) (answer, error) {
 		return a.unready(ctx, w, a.link(w.ref(), "", "%s is as its template says", w.name()))
 	}}

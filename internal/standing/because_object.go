@@ -102,8 +102,11 @@ func (a *asker) zoneBudget(ctx context.Context, ref Ref, _ bool) (answer, error)
 var errUnknownKind = errors.New("the cluster does not know the kind")
 
 // object is anything else: how kstatus judges it.
-func (a *asker) object(ctx context.Context, ref Ref, _ bool) (answer, error) {
+func (a *asker) object(ctx context.Context, ref Ref, first bool) (answer, error) {
 	u, err := a.readAny(ctx, ref)
+	if isNotFound(err) && first {
+		return answer{}, fmt.Errorf("there is no %s %s%s", ref.Kind, ref.Name, inNamespace(ref))
+	}
 	if isNotFound(err) {
 		link := a.link(ref, ReasonMissing, "%s %s is not there", ref.Kind, ref.Name)
 		link.Next = a.pointless("kubectl get " + strings.ToLower(ref.Kind) + namespaceFlag(ref))
@@ -113,6 +116,13 @@ func (a *asker) object(ctx context.Context, ref Ref, _ bool) (answer, error) {
 		return answer{}, err
 	}
 	return answer{links: []Link{a.judged(ref, u)}}, nil
+}
+
+func inNamespace(ref Ref) string {
+	if ref.Namespace == "" {
+		return ""
+	}
+	return " in namespace " + ref.Namespace
 }
 
 func namespaceFlag(ref Ref) string {

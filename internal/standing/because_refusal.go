@@ -86,11 +86,11 @@ func (a *asker) refusedByWebhook(ctx context.Context, _ Ref, message string) (*a
 			continue
 		}
 		if strings.Contains(message, "denied the request") {
-			link := a.link(h.Ref, ReasonRefused, "webhook %s says no: %s", h.name, said(message))
+			link := a.link(h.Ref, ReasonRefused, "webhook %s says no: %s", h.name, causeIn(message))
 			link.Next = a.kubectl("describe", h.Ref)
 			return &answer{links: []Link{link}}, nil
 		}
-		link := a.link(h.Ref, ReasonWebhook, "webhook %s does not answer: %s", h.name, said(message))
+		link := a.link(h.Ref, ReasonWebhook, "webhook %s does not answer: %s", h.name, causeIn(message))
 		link.Next = a.kubectl("describe", h.Ref)
 		found := answer{links: []Link{link}}
 		if s := h.client.Service; s != nil {
@@ -101,8 +101,8 @@ func (a *asker) refusedByWebhook(ctx context.Context, _ Ref, message string) (*a
 	return nil, nil //nolint:nilnil // it has gone meanwhile
 }
 
-// said is the end of a message, where the cause stands.
-func said(message string) string {
+// causeIn is the end of a message, where the cause stands.
+func causeIn(message string) string {
 	for _, word := range []string{"denied the request: ", "failed to call webhook: "} {
 		if _, rest, ok := strings.Cut(message, word); ok {
 			return rest

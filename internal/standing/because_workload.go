@@ -42,7 +42,7 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 	return found, err
 }
 
-func isTracked(w *workload) bool {
+func isTracked(w *maker) bool {
 	annotations := w.GetAnnotations()
 	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != ""
 }
@@ -54,7 +54,7 @@ var phases = map[config.State]rollout.Phase{
 }
 
 // tracked goes on from what the config ring says.
-func (a *asker) tracked(ctx context.Context, w *workload, e *config.Explanation) (answer, error) {
+func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (answer, error) {
 	link := a.link(w.ref(), e.Reason, "%s", e.Sentence)
 	link.Ring, link.Phase, link.Since, link.Until = manager.RingConfig, phases[e.State], e.Since, e.Until
 	only := answer{links: []Link{link}}
@@ -77,12 +77,12 @@ func (a *asker) tracked(ctx context.Context, w *workload, e *config.Explanation)
 }
 
 // groupRef is the group that a StatefulSet is a zone of.
-func (a *asker) groupRef(w *workload) Ref {
+func (a *asker) groupRef(w *maker) Ref {
 	return Ref{Kind: kindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
 }
 
 // queued goes to the first workload that takes up the budget.
-func (a *asker) queued(ctx context.Context, w *workload, so answer) (answer, error) {
+func (a *asker) queued(ctx context.Context, w *maker, so answer) (answer, error) {
 	all, err := config.Status(ctx, a.Client, a.Options, "")
 	if apierrors.IsForbidden(err) {
 		all, err = config.Status(ctx, a.Client, a.Options, w.GetNamespace())
@@ -116,7 +116,7 @@ func annotator(obj metav1.Object, key string) string {
 
 // zoneOrPods goes to the group of a zone that is not complete, and otherwise to what
 // is wrong with the workload itself.
-func (a *asker) zoneOrPods(ctx context.Context, w *workload, link Link) (answer, error) {
+func (a *asker) zoneOrPods(ctx context.Context, w *maker, link Link) (answer, error) {
 	if group := a.groupRef(w); w.kind == config.StatefulSet && group.Name != "" {
 		complete, err := a.isComplete(ctx, group)
 		if err != nil {
@@ -143,7 +143,7 @@ func (a *asker) controller(ctx context.Context, ref Ref, _ bool) (answer, error)
 }
 
 // unready is what is wrong with a workload whose config is as it should be.
-func (a *asker) unready(ctx context.Context, w *workload, link Link) (answer, error) {
+func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error) {
 	report := w.health()
 	only := answer{links: []Link{link}}
 	own := &only.links[0]
@@ -180,7 +180,7 @@ func (a *asker) pointless(command string) string {
 
 // heldBack is that somebody has told the controller of a workload to wait, or that a
 // Job has failed for good; nil if neither is so.
-func (a *asker) heldBack(w *workload) *Link {
+func (a *asker) heldBack(w *maker) *Link {
 	var link Link
 	switch o := w.Object.(type) {
 	case *appsv1.Deployment:
@@ -202,7 +202,7 @@ func (a *asker) heldBack(w *workload) *Link {
 }
 
 // leaving is a workload that is being deleted.
-func (a *asker) leaving(w *workload, so answer) answer {
+func (a *asker) leaving(w *maker, so answer) answer {
 	so.links[0].Reason = ReasonTerminating
 	so.links[0].Sentence = a.place() + w.name() + " is being deleted"
 	if names := w.GetFinalizers(); len(names) > 0 {
@@ -220,7 +220,7 @@ func (a *asker) finalizer(ref Ref, name string) Link {
 
 // podsOf goes to the Pod that does worst; and where there are too few, to why they
 // are not made.
-func (a *asker) podsOf(ctx context.Context, w *workload, so answer) (answer, error) {
+func (a *asker) podsOf(ctx context.Context, w *maker, so answer) (answer, error) {
 	pods, err := a.pods(ctx, w)
 	if err != nil {
 		return so, err
@@ -248,7 +248,7 @@ func (so answer) and(more *answer) answer {
 }
 
 // noPods is a workload whose Pods all do well, or that has none.
-func (a *asker) noPods(ctx context.Context, w *workload, so answer) (answer, error) {
+func (a *asker) noPods(ctx context.Context, w *maker, so answer) (answer, error) {
 	if job, ok := w.Object.(*batchv1.Job); ok {
 		return a.jobAlone(job, so), nil
 	}
@@ -271,7 +271,7 @@ func (a *asker) jobAlone(job *batchv1.Job, so answer) answer {
 }
 
 // uncreated is why the Pods of a workload are not made, nil if nobody has said so.
-func (a *asker) uncreated(ctx context.Context, w *workload) (*answer, error) {
+func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
 	if w.kind == config.Deployment {
 		return a.uncreatedByReplicaSets(ctx, w)
 	}
@@ -293,13 +293,13 @@ func (a *asker) uncreated(ctx context.Context, w *workload) (*answer, error) {
 	return a.refusal(ctx, w.ref(), message)
 }
 
-func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *workload) (*answer, error) {
+func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *maker) (*answer, error) {
 	var list appsv1.ReplicaSetList
 	if err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace())); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets: %w", err)
 	}
 	for i := range list.Items {
-		set := workloadOf(&list.Items[i])
+		set := makerOf(&list.Items[i])
 		if !metav1.IsControlledBy(set.Object, w.Object) {
 			continue
 		}
@@ -312,7 +312,7 @@ func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *workload) (*answe
 
 // failedCreate is the last Event that says why a Pod was not made, empty if there is
 // none. StatefulSets, DaemonSets and Jobs say it nowhere else.
-func (a *asker) failedCreate(ctx context.Context, w *workload) (string, error) {
+func (a *asker) failedCreate(ctx context.Context, w *maker) (string, error) {
 	var list corev1.EventList
 	err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(w.GetUID())})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
-// workload is what makes Pods, as far as it is the same for all that do.
-type workload struct {
+// maker is what makes Pods, as far as it is the same for all that do.
+type maker struct {
 	client.Object
 
 	kind string
@@ -30,19 +30,19 @@ type workload struct {
 	template       *corev1.PodTemplateSpec
 }
 
-func (w *workload) ref() Ref { return refTo(w.kind, w.Object) }
+func (w *maker) ref() Ref { return refTo(w.kind, w.Object) }
 
 // name is how sentences call it.
-func (w *workload) name() string { return w.kind + " " + w.GetName() }
+func (w *maker) name() string { return w.kind + " " + w.GetName() }
 
 // health is how it does, as kstatus says.
-func (w *workload) health() health.Report { return health.Of(w.Object, w.gvk) }
+func (w *maker) health() health.Report { return health.Of(w.Object, w.gvk) }
 
-func (w *workload) isHealthy() bool { return w.health().Health == rollout.Healthy }
+func (w *maker) isHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // isUnseen is true if its controller has not looked at it as it is now. A Job's does
 // not say.
-func (w *workload) isUnseen() bool { return w.kind != kindJob && w.observed < w.GetGeneration() }
+func (w *maker) isUnseen() bool { return w.kind != kindJob && w.observed < w.GetGeneration() }
 
 func newOf(kind string) client.Object {
 	switch kind {
@@ -74,19 +74,19 @@ func listOf(kind string) client.ObjectList {
 	}
 }
 
-func workloadsIn(kind string, list client.ObjectList) []workload {
-	var all []workload
+func makersIn(kind string, list client.ObjectList) []maker {
+	var all []maker
 	switch l := list.(type) {
 	case *appsv1.DeploymentList:
-		all = workloadsOf(l.Items, func(o *appsv1.Deployment) client.Object { return o })
+		all = makersFrom(l.Items, func(o *appsv1.Deployment) client.Object { return o })
 	case *appsv1.StatefulSetList:
-		all = workloadsOf(l.Items, func(o *appsv1.StatefulSet) client.Object { return o })
+		all = makersFrom(l.Items, func(o *appsv1.StatefulSet) client.Object { return o })
 	case *appsv1.DaemonSetList:
-		all = workloadsOf(l.Items, func(o *appsv1.DaemonSet) client.Object { return o })
+		all = makersFrom(l.Items, func(o *appsv1.DaemonSet) client.Object { return o })
 	case *appsv1.ReplicaSetList:
-		all = workloadsOf(l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
+		all = makersFrom(l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
 	case *batchv1.JobList:
-		all = workloadsOf(l.Items, func(o *batchv1.Job) client.Object { return o })
+		all = makersFrom(l.Items, func(o *batchv1.Job) client.Object { return o })
 	}
 	for i := range all {
 		all[i].kind = kind
@@ -94,17 +94,17 @@ func workloadsIn(kind string, list client.ObjectList) []workload {
 	return all
 }
 
-func workloadsOf[T any](items []T, object func(*T) client.Object) []workload {
-	all := make([]workload, len(items))
+func makersFrom[T any](items []T, object func(*T) client.Object) []maker {
+	all := make([]maker, len(items))
 	for i := range items {
-		all[i] = workloadOf(object(&items[i]))
+		all[i] = makerOf(object(&items[i]))
 	}
 	return all
 }
 
-// workloadOf reads what is the same of all workloads.
-func workloadOf(obj client.Object) workload {
-	w := workload{Object: obj}
+// makerOf reads what is the same of all workloads.
+func makerOf(obj client.Object) maker {
+	w := maker{Object: obj}
 	apps, batch := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
@@ -134,16 +134,16 @@ func number(n *int32) int32 {
 }
 
 // read reads a workload.
-func (a *asker) read(ctx context.Context, ref Ref) (workload, error) {
+func (a *asker) read(ctx context.Context, ref Ref) (maker, error) {
 	obj := newOf(ref.Kind)
 	if err := a.get(ctx, ref, obj); err != nil {
-		return workload{}, err
+		return maker{}, err
 	}
-	return workloadOf(obj), nil
+	return makerOf(obj), nil
 }
 
 // pods are those of a workload; of a Deployment those of all its ReplicaSets.
-func (a *asker) pods(ctx context.Context, w *workload) ([]corev1.Pod, error) {
+func (a *asker) pods(ctx context.Context, w *maker) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.selector)
 	if err != nil {
 		return nil, fmt.Errorf("selector of %s: %w", w.name(), err)

@@ -39,8 +39,10 @@ type Explanation struct {
 	Updated string `json:"updated"`
 	// Zones has a row for each zone, in the order in which they go.
 	Zones []v1alpha1.Zone `json:"zones,omitempty"`
-	// Holds are all that wait, zones and Pods, each with the one reason.
+	// Holds are all that wait, zones and Pods, each with the one reason; and Steps the
+	// Pods that are moved next.
 	Holds []rollout.Hold `json:"holds,omitempty"`
+	Steps []rollout.Step `json:"steps,omitempty"`
 	// Telling is the one of them that tells most of the whole, nil if nothing waits or
 	// something moves.
 	Telling *rollout.Hold `json:"-"`
@@ -182,7 +184,7 @@ func explain(s *sight) Explanation {
 	status := d.status()
 	e := Explanation{
 		Namespace: s.key.Namespace, Name: s.key.Name, Phase: status.Phase,
-		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds,
+		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
 		Lock: s.Group.Status.Lock, Pause: s.Group.Spec.Pause, Retry: s.Group.Spec.Retry,
 		History: status.History, Notes: notes(s),
 		Automatic: s.object != nil && isUntouched(s.object), Missing: s.object == nil,
