@@ -63,11 +63,14 @@ func dial(kubeconfig []byte) (client.Client, error) {
 // writeChain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
 func writeChain(w io.Writer, chain standing.Chain, now time.Time) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", chain.Links[0].Sentence)
+	_, _ = fmt.Fprintf(w, "%s.\n", chain.Links[0].Sentence)
+	if len(chain.Links) > 1 {
+		_, _ = fmt.Fprintln(w)
+	}
 	for i := range chain.Links[1:] {
 		writeBecause(w, &chain.Links[i+1], i+1)
 	}
-	if len(chain.Links) > 1 {
+	if chain.Details != nil || len(chain.Facts) > 0 {
 		_, _ = fmt.Fprintln(w)
 	}
 	writeFacts(w, &chain, now)

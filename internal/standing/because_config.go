@@ -25,8 +25,16 @@ type lack struct {
 	key, wanted string
 }
 
-func lackOf(m config.Missing) lack {
-	return lack{Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, ""}
+// lackOf is what a workload lacks. Of what is not there at all it finds the key that
+// the template asks for.
+func lackOf(m config.Missing, w *maker) lack {
+	l := lack{Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, ""}
+	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
+		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
+			l.wanted = n.key
+		}
+	}
+	return l
 }
 
 // String is what is missing, as a clause.

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/rollout"
@@ -33,13 +34,14 @@ func (a *asker) manages(ctx context.Context, ref Ref, namespace string) (answer,
 		link.Next = a.pointless("spillway check")
 		return answer{links: []Link{link}}, nil
 	}
-	d := list.Items[0]
-	for _, other := range list.Items {
-		if looksAt(argsOf(&other), namespace) {
-			d = other
-		}
+	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return looksAt(argsOf(&d), namespace) })
+	if i < 0 {
+		d := refTo(config.Deployment, &list.Items[0])
+		link := a.link(ref, ReasonManagerDown, "it is the manager's turn, and no manager looks at namespace %s", namespace)
+		link.Next = a.kubectl("edit", d)
+		return answer{links: []Link{link}}, nil
 	}
-	return a.atWork(ctx, &d)
+	return a.atWork(ctx, &list.Items[i])
 }
 
 func argsOf(d *appsv1.Deployment) []string {
@@ -70,10 +72,7 @@ func looksAt(args []string, namespace string) bool {
 func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error) {
 	w := makerOf(d)
 	args := argsOf(d)
-	down := a.podsUnder(&w)
-	if w.isHealthy() {
-		down = nil
-	}
+	down := a.downBecause(&w)
 	if argOf(args, "leader-elect", "true") == "false" {
 		if d.Status.ReadyReplicas == 0 {
 			return answer{links: []Link{a.managerDown(w.ref(), "no replica of the manager is ready")}, on: down}, nil
@@ -98,6 +97,21 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error
 		link.Since = moment(at.Time)
 	}
 	return answer{links: []Link{link}, on: down}, nil
+}
+
+// downBecause goes on to why the Pods of the manager do not run, nil if they do.
+func (a *asker) downBecause(w *maker) *question {
+	if w.wants > 0 && w.isHealthy() {
+		return nil
+	}
+	if w.wants > 0 {
+		return a.podsUnder(w)
+	}
+	return &question{asker: a, ref: w.ref(), answer: func(context.Context, bool) (answer, error) {
+		link := a.link(w.ref(), ReasonManagerDown, "%s is scaled to 0 replicas", w.name())
+		link.Next = a.kubectl("scale", w.ref(), "--replicas=2")
+		return answer{links: []Link{link}}, nil
+	}}
 }
 
 // podsUnder asks about the Pods of a workload that was told of already.

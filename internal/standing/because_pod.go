@@ -470,7 +470,10 @@ func (a *asker) container(ctx context.Context, p *corev1.Pod, c *corev1.Containe
 // crashed is a container that has ended, and is started again and again.
 func (a *asker) crashed(p *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) answer {
 	ref := refTo(kindPod, p)
-	logs := a.kubectl("logs", ref, "-c", c.Name, "--previous")
+	logs := a.kubectl("logs", ref, "-c", c.Name)
+	if c.State.Terminated == nil {
+		logs = a.kubectl("logs", ref, "-c", c.Name, "--previous")
+	}
 	switch {
 	case ended == nil:
 		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s ends again and again, %d times so far", p.Name, c.Name, c.RestartCount)

@@ -15,7 +15,7 @@ import (
 // refusal is why the API server has refused a write. It names whoever is asked on such
 // a write and is mentioned in the message: a quota, a webhook, an account.
 func (a *asker) refusal(ctx context.Context, ref Ref, message string) (*answer, error) {
-	for _, by := range []func(context.Context, Ref, string) (*answer, error){a.refusedByQuota, a.refusedByWebhook, a.refusedForAccount} {
+	for _, by := range []func(context.Context, Ref, string) (*answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
 		found, err := by(ctx, ref, message)
 		if apierrors.IsForbidden(err) {
 			continue // who may not look at webhooks is told what was said
@@ -64,6 +64,26 @@ func usedUp(q *corev1.ResourceQuota) string {
 	return strings.Join(parts, ", ")
 }
 
+// refusedByPolicy finds the admission policy that is mentioned.
+func (a *asker) refusedByPolicy(ctx context.Context, _ Ref, message string) (*answer, error) {
+	if !strings.Contains(message, "ValidatingAdmissionPolicy") {
+		return nil, nil //nolint:nilnil // it is not about a policy
+	}
+	var list admissionregistrationv1.ValidatingAdmissionPolicyList
+	if err := a.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
+	}
+	for i := range list.Items {
+		ref := Ref{Kind: "ValidatingAdmissionPolicy", Name: list.Items[i].Name}
+		if strings.Contains(message, "'"+ref.Name+"'") {
+			link := a.link(ref, ReasonRefused, "ValidatingAdmissionPolicy %s says no: %s", ref.Name, causeIn(message))
+			link.Next = a.kubectl("describe", ref)
+			return &answer{links: []Link{link}}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // it has gone meanwhile
+}
+
 // hook is a webhook, and the configuration that it stands in.
 type hook struct {
 	Ref
@@ -103,7 +123,7 @@ func (a *asker) refusedByWebhook(ctx context.Context, _ Ref, message string) (*a
 
 // causeIn is the end of a message, where the cause stands.
 func causeIn(message string) string {
-	for _, word := range []string{"denied the request: ", "failed to call webhook: "} {
+	for _, word := range []string{"denied the request: ", "denied request: ", "failed to call webhook: "} {
 		if _, rest, ok := strings.Cut(message, word); ok {
 			return rest
 		}

@@ -62,7 +62,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	case e.State == config.StateNext:
 		only.on = a.manager(w.GetNamespace())
 	case len(e.Lacking) > 0:
-		only.links = append(only.links, a.lacking(lackOf(e.Lacking[0])))
+		only.links = append(only.links, a.lacking(lackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
 		only.links[0].Next = a.kubectl("annotate", w.ref(), vocabulary.Paused.Native+"-")
 		only.links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
