@@ -23,12 +23,14 @@ type lack struct {
 	// key is what it lacks, empty if it is not there at all. Then wanted is a key that
 	// it is to have, if that is known.
 	key, wanted string
+	// err is that the caller may not look whether it is there.
+	err error
 }
 
 // lackOf is what a workload lacks. Of what is not there at all it finds the key that
 // the template asks for.
 func lackOf(m config.Missing, w *maker) lack {
-	l := lack{Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, ""}
+	l := lack{Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
 			l.wanted = n.key
@@ -39,6 +41,9 @@ func lackOf(m config.Missing, w *maker) lack {
 
 // String is what is missing, as a clause.
 func (l lack) String() string {
+	if l.err != nil {
+		return "perhaps " + l.Kind + " " + l.Name + ", which you may not look at"
+	}
 	if l.key == "" {
 		return l.Kind + " " + l.Name + " does not exist"
 	}
@@ -47,6 +52,9 @@ func (l lack) String() string {
 
 // lacking is the root of a chain: what is missing, and how to make it.
 func (a *asker) lacking(l lack) Link {
+	if l.err != nil {
+		return a.unseen(l.Ref, l.err)
+	}
 	reason := ReasonMissing
 	if l.key != "" {
 		reason = ReasonKeyMissing
@@ -110,7 +118,7 @@ type needs struct {
 
 func (n *needs) add(kind, name, key string, optional *bool) {
 	if name != "" && (optional == nil || !*optional) {
-		n.found = append(n.found, need{lack{Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, ""}, n.container})
+		n.found = append(n.found, need{lack{Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
 	}
 }
 
@@ -162,20 +170,26 @@ func (n *needs) items(kind, name string, items []corev1.KeyToPath, optional *boo
 	}
 }
 
-// firstLack is the first of some needs that is not met, nil if all are.
+// firstLack is the first of some needs that is not met, nil if all are. One that the
+// caller may not look at is taken for it if no other is.
 func (a *asker) firstLack(ctx context.Context, all []need) (*need, error) {
+	var unseen *need
 	for i := range all {
-		keys, exists, err := a.keys(ctx, all[i].Ref)
+		n := &all[i]
+		keys, exists, err := a.keys(ctx, n.Ref)
 		switch {
+		case isForbidden(err):
+			n.err = err
+			unseen = cmp.Or(unseen, n)
 		case err != nil:
 			return nil, err
 		case !exists:
-			return &need{lack{all[i].Ref, "", all[i].key}, all[i].container}, nil
-		case all[i].key != "" && !keys[all[i].key]:
-			return &all[i], nil
+			return &need{lack{n.Ref, "", n.key, nil}, n.container}, nil
+		case n.key != "" && !keys[n.key]:
+			return n, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // nothing is missing
+	return unseen, nil
 }
 
 // keys are those of a ConfigMap or a Secret. Values are dropped at once.

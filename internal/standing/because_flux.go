@@ -241,13 +241,24 @@ func (a *asker) kustomization(ctx context.Context, ref Ref, _ bool) (answer, err
 		own.Next = a.kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
 		return found, nil
 	case ready == nil:
-		return found, nil
+		return a.notBegun(ctx, k, found), nil
 	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == k.Generation:
 		own.Reason, own.Phase, own.Next = "", rollout.PhaseComplete, ""
 		own.Sentence = a.place() + "Kustomization " + ref.Name + " has been applied, and all of it is well"
 		return found, nil
 	}
 	return a.notApplied(ctx, k, found)
+}
+
+// notBegun: Flux has said nothing of it, which it does not before there is a source.
+func (a *asker) notBegun(ctx context.Context, k *kustomizev1.Kustomization, found answer) answer {
+	if link := a.unfetched(ctx, k); link != nil {
+		found.links[0].Next = ""
+		found.links[0].Sentence = a.place() + "Kustomization " + k.Name + " has nothing to apply yet"
+		found.links[0].Reason = ReasonSource
+		found.links = append(found.links, *link)
+	}
+	return found
 }
 
 // notMade: nobody has made the Kustomization of what is assigned.

@@ -235,15 +235,13 @@ func (g *groupAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	if pod == nil {
 		return nil
 	}
-	ref := refTo(kindPod, pod)
-	if pod.Name != "" && severity(pod) != well {
-		g.found.on = g.about(ref)
-		return nil
+	switch {
+	case pod.UID == "":
+		return g.uncreatedIn(ctx, path[0], pod.Name)
+	case severity(pod) != well: // one that is ready has to stay so
+		g.found.on = g.about(refTo(kindPod, pod))
 	}
-	if pod.UID != "" {
-		return nil // it is ready, and has to stay so
-	}
-	return g.uncreatedIn(ctx, path[0], ref.Name)
+	return nil
 }
 
 // uncreatedIn is why a zone has no Pod of a name.

@@ -388,7 +388,7 @@ func (a *asker) startingPod(ctx context.Context, p *corev1.Pod) (answer, error) 
 	found := a.alone(p, rollout.ReasonProgressing, a.kubectl("describe", refTo(kindPod, p)), "Pod %s is being started on node %s", p.Name, p.Spec.NodeName)
 	found.links[0].Phase = rollout.PhaseProgressing
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
-	if err != nil || missing == nil {
+	if err != nil || missing == nil || missing.err != nil {
 		return found, err
 	}
 	found.links[0] = a.link(refTo(kindPod, p), configReason, "Pod %s cannot start: %s", p.Name, missing.lack)
@@ -504,7 +504,11 @@ func (a *asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.Cont
 	if missing == nil {
 		return a.alone(p, configReason, a.kubectl("describe", refTo(kindPod, p)), "Pod %s cannot start container %s: %s", p.Name, c.Name, c.State.Waiting.Message), nil
 	}
-	found := a.alone(p, configReason, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, missing.lack)
+	why := missing.String()
+	if missing.err != nil {
+		why = c.State.Waiting.Message // the kubelet may look
+	}
+	found := a.alone(p, configReason, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
 	found.links = append(found.links, a.lacking(missing.lack))
 	return found, nil
 }
@@ -517,8 +521,11 @@ func (a *asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.Container
 		found.links[0].Sentence += ": " + m
 	}
 	for _, pull := range p.Spec.ImagePullSecrets {
-		l := lack{Ref{Kind: kindSecret, Namespace: p.Namespace, Name: pull.Name}, "", corev1.DockerConfigJsonKey}
+		l := lack{Ref: Ref{Kind: kindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
 		_, exists, err := a.keys(ctx, l.Ref)
+		if isForbidden(err) {
+			continue
+		}
 		if err != nil {
 			return found, err
 		}

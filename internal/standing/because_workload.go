@@ -34,12 +34,23 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is as its template says", w.name()))
 	}
 	e, err := config.Explain(ctx, a.Client, a.Options, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	if isForbidden(err) {
+		return a.untold(ctx, &w, err)
+	}
 	if err != nil {
 		return answer{}, err
 	}
 	found, err := a.tracked(ctx, &w, &e)
 	found.details = e
 	return found, err
+}
+
+// untold is a workload of which the caller may not see all that the config ring
+// decides from: how its Pods do can be told all the same.
+func (a *asker) untold(ctx context.Context, w *maker, err error) (answer, error) {
+	found, failed := a.zoneOrPods(ctx, w, a.link(w.ref(), "", "%s is as its template says", w.name()))
+	found.facts = append(found.facts, Fact{"note", "what its config waits for cannot be told: " + lastOf(err)})
+	return found, failed
 }
 
 func isTracked(w *maker) bool {

@@ -167,18 +167,7 @@ func (w *world) pods(app string, do func(*corev1.Pod)) {
 	})
 }
 
-// change changes an object, and tries again if somebody was faster.
-func (w *world) change(obj client.Object, name string, change func()) {
-	w.t.Helper()
-	w.eventually(func(ctx context.Context) error {
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
-			return err
-		}
-		change()
-		return w.client.Update(ctx, obj)
-	})
-}
-
+// changeStatus changes the status of an object, and tries again if somebody was faster.
 func (w *world) changeStatus(obj client.Object, name string, change func()) {
 	w.t.Helper()
 	w.eventually(func(ctx context.Context) error {
@@ -221,10 +210,10 @@ func written(c *standing.Chain) string {
 	return b.String()
 }
 
-// matches compares a text with one that may end with a star.
+// matches compares a text with one that may have a star in it.
 func matches(text, want string) bool {
-	if prefix, open := strings.CutSuffix(want, "*"); open {
-		return strings.HasPrefix(text, prefix)
+	if prefix, suffix, open := strings.Cut(want, "*"); open {
+		return strings.HasPrefix(text, prefix) && strings.HasSuffix(text, suffix)
 	}
 	return text == want
 }

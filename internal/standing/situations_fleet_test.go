@@ -204,4 +204,3 @@ spec:
 	},
 	ask: "ks/c1-shop", root: "kustomization/c1-shop", says: "spec.suspend is set", next: `kubectl patch kustomization/c1-shop -n NS --type=merge -p '{"spec":{"suspend":false}}'`,
 }}
-

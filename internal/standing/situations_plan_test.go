@@ -33,8 +33,8 @@ var planSituations = []situation{{
 	name: "a Pod of an Instance cannot pull its image", plant: operator(deployment("web", still), ""), act: waiting("web", "ErrImagePull", ""),
 	ask: "instance/db", through: "Instance Step Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
 }, {
-	name: "a zone of an Instance is paused",
-	plant: operator(all(zone("a", `annotation: grafana.com/rollout-paused: "true"`, `pod: size: "{{ .Params.SIZE }}"`), zone("b", `pod: size: "{{ .Params.SIZE }}"`)), ""),
+	name:  "a zone of an Instance is paused",
+	plant: operator(all(zone("a", `annotation: grafana.com/rollout-paused: '{{ if eq .Params.SIZE "2" }}true{{ else }}false{{ end }}'`, `pod: size: "{{ .Params.SIZE }}"`), zone("b", `pod: size: "{{ .Params.SIZE }}"`)), ""),
 	act: func(w *world) {
 		w.groupIs("Complete")
 		w.apply(strings.ReplaceAll(instance(""), "spec: {", `spec: {parameters: {SIZE: "2"}, `))

@@ -90,17 +90,17 @@ var zoneSituations = []situation{{
 	},
 	ask: "rolloutgroup/ingester", root: "resourcequota/small", says: "1 of 1 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
-	name: "the lock is held for evictions", plant: all(zone("a"), zone("b")),
+	name: "the lock is held for a downscale", plant: all(zone("a"), zone("b")),
 	act: func(w *world) {
 		w.groupIs("Complete")
 		g := &v1alpha1.RolloutGroup{}
 		w.changeStatus(g, "ingester", func() {
 			until := metav1.NewMicroTime(time.Now().Add(time.Hour))
-			g.Status.Lock = &v1alpha1.Lock{Holder: "eviction/ingester", Purpose: v1alpha1.PurposeEviction, Zone: "a", Since: metav1.NowMicro(), Expires: &until}
+			g.Status.Lock = &v1alpha1.Lock{Holder: "downscale/a", Purpose: v1alpha1.PurposeDownscale, Zone: "a", Since: metav1.NowMicro(), Expires: &until}
 		})
 		w.apply(zone("b", newer))
 	},
-	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by eviction/ingester, for eviction of a", next: "spillway explain statefulset/a -n NS",
+	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
 }, {
 	name: "an annotation of a zone is wrong", plant: all(zone("a", "annotation: rollout-max-unavailable: many"), zone("b")),
 	ask: "rolloutgroup/ingester", through: "RolloutGroup StatefulSet", root: "statefulset/a", says: `rollout-max-unavailable: "many"`, next: "kubectl edit statefulset/a -n NS",
@@ -119,4 +119,3 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: a}}}
 `, ask: "zpdb/ingester", root: "zoneawarepoddisruptionbudget/ingester", says: "spec.maxUnavailable is 0",
 	next: `kubectl patch zoneawarepoddisruptionbudget/ingester -n NS --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
 }}
-
