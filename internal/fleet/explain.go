@@ -250,7 +250,7 @@ func explain(s *sight) Explanation {
 	reason, message, _ := d.verdict()
 	e.Sentence, e.Problems = message, d.problems
 	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason = rollout.Reason(reason)
+		e.Reason = reason
 	}
 	if hold := d.plan.At().Hold; hold != nil {
 		e.Telling, e.Until, e.Deadline = hold, momentOrNil(hold.Until), d.due(hold)

@@ -195,7 +195,7 @@ func later(a, b time.Time) time.Time {
 func (r *Record) said() string {
 	text := ""
 	if r.Reason != "" {
-		text = " (" + r.Reason + ")"
+		text = " (" + string(r.Reason) + ")"
 	}
 	if r.Message != "" {
 		text += ": " + short(r.Message, saidLength)

@@ -106,8 +106,9 @@ type Record struct {
 	Reported bool
 	State    v1alpha1.State
 	// Since is when the state began.
-	Since           time.Time
-	Reason, Message string
+	Since   time.Time
+	Reason  rollout.Reason
+	Message string
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
 	// Noticed is true once the last change of the assemblage has been seen by

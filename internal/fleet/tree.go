@@ -10,20 +10,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
-// The reasons to wait that are the ring's own.
-const (
-	// ReasonInvalid: something in the module cannot be understood.
-	ReasonInvalid rollout.Reason = "Invalid"
-	// ReasonWindow: no window is open.
-	ReasonWindow rollout.Reason = "OutsideWindow"
-	// ReasonNoStage: no stage selects the cluster.
-	ReasonNoStage rollout.Reason = "NoStage"
-	// ReasonForeign: somebody else keeps a sync of the module's name.
-	ReasonForeign rollout.Reason = "DuplicateSync"
-	// ReasonRevision: there is no ModuleRevision yet.
-	ReasonRevision rollout.Reason = "RevisionMissing"
-)
-
 // The units beneath the root.
 const (
 	unitNew    = "new clusters"

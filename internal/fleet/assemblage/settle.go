@@ -11,38 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-)
-
-// The reasons of syncs, besides those that Flux gives for a failure.
-const (
-	// ReasonApplied: it succeeded.
-	ReasonApplied = "Applied"
-	// ReasonApplying: Flux is at it.
-	ReasonApplying = "Applying"
-	// ReasonInvalidBinding: a binding has to be mended.
-	ReasonInvalidBinding = "InvalidBinding"
-	// ReasonBindingNotReady: what a binding refers to is not there.
-	ReasonBindingNotReady = "BindingNotReady"
-	// ReasonSourceNotReady: it cannot be fetched.
-	ReasonSourceNotReady = "SourceNotReady"
-	// ReasonForeign: an object that it needs is somebody else's.
-	ReasonForeign = "ForeignObject"
-	// ReasonSuspended: somebody has suspended the Kustomization.
-	ReasonSuspended = "Suspended"
-	// ReasonNotAssigned: the sync only pins the cluster.
-	ReasonNotAssigned = "NotAssigned"
-	// ReasonTerminating: what has the name that it needs is being deleted.
-	ReasonTerminating = "Terminating"
-	// ReasonKubeconfig: there is none, or it cannot be used.
-	ReasonKubeconfig = "KubeconfigNotUsable"
-	// ReasonUnreachable: the cluster does not answer.
-	ReasonUnreachable = "ClusterUnreachable"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // verdict is what became of a sync.
 type verdict struct {
-	state           v1alpha1.State
-	reason, message string
+	state   v1alpha1.State
+	reason  rollout.Reason
+	message string
 	// resolved is what was applied, if it succeeded.
 	resolved string
 	// ask is a failure of which the cluster may be the cause: it has to be asked.
@@ -51,11 +27,11 @@ type verdict struct {
 	kick bool
 }
 
-func waits(reason, format string, args ...any) verdict {
+func waits(reason rollout.Reason, format string, args ...any) verdict {
 	return verdict{state: v1alpha1.StateWaiting, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-func failed(reason, format string, args ...any) verdict {
+func failed(reason rollout.Reason, format string, args ...any) verdict {
 	return verdict{state: v1alpha1.StateFailed, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
@@ -95,7 +71,7 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 	case passing[ready.Reason]:
 		return updating("%s", shortened(ready.Message))
 	case ready.Reason == meta.DependencyNotReadyReason:
-		return waits(ready.Reason, "%s", shortened(ready.Message))
+		return waits(ReasonDependency, "%s", shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
 	}
@@ -134,7 +110,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 	case k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == source.Revision:
 		return succeeded(source)
 	case was != nil && was.State == v1alpha1.StateFailed:
-		return verdict{state: was.State, reason: was.Reason, message: was.Message}
+		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
 	default:
 		return updating("Flux applies %s", source.Revision)
 	}
@@ -142,7 +118,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 
 // fail says that it has failed, unless the cluster is to blame.
 func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
-	v := failed(ready.Reason, "%s", shortened(ready.Message))
+	v := failed(reasonOf(ready), "%s", shortened(ready.Message))
 	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
 		return v
 	}

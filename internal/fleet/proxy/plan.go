@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -197,7 +198,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	d.say(s, state, reason, message)
 }
 
-func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason, message string) {
+func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
 	d.reports = append(d.reports, assemblage.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
 }
 
@@ -242,18 +243,18 @@ func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
 		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
-			r.State, r.Reason, r.Message, r.Resolved = was.State, was.Reason, was.Message, was.Resolved
+			r.State, r.Reason, r.Message, r.Resolved = was.State, rollout.Reason(was.Reason), was.Message, was.Resolved
 		}
 		return r
 	}
 	if now := assemblage.Find(&d.o.Live.Status, &s.Assignment); now != nil {
-		r.State, r.Reason, r.Message, r.Resolved = now.State, now.Reason, now.Message, now.Resolved
+		r.State, r.Reason, r.Message, r.Resolved = now.State, rollout.Reason(now.Reason), now.Message, now.Resolved
 	}
 	return r
 }
 
 // obstacle is what keeps all syncs from being sent, if something does.
-func (d *decision) obstacle() (state v1alpha1.State, reason, message string) {
+func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, message string) {
 	name := d.o.Proxy.Spec.KubeconfigRef.Name
 	switch {
 	case d.o.Problem != nil:

@@ -96,6 +96,7 @@ func newQuietWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{T: t, hub: hub, namespace: testenv.Namespace(t)}
+	testenv.KnownReasons(t, hub, w.namespace, &v1alpha1.ProxyAssemblageList{})
 	w.url = "https://git.test/" + w.namespace
 	return w
 }
