@@ -108,6 +108,11 @@ func Explain(ctx context.Context, reader client.Reader, options Options, moduleK
 	return kindNamed(moduleKind).explain(ctx, reader, options, key)
 }
 
+// StageHold is what a stage as a whole waits for, nil if it does not wait.
+func (e *Explanation) StageHold(stage string) *rollout.Hold {
+	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
+}
+
 // ExplainCluster says how one cluster stands with a module, also if it is none of its
 // clusters.
 func ExplainCluster(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName, name string) (ClusterExplanation, error) {
