@@ -118,22 +118,21 @@ func clusterIn(hold *rollout.Hold) string {
 }
 
 // stage is a row of the module as a link.
-func (m *moduleAnswer) stage(name string) Link {
+func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
 	ref := Ref{Kind: kindStage, Namespace: m.ref.Namespace, Name: name}
 	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
 	if i < 0 {
 		return m.link(ref, "", "stage %s is not there", name)
 	}
 	s := &m.e.Stages[i]
-	link := m.link(ref, rollout.Reason(s.State), "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
+	link := m.link(ref, reason, "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
 	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
 	return link
 }
 
 // gated goes to the gate of a stage that is not passed.
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
-	link := m.stage(stage)
-	link.Reason = m.e.Reason
+	link := m.stage(stage, m.e.Reason)
 	m.found.links = append(m.found.links, link)
 	gates := &v1alpha1.RolloutGateList{}
 	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
@@ -214,9 +213,9 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 // held goes to the stage, and from there to the cluster.
 func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
-		link := m.stage(name)
+		link := m.stage(name, hold.Reason)
 		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
-			link.Reason, link.Since, link.Until = hold.Reason, moment(hold.Since), moment(hold.Until)
+			link.Since, link.Until = moment(hold.Since), moment(hold.Until)
 			link.Sentence = m.place() + hold.Message
 		}
 		m.found.links = append(m.found.links, link)

@@ -346,7 +346,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) *metav1.Condition {
 			continue
 		}
 		text := func(key string) string { s, _ := fields[key].(string); return s }
-		found := &metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
+		found := &metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Message: text("message")}
 		_ = found.LastTransitionTime.UnmarshalQueryParameter(text("lastTransitionTime")) // without one it is zero
 		return found
 	}

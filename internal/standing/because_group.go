@@ -229,8 +229,7 @@ func (g *groupAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	if len(path) == 0 {
 		return nil
 	}
-	zone := g.zone(path[0])
-	g.add(zone)
+	g.add(g.zone(path[0], hold.Reason))
 	pod := g.podIn(ctx, path, hold)
 	if pod == nil {
 		return nil
@@ -269,14 +268,14 @@ func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
 }
 
 // zone is a row of the group as a link.
-func (g *groupAnswer) zone(name string) Link {
+func (g *groupAnswer) zone(name string, reason rollout.Reason) Link {
 	ref := Ref{Kind: kindZone, Namespace: g.ref.Namespace, Name: name}
 	i := slices.IndexFunc(g.e.Zones, func(z v1alpha1.Zone) bool { return z.Name == name })
 	if i < 0 {
 		return g.link(ref, "", "zone %s is not there", name)
 	}
 	z := &g.e.Zones[i]
-	link := g.link(ref, rollout.Reason(z.State), "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
+	link := g.link(ref, reason, "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
 	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
 	if z.Since != nil {
 		link.Since = moment(z.Since.Time)

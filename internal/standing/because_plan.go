@@ -34,7 +34,7 @@ func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, erro
 		return answer{}, err
 	}
 	e := plans.ExplanationOf(i)
-	link := a.link(ref, rollout.Reason(e.Reason), "%s", strings.TrimSuffix(e.Sentence, "."))
+	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
 	link.Ring, link.Phase, link.Since = manager.RingPlans, planPhases[e.State], e.Since
 	if e.State == plans.StateIdle && e.Reason != plans.ReasonIdle {
 		link.Phase = rollout.PhaseWaiting
@@ -67,7 +67,7 @@ func (p *planAnswer) goOn(ctx context.Context) error {
 		p.own().Reason = rollout.ReasonPaused
 		p.own().Next = p.kubectl("annotate", refTo(kindInstance, p.i), vocabulary.Paused.Native+"-")
 		return nil
-	case p.e.Reason == string(plans.ReasonNoVersion):
+	case p.e.Reason == plans.ReasonNoVersion:
 		p.noVersion()
 		return nil
 	case p.e.Reason == plans.ReasonInvalid:

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -143,12 +142,12 @@ func podFacts(p *corev1.Pod) []Fact {
 		facts = append(facts, Fact{"node", p.Spec.NodeName})
 	}
 	for _, c := range statusesOf(p) {
-		facts = append(facts, Fact{"container", c.Name + ", " + stateOf(&c)})
+		facts = append(facts, Fact{"container", c.Name + ", " + containerState(&c)})
 	}
 	return facts
 }
 
-func stateOf(c *corev1.ContainerStatus) string {
+func containerState(c *corev1.ContainerStatus) string {
 	text := "running"
 	switch {
 	case c.State.Waiting != nil:
@@ -391,13 +390,10 @@ func (a *asker) startingPod(ctx context.Context, p *corev1.Pod) (answer, error) 
 	if err != nil || missing == nil || missing.err != nil {
 		return found, err
 	}
-	found.links[0] = a.link(refTo(kindPod, p), configReason, "Pod %s cannot start: %s", p.Name, missing.lack)
+	found.links[0] = a.link(refTo(kindPod, p), ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.lack)
 	found.links = append(found.links, a.lacking(missing.lack))
 	return found, nil
 }
-
-// configReason is that of a Pod which lacks config, as the config ring calls it.
-const configReason = config.ReasonConfigMissing
 
 // unreadyPod runs and does not serve: a readiness gate, or a probe.
 func (a *asker) unreadyPod(p *corev1.Pod) answer {
@@ -502,13 +498,13 @@ func (a *asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.Cont
 		return answer{}, err
 	}
 	if missing == nil {
-		return a.alone(p, configReason, a.kubectl("describe", refTo(kindPod, p)), "Pod %s cannot start container %s: %s", p.Name, c.Name, c.State.Waiting.Message), nil
+		return a.alone(p, ReasonConfig, a.kubectl("describe", refTo(kindPod, p)), "Pod %s cannot start container %s: %s", p.Name, c.Name, c.State.Waiting.Message), nil
 	}
 	why := missing.String()
 	if missing.err != nil {
 		why = c.State.Waiting.Message // the kubelet may look
 	}
-	found := a.alone(p, configReason, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
+	found := a.alone(p, ReasonConfig, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
 	found.links = append(found.links, a.lacking(missing.lack))
 	return found, nil
 }
