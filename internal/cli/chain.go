@@ -19,6 +19,7 @@ import (
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/standing"
 )
 
@@ -153,6 +154,10 @@ func writeOutlook(w io.Writer, chain *standing.Chain) {
 	text("until", timeText(root.Until), timeText(first.Until))
 	text("deadline", timeText(chain.Deadline()))
 	text("next", root.Next, first.Next)
+	if root.Next == "" && first.Next == "" {
+		_, mend, _ := reasons.Of(root.Reason)
+		text("mend", mend)
+	}
 	if len(rows) == 0 {
 		return
 	}
