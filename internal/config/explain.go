@@ -45,6 +45,8 @@ type Explanation struct {
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
+	// Lacking is Missing for whoever follows it.
+	Lacking []Missing `json:"-"`
 	// Changed is what it has not been rolled for yet, or what it is rolling for:
 	// "ConfigMap app: LOG_LEVEL". Nil if that was not seen to change.
 	Changed  []string `json:"changed,omitempty"`
@@ -190,7 +192,7 @@ func explain(w *Workload, answer rollout.Answer) Explanation {
 		e.Changed = w.Change.Keys
 	case StateUpToDate, StateNotTracked:
 	}
-	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
+	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
