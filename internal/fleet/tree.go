@@ -20,6 +20,8 @@ const (
 	ReasonNoStage rollout.Reason = "NoStage"
 	// ReasonForeign: somebody else keeps a sync of the module's name.
 	ReasonForeign rollout.Reason = "DuplicateSync"
+	// ReasonTerminating: its assemblage is being deleted.
+	ReasonTerminating rollout.Reason = "Terminating"
 	// ReasonRevision: there is no ModuleRevision yet.
 	ReasonRevision rollout.Reason = "RevisionMissing"
 	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
@@ -233,6 +235,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
+	case m.isEnding():
+		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
 		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
 	}
