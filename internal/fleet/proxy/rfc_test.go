@@ -336,7 +336,7 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 		t.Errorf("it began with %s, not with %s", first, canary)
 	}
 	for _, then := range s.witness.story[1:] {
-		if strings.Contains(then[strings.Index(then, "["):], canary) {
+		if _, unready, _ := strings.Cut(then, " while "); strings.Contains(unready, canary) {
 			t.Errorf("%s: the canary was not ready yet", then)
 		}
 	}
