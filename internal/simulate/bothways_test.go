@@ -89,6 +89,7 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	t.Helper()
 	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
 	w := newWorld(t, configure)
+	w.play()
 	said := w.simulate(base, change)
 	w.apply(base)
 	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Before) })

@@ -26,6 +26,7 @@ const (
 	RingConfig = "config"
 	RingZones  = "zones"
 	RingPlans  = "plans"
+	RingFleet  = "fleet"
 )
 
 // ring is one of the rings, run without a manager.

@@ -60,6 +60,8 @@ func firstUnit(steps []Step) unit {
 		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
 		case s.Ring == RingZones && ok:
 			return unit{"pod", s.Namespace, pod}
+		case s.Ring == RingFleet:
+			return unit{"cluster", s.Namespace, s.Unit}
 		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
 			return unit{kind, s.Namespace, name}
 		}

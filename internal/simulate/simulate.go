@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -133,6 +134,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
+		&clusters{world: w, readiness: ready},
 		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 	)
 	c := s.options.Config
@@ -141,7 +143,11 @@ func (s *simulation) addActors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rings = []*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}
+	f, err := newFleet(ctx, w, fleet.Options{Now: s.clock})
+	if err != nil {
+		return err
+	}
+	s.rings = append([]*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}, f...)
 	for _, r := range s.rings {
 		s.add(r)
 	}

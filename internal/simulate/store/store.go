@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -330,6 +329,3 @@ func (s *Store) Know(gvk schema.GroupVersionKind) {
 		s.mapper.Add(gvk, scopeOf(gvk))
 	}
 }
-
-// isBuiltIn is true of the kinds of Kubernetes itself.
-func isBuiltIn(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
