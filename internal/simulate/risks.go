@@ -83,7 +83,7 @@ func (s *simulation) stops(steps []Step) []Risk {
 	}
 	risk := Risk{Object: s.broken.kind + "/" + s.broken.name, Namespace: s.broken.namespace}
 	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
-	risk.Mend = "undo the change, or mend the Pod"
+	risk.Mend = "undo the change, or mend it"
 	if i := slices.IndexFunc(s.waiting, func(w Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
 		risk.Mend += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
 	}
