@@ -141,27 +141,35 @@ func (c *clusters) report(obj client.Object, assigned []fleetv1.Assignment, stat
 		takes = Never
 	}
 	for i := range assigned {
-		before := formerly(former, &assigned[i])
-		s := fleetv1.SyncStatus{
-			Name: assigned[i].Name, Revision: assigned[i].Revision, AssignedAt: assigned[i].AssignedAt, State: fleetv1.StateSucceeded,
-			ObservedGeneration: obj.GetGeneration(), LastSucceededRevision: assigned[i].Revision,
-		}
-		if before == nil || before.State != fleetv1.StateSucceeded {
-			rest := c.rest(&assigned[i], takes)
-			if rest != 0 {
-				s.State, s.LastSucceededRevision = fleetv1.StateUpdating, succeeded(former, s.Name)
-			}
-			if rest > 0 && (again == 0 || rest < again) {
-				again = rest
-			}
-		}
-		now := metav1.NewMicroTime(c.now)
-		if s.LastTransitionTime = &now; before != nil && before.State == s.State {
-			s.LastTransitionTime = before.LastTransitionTime
-		}
+		s, rest := c.reportOn(&assigned[i], former, takes)
+		s.ObservedGeneration = obj.GetGeneration()
 		status.Syncs = append(status.Syncs, s)
+		if rest > 0 && (again == 0 || rest < again) {
+			again = rest
+		}
 	}
 	return again
+}
+
+// reportOn says what becomes of one assignment, and how long it takes yet. One that
+// has succeeded has not failed since.
+func (c *clusters) reportOn(a *fleetv1.Assignment, former []fleetv1.SyncStatus, takes time.Duration) (fleetv1.SyncStatus, time.Duration) {
+	before, now := formerly(former, a), metav1.NewMicroTime(c.now)
+	s := fleetv1.SyncStatus{
+		Name: a.Name, Revision: a.Revision, AssignedAt: a.AssignedAt, State: fleetv1.StateSucceeded,
+		LastSucceededRevision: a.Revision, LastTransitionTime: &now,
+	}
+	rest := time.Duration(0)
+	if before == nil || before.State != fleetv1.StateSucceeded {
+		rest = c.rest(a, takes)
+	}
+	if rest != 0 {
+		s.State, s.LastSucceededRevision = fleetv1.StateUpdating, succeeded(former, s.Name)
+	}
+	if before != nil && before.State == s.State {
+		s.LastTransitionTime = before.LastTransitionTime
+	}
+	return s, rest
 }
 
 // rest is how long an assignment takes yet; negative is for ever.

@@ -77,7 +77,7 @@ func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force b
 	}
 	merged, err := fields.Apply(live, wanted, manager, force)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the API server's answer
+		return nil, err
 	}
 	after, err := s.stored(k, merged)
 	if err != nil {
