@@ -135,7 +135,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
 		&clusters{world: w, readiness: ready},
-		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
+		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
@@ -276,9 +276,23 @@ func (w Wait) sameAs(other Wait) bool {
 }
 
 func (s *simulation) result() Result {
-	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: s.waiting}
-	r.Settled = len(s.problems) == 0 && s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: slices.Concat(s.waiting, s.failures())}
+	r.Settled = s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
 	return r
+}
+
+// failures are the looks that failed whenever they were tried.
+func (s *simulation) failures() []Wait {
+	var failures []Wait
+	for e, err := range s.problems {
+		failures = append(failures, Wait{
+			At: s.last.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+		})
+	}
+	slices.SortFunc(failures, func(a, b Wait) int {
+		return cmp.Compare(a.Namespace+a.Object+a.Sentence, b.Namespace+b.Object+b.Sentence)
+	})
+	return failures
 }
 
 // WaitedBefore is true of what waited in the same way when the change was made.
