@@ -21,14 +21,14 @@ func main() {
 func run() error {
 	c, err := catalogue.Read(".", "./...")
 	if err != nil {
-		return err //nolint:wrapcheck // says of itself what it is
+		return err
 	}
 	if len(c.Problems) > 0 {
 		return errors.New(strings.Join(c.Problems, "\n"))
 	}
 	table, err := c.Table()
 	if err != nil {
-		return err //nolint:wrapcheck // says of itself what it is
+		return err
 	}
 	return errors.Join(write(catalogue.PageFile, c.Page()), write(catalogue.TableFile, table))
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
@@ -92,7 +91,7 @@ func writeBecauses(w io.Writer, links []standing.Link) {
 // writeBecause writes a link.
 func writeBecause(w io.Writer, link *standing.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
-	for i, line := range wrapped("because "+namely(link), lineWidth-len(indent)-2) {
+	for i, line := range wrap("because "+namely(link), lineWidth-len(indent)-2) {
 		if i > 0 {
 			line = "  " + line
 		}
@@ -106,24 +105,6 @@ func namely(link *standing.Link) string {
 		return link.Sentence
 	}
 	return link.Sentence + " (" + link.Ref.String() + ")"
-}
-
-// wrapped breaks a text into lines of at most so many characters, between words. A
-// word that is longer has a line of its own.
-func wrapped(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
-		}
-	}
-	return append(lines, line)
 }
 
 // writeFacts writes what the ring knows besides.

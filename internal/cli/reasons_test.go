@@ -24,7 +24,7 @@ func TestMendsNameCommands(t *testing.T) {
 				t.Errorf("the mend of %s names %q, which is no command: %v %v", word, match[0], rest, err)
 				continue
 			}
-			for _, flag := range strings.Fields(match[2]) {
+			for flag := range strings.FieldsSeq(match[2]) {
 				if cmd.Flag(strings.TrimPrefix(flag, "--")) == nil {
 					t.Errorf("the mend of %s names %q, which has no flag %s", word, match[0], flag)
 				}

@@ -111,13 +111,18 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	if err != nil {
 		return nil, err
 	}
-	answers := answersOf(decide(observed, options))
-	explanations := make([]Explanation, 0, len(observed.Workloads))
-	for i := range observed.Workloads {
-		w := &observed.Workloads[i]
+	return explained(observed, options), nil
+}
+
+// explained explains every workload that was seen.
+func explained(o Observed, options Options) []Explanation {
+	answers := answersOf(decide(o, options))
+	explanations := make([]Explanation, 0, len(o.Workloads))
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
 		explanations = append(explanations, explain(w, answers[w.path().String()]))
 	}
-	return explanations, nil
+	return explanations
 }
 
 // answersOf is what a plan says of each workload, by its path: each has one answer.

@@ -392,7 +392,7 @@ func orNothing(revision string) string {
 func (d *decision) explainStranger(name string) ClusterExplanation {
 	e := ClusterExplanation{Name: name}
 	i := slices.IndexFunc(d.o.Clusters, func(c Cluster) bool { return c.Name == name })
-	r := d.records[name]
+	r := d.record(name)
 	if r != nil && r.Assigned {
 		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
 	}

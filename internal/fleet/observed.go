@@ -99,7 +99,10 @@ type Record struct {
 	Revision   string
 	AssignedAt time.Time
 	// Drifted is true if the sync is not what its revision and the module say.
-	Drifted        bool
+	Drifted bool
+	// Follows is true if all that is different is that it follows a tag, of which it
+	// is known by now what it stands for. It has nothing to gain by going on with it.
+	Follows        bool
 	DeletionPolicy v1alpha1.DeletionPolicy
 	Hold           *v1alpha1.Hold
 	// Reported is true if the rest speaks of this very assignment.

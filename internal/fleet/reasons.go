@@ -22,6 +22,10 @@ const (
 	// Mend: nothing, it passes by itself; if it does not, the log of the manager says
 	// why the revision cannot be written.
 	ReasonRevision rollout.Reason = "RevisionMissing"
+	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
+	// Mend: nothing if it passes by itself, since it is tried again; otherwise let the
+	// manager write modulerevisions/status, as the role of spillway install does.
+	ReasonUnresolved rollout.Reason = "RevisionUnresolved"
 )
 
 // The reasons of conditions and Events, besides those of Holds.

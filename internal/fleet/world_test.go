@@ -299,10 +299,11 @@ func wordOf(p *v1alpha1.ProxyAssemblage) string {
 		if s.Name != app || s.Source == nil {
 			continue
 		}
-		if word := p.Name + ":" + s.Source.Git.Version.Tag; isUp(p) {
+		word := p.Name + ":" + s.Source.Git.Version.Tag + s.Source.Git.Version.Revision
+		if isUp(p) {
 			return word
 		}
-		return p.Name + ":" + s.Source.Git.Version.Tag + "!"
+		return word + "!"
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,17 +99,6 @@ func untracked(m *Manifests, r *reporter) {
 	}
 }
 
-// configObject is the ConfigMap or Secret that is referred to, nil if it is not
-// among the manifests.
-func (m *Manifests) configObject(ref config.Object) *Object {
-	for _, o := range m.Objects {
-		if o.is("", string(ref.Kind)) && o.name() == ref.Name && o.namespace() == ref.Namespace {
-			return o
-		}
-	}
-	return nil
-}
-
 // references are the fields in which a Pod names a ConfigMap or a Secret.
 var references = map[config.Kind][]string{
 	config.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
@@ -142,7 +130,7 @@ func absentConfig(m *Manifests, r *reporter) {
 	tracked(m, func(o *Object, manifest config.Manifest) {
 		for i := range manifest.Uses {
 			ref := &manifest.Uses[i]
-			if (ref.Required || ref.Extra) && m.configObject(ref.Object) == nil {
+			if (ref.Required || ref.Extra) && m.configs[ref.Object] == nil {
 				r.findf(o, useLine(o, ref, ""), "%s is not among the manifests", ref.Object.From(o.namespace()))
 			}
 		}
@@ -157,7 +145,7 @@ func absentKeys(m *Manifests, r *reporter) {
 		}
 		uses := config.UsesOf(o.namespace(), &template.Spec)
 		for i := range uses {
-			there := m.configObject(uses[i].Object)
+			there := m.configs[uses[i].Object]
 			for _, key := range uses[i].Keys {
 				if there != nil && there.Typed != nil && key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
 					r.findf(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which it needs", uses[i].Object.From(o.namespace()), key.Name)
@@ -184,12 +172,8 @@ func keysOf(obj client.Object) []string {
 func unusedConfig(m *Manifests, r *reporter) {
 	used := m.usedConfig()
 	for _, o := range m.Objects {
-		kind := config.Kind(o.kind())
-		if !o.is("", string(kind)) || kind != config.ConfigMap && kind != config.Secret || isFleetCluster(o) {
-			continue
-		}
-		ref := config.Object{Kind: kind, Namespace: o.namespace(), Name: o.name()}
-		if !used[ref] && !m.isNamed(o) {
+		ref := o.asConfig()
+		if m.configs[ref] == o && !used[ref] && !m.names[o.name()] && !isFleetCluster(o) {
 			r.findf(o, fields("metadata.name"), "nothing uses it")
 		}
 	}
@@ -212,38 +196,11 @@ func (m *Manifests) usedConfig() map[config.Object]bool {
 	return used
 }
 
-// isNamed is true if any other object has the name as the whole of a value.
-func (m *Manifests) isNamed(o *Object) bool {
-	return slices.ContainsFunc(m.Objects, func(other *Object) bool {
-		if other == o || other.is("", "ConfigMap") || other.is("", "Secret") {
-			return false
-		}
-		return slices.ContainsFunc(sortedKeys(other.Object.Object), func(part string) bool {
-			return part != "metadata" && names(other.Object.Object[part], o.name())
-		})
-	})
-}
-
-// names is true if a value, or one in it, is the name, or a path of names that ends
-// in it.
-func names(value any, name string) bool {
-	switch v := value.(type) {
-	case string:
-		return v == name || strings.HasSuffix(v, "/"+name)
-	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return names(item, name) })
-	case map[string]any:
-		return slices.ContainsFunc(sortedKeys(v), func(key string) bool { return names(v[key], name) })
-	default:
-		return false
-	}
-}
-
 func unshared(m *Manifests, r *reporter) {
 	tracked(m, func(o *Object, manifest config.Manifest) {
 		for i := range manifest.Extra {
 			ref := &manifest.Extra[i]
-			there := m.configObject(ref.Object)
+			there := m.configs[ref.Object]
 			if there == nil || ref.Object.Namespace == o.namespace() || config.IsSharedWith(there.Object, o.namespace()) {
 				continue
 			}

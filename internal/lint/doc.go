@@ -7,5 +7,5 @@
 // the page docs/lint.md is made from them.
 //
 // A rule sees all documents at once ([Manifests]). It cannot see the cluster: what is
-// not among the documents may well be there, so that is never more than a note.
+// not among the documents may well be there, so that alone is never an error.
 package lint

@@ -231,7 +231,7 @@ func idleRollout(m *Manifests, r *reporter) {
 		}
 		for _, field := range []string{"stages", "maxUnreadyClusters", "orderBy", "unmatchedClusters"} {
 			if step(step(step(o.Object.Object, "spec"), "rollout"), field) != nil {
-				r.findf(o, []string{"spec", "rollout", field}, "rollout.%s has no effect with the strategy Replace", field)
+				r.findf(o, append(fields("spec.rollout"), field), "rollout.%s has no effect with the strategy Replace", field)
 			}
 		}
 	})

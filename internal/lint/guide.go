@@ -45,10 +45,11 @@ cluster: where a ring would stall, or ignore something, there is a finding, with
 
 ` + "```console" + `
 $ spillway lint -f deploy/
-deploy/ingester.yaml:9: error: StatefulSet ingester-zone-b: spec.updateStrategy.type:
-  "OnDelete" differs from "RollingUpdate" of StatefulSet ingester-zone-a; use the
+deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:
+  "OnDelete" differs from "RollingUpdate" of StatefulSet store-zone-a; use the
   same for all of a group [SPW202]
-    Give all StatefulSets of the group the same spec.updateStrategy.type: ...
+    Give all StatefulSets of the group the same spec.updateStrategy.type:
+    RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.
 1 error in 14 objects
 $ kubectl kustomize overlays/prod | spillway lint -f - -n shop   # overlays and charts are rendered first
 $ spillway lint -f deploy/ -o sarif > lint.sarif                  # for code scanning; -o json for everything else
@@ -63,6 +64,6 @@ metadata:
     spillway.dev/lint-ignore: SPW203, SPW105
 ` + "```" + `
 
-What is not among the manifests may well be in the cluster; that is never more than a note. The schemas of Spillway's kinds are checked, the
+What is not among the manifests may well be in the cluster; that alone is never an error. The schemas of Spillway's kinds are checked, the
 rules in CEL that some of them have besides are left to the API server, and so is everything about other kinds that concerns nobody here.
 `

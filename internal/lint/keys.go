@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -32,7 +33,7 @@ func (o *Object) keys() []use {
 func usesIn(values map[string]string, place vocabulary.Place, path []string) []use {
 	var uses []use
 	for _, name := range sortedKeys(values) {
-		uses = append(uses, use{Entry: entryOf(name), name: name, value: values[name], place: place, path: append(slices.Clone(path), name)})
+		uses = append(uses, use{Entry: entries()[name], name: name, value: values[name], place: place, path: append(slices.Clone(path), name)})
 	}
 	return uses
 }
@@ -40,19 +41,24 @@ func usesIn(values map[string]string, place vocabulary.Place, path []string) []u
 // isOurs is true of a name that the vocabulary has.
 func (u *use) isOurs() bool { return u.Native != "" }
 
-// entryOf is what the vocabulary says of a name, empty if it does not know it.
-func entryOf(name string) vocabulary.Entry {
+// entries are the keys of the vocabulary, by all of their names.
+var entries = sync.OnceValue(func() map[string]vocabulary.Entry {
+	found := map[string]vocabulary.Entry{}
 	for _, e := range vocabulary.Catalogue() {
-		if slices.Contains(e.Names(), name) {
-			return e
+		for _, name := range e.Names() {
+			found[name] = e
 		}
 	}
-	return vocabulary.Entry{}
-}
+	return found
+})
 
 // ownDomains are those in which every key is known: Spillway's, and that of a
 // predecessor who had no others.
 var ownDomains = []string{"spillway.dev", "wave.pusher.com"}
+
+// foreignDomains are those of which others have keys as well: there, only what is
+// nearly one that is known was meant for it.
+var foreignDomains = []string{"grafana.com", "kudo.dev"}
 
 // isUnknown is true of a name that nothing reads and that was meant for Spillway or
 // a predecessor: because of its domain, or because it is nearly one that is known.
@@ -64,8 +70,11 @@ func isUnknown(u *use) bool {
 	if slices.Contains(ownDomains, domain) || strings.HasSuffix(domain, "."+ownDomains[0]) {
 		return true
 	}
-	near, distance := nearest(u.name)
-	return near != "" && strings.HasPrefix(near, domain+"/") && distance <= 2
+	if !slices.Contains(foreignDomains, domain) {
+		return false
+	}
+	_, distance := nearest(u.name)
+	return distance <= 2
 }
 
 func unknownKeys(m *Manifests, r *reporter) {
@@ -93,11 +102,9 @@ func where(p vocabulary.Place) string {
 // nearest is the known name that is most like another, and how many letters differ.
 func nearest(name string) (near string, distance int) {
 	distance = len(name) + 1
-	for _, e := range vocabulary.Catalogue() {
-		for _, known := range e.Names() {
-			if d := difference(name, known); d < distance {
-				near, distance = known, d
-			}
+	for _, known := range sortedKeys(entries()) {
+		if d := difference(name, known); d < distance {
+			near, distance = known, d
 		}
 	}
 	return near, distance

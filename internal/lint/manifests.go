@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -24,8 +25,13 @@ type Manifests struct {
 	// Unread are the mistakes that keep documents from being read.
 	Unread  []*source.Error
 	Objects []*Object
-	// Schemas find what the API server would refuse.
+	// schemas find what the API server would refuse.
 	schemas schemas
+	// configs are the ConfigMaps and Secrets, by what refers to them.
+	configs map[config.Object]*Object
+	// names are all texts, and last parts of paths, that stand outside of the
+	// metadata of anything but config.
+	names map[string]bool
 }
 
 // Object is one of them.
@@ -45,7 +51,7 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s}
+	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s, configs: map[config.Object]*Object{}, names: map[string]bool{}}
 	for i := range documents {
 		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
 		source.InNamespace(documents[i:i+1], options.Namespace)
@@ -53,9 +59,45 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 		if err != nil && !errors.Is(err, source.ErrUnknownKind) {
 			o.Mistakes = source.Errors(err)
 		}
-		m.Objects = append(m.Objects, o)
+		m.add(o)
 	}
 	return m, nil
+}
+
+func (m *Manifests) add(o *Object) {
+	m.Objects = append(m.Objects, o)
+	if !o.is("", string(config.ConfigMap)) && !o.is("", string(config.Secret)) {
+		for field, value := range o.Object.Object {
+			if field != "metadata" {
+				collect(value, m.names)
+			}
+		}
+		return
+	}
+	if ref := o.asConfig(); m.configs[ref] == nil {
+		m.configs[ref] = o
+	}
+}
+
+// asConfig is how a ConfigMap or a Secret is referred to.
+func (o *Object) asConfig() config.Object {
+	return config.Object{Kind: config.Kind(o.kind()), Namespace: o.namespace(), Name: o.name()}
+}
+
+// collect adds the texts in a value, and the last part of each path.
+func collect(value any, names map[string]bool) {
+	switch v := value.(type) {
+	case string:
+		names[v[strings.LastIndexByte(v, '/')+1:]] = true
+	case []any:
+		for _, item := range v {
+			collect(item, names)
+		}
+	case map[string]any:
+		for _, field := range v {
+			collect(field, names)
+		}
+	}
 }
 
 // What an object is called.

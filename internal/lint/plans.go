@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/render"
 )
 
-func planRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
+func planRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW401", Level: Error, Title: "A step names a task that is not there",
@@ -62,6 +62,11 @@ func planRules() []Rule { //nolint:dupl // tables of rules are alike but for the
 			Why:  "The plan fails for good when it gets there.",
 			Mend: "Name a parameter that the OperatorVersion has, or set done of the Dummy.", check: endlessTasks,
 		},
+		{
+			Code: "SPW411", Level: Error, Title: "A template refers to a parameter or a Pipe that is not there",
+			Why:  "The plan fails for good when it gets to that part of the template.",
+			Mend: "Mend the name, add the parameter, or look it up by the function index if it may be missing.", check: unknownParameters,
+		},
 	}
 }
 
@@ -73,7 +78,7 @@ func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.S
 	for _, name := range sortedKeys(v.Spec.Plans) {
 		for i, phase := range v.Spec.Plans[name].Phases {
 			for j := range phase.Steps {
-				path := append([]string{"spec", "plans", name}, item("phases", i)...)
+				path := append(fields("spec.plans"), append([]string{name}, item("phases", i)...)...)
 				visit(append(path, item("steps", j)...), &phase.Steps[j])
 			}
 		}
@@ -95,6 +100,9 @@ func missingTasks(m *Manifests, r *reporter) {
 		})
 	})
 }
+
+// template is where a template stands. Its name may have dots.
+func template(name string) []string { return append(fields("spec.templates"), name) }
 
 // templatesOf are the templates that a task names.
 func templatesOf(t *v1beta1.Task) []string {
@@ -118,7 +126,7 @@ func badTemplates(m *Manifests, r *reporter) {
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
 		for _, name := range sortedKeys(v.Spec.Templates) {
 			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
-				r.findf(o, []string{"spec", "templates", name}, "%s", oneLine(err))
+				r.findf(o, template(name), "%s", oneLine(err))
 			}
 		}
 	})
@@ -198,7 +206,7 @@ func unusedParts(m *Manifests, r *reporter) {
 		}
 		for _, name := range sortedKeys(v.Spec.Templates) {
 			if !slices.Contains(templates, name) {
-				r.findf(o, []string{"spec", "templates", name}, "no task names template %s", name)
+				r.findf(o, template(name), "no task names template %s", name)
 			}
 		}
 	})
@@ -232,4 +240,40 @@ func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
 	default:
 		return ""
 	}
+}
+
+func unknownParameters(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		params, pipes := declared(v)
+		for _, name := range sortedKeys(v.Spec.Templates) {
+			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			if err != nil {
+				continue // which has a rule of its own
+			}
+			for _, param := range without(usedParams, params) {
+				r.findf(o, template(name), "template %s refers to parameter %s, which is not there", name, param)
+			}
+			for _, pipe := range without(usedPipes, pipes) {
+				r.findf(o, template(name), "template %s refers to Pipe %s, which is not there", name, pipe)
+			}
+		}
+	})
+}
+
+// declared are the names of the parameters and of what Pipes keep.
+func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {
+	for i := range v.Spec.Parameters {
+		params = append(params, v.Spec.Parameters[i].Name)
+	}
+	for i := range v.Spec.Tasks {
+		for _, file := range v.Spec.Tasks[i].Spec.Pipe {
+			pipes = append(pipes, file.Key)
+		}
+	}
+	return params, pipes
+}
+
+// without are the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 }

@@ -1,6 +1,9 @@
 package lint
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Rule is something to look for.
 type Rule struct {
@@ -16,7 +19,9 @@ type Rule struct {
 
 // rules are all of them, by code. Each group of them stands beside its functions.
 func rules() []Rule {
-	return slices.Concat(configRules(), zoneRules(), scalingRules(), planRules(), fleetRules(), manifestRules())
+	all := slices.Concat(configRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), manifestRules())
+	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
+	return all
 }
 
 // Rules are all rules, by code.

@@ -6,6 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -165,7 +167,7 @@ func unspread(m *Manifests, r *reporter) {
 func sharesZone(set *appsv1.StatefulSet, others []*appsv1.StatefulSet) string {
 	pinned := pins(&set.Spec.Template.Spec)
 	for _, other := range others {
-		if !apart(pinned, pins(&other.Spec.Template.Spec)) && !spreads(set) && !spreads(other) {
+		if !apart(pinned, pins(&other.Spec.Template.Spec)) && !repels(set, other) && !repels(other, set) && !spreads(set) && !spreads(other) {
 			return other.Name
 		}
 	}
@@ -204,19 +206,23 @@ func apart(a, b map[string][]string) bool {
 	return false
 }
 
-// spreads is true of Pods that keep away from others by a rule of their own.
+// spreads is true of Pods that are spread over zones by a rule of their own.
 func spreads(set *appsv1.StatefulSet) bool {
-	pod := &set.Spec.Template.Spec
-	if slices.ContainsFunc(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+	return slices.ContainsFunc(set.Spec.Template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
-	}) {
-		return true
-	}
-	if pod.Affinity == nil || pod.Affinity.PodAntiAffinity == nil {
+	})
+}
+
+// repels is true of Pods that keep those of another set out of their zone, or of
+// whatever failure domain they name.
+func repels(set, other *appsv1.StatefulSet) bool {
+	affinity := set.Spec.Template.Spec.Affinity
+	if affinity == nil || affinity.PodAntiAffinity == nil {
 		return false
 	}
-	return slices.ContainsFunc(pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-		return t.TopologyKey == corev1.LabelTopologyZone
+	return slices.ContainsFunc(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
+		selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
+		return err == nil && selector.Matches(labels.Set(other.Spec.Template.Labels))
 	})
 }
 

@@ -88,7 +88,9 @@ func addConditions(given map[string]string, obj runtime.Object) error {
 		return err //nolint:wrapcheck // the same
 	}
 	seen := struct {
-		Status struct{ Conditions []metav1.Condition }
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
 	}{}
 	if err := json.Unmarshal(raw, &seen); err != nil {
 		return err //nolint:wrapcheck // the same

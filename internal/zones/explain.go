@@ -81,7 +81,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, namespa
 	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, namespace) {
 		return notWatched(namespace, name, options.Namespaces), nil
 	}
-	s, err := look(ctx, reader, options, types.NamespacedName{Namespace: namespace, Name: name})
+	s, err := look(ctx, liveViewer{reader}, options, types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -94,6 +94,10 @@ func Explain(ctx context.Context, reader client.Reader, options Options, namespa
 // Status explains every group in a namespace, in all if it is empty, in the order
 // of their names.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
+	return status(ctx, liveViewer{reader}, options, namespace)
+}
+
+func status(ctx context.Context, reader viewer, options Options, namespace string) ([]Explanation, error) {
 	keys := map[types.NamespacedName]bool{}
 	for _, in := range options.inSight(namespace) {
 		if err := addGroups(ctx, reader, in, keys); err != nil {
@@ -149,7 +153,7 @@ func notInstalled(err error) error {
 }
 
 // look is what a manager would see of a group that has just begun.
-func look(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (sight, error) {
+func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (sight, error) {
 	group := &v1alpha1.RolloutGroup{}
 	err := reader.Get(ctx, key, group)
 	switch {
@@ -158,7 +162,7 @@ func look(ctx context.Context, reader client.Reader, options Options, key types.
 	case err != nil:
 		return sight{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", key.Name, err))
 	}
-	v, err := liveViewer{reader}.view(ctx, key)
+	v, err := reader.view(ctx, key)
 	if err != nil {
 		return sight{}, err
 	}

@@ -271,6 +271,11 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		if live != nil {
 			w.UID = live.UID
 		}
+		if d.repoints(s, live, k) {
+			repoint(k, live)
+			d.write(w)
+			return stays(Find(&d.o.Assemblage.Status, &s.Assignment))
+		}
 		d.write(w)
 		changed = true
 	}

@@ -48,6 +48,15 @@ var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckC
 // settle says what became of a sync whose source and Kustomization are what is
 // wanted. was is what was said of the same assignment before, nil if nothing was.
 func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+	v := judge(o, source, k, was)
+	if v.state == v1alpha1.StateUpdating && was != nil && was.State == v1alpha1.StateSucceeded && isRepointed(k) {
+		return stays(was)
+	}
+	return v
+}
+
+// judge goes by what Flux says.
+func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
 	if o.Reach.Problem != nil {
 		return verdict{state: v1alpha1.StateUnreachable, reason: ReasonUnreachable, message: o.Reach.Problem.Error()}
 	}

@@ -220,11 +220,32 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		d.say(s, state, reason, message)
 		return
 	}
-	if live := d.liveSync(s.Name); live == nil || !holds(live, entry) {
+	switch live := d.liveSync(s.Name); {
+	case live != nil && holds(live, entry):
+		d.reports = append(d.reports, d.copied(s))
+	case live != nil && d.merelyNames(s, live, entry):
+		d.reports = append(d.reports, d.former(s))
+	default:
 		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
-		return
 	}
-	d.reports = append(d.reports, d.copied(s))
+}
+
+// merelyNames is true if all that is sent is which commit it is that has succeeded there: a tag
+// stands for it on the cluster so far.
+func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.NamedSync) bool {
+	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
+	if was == nil || was.State != v1alpha1.StateSucceeded || !assemblage.Names(entry.Source, was.Resolved) {
+		return false
+	}
+	same := *live
+	same.Source = entry.Source
+	return holds(&same, entry)
+}
+
+// former is what was said of a sync before.
+func (d *decision) former(s *v1alpha1.ProxySync) assemblage.Report {
+	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
+	return assemblage.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
 }
 
 // holds is true if a sync on the cluster has all that was sent.
@@ -243,7 +264,7 @@ func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
 		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
-			r.State, r.Reason, r.Message, r.Resolved = was.State, rollout.Reason(was.Reason), was.Message, was.Resolved
+			return d.former(s)
 		}
 		return r
 	}

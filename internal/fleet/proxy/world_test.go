@@ -109,10 +109,16 @@ func (w *world) join(i int) {
 	w.Helper()
 	w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i)))
 	if i != bare {
-		w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
-			Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
-		})
+		w.serve(i)
 	}
+}
+
+// serve runs Spillway on a workload cluster.
+func (w *world) serve(i int) {
+	w.Helper()
+	w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
+		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
+	})
 }
 
 // manage starts a manager on the hub.

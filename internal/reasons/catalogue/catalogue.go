@@ -119,7 +119,7 @@ func (s *sources) entries() []Entry {
 	for _, c := range s.constants {
 		c.Uses = s.usesOf(c.object)
 		if len(c.Uses) == 0 {
-			s.complain(c.object.Pos(), "%s is shown nowhere; remove it", c.Name)
+			s.complainf(c.object.Pos(), "%s is shown nowhere; remove it", c.Name)
 		}
 		entries = append(entries, c.Entry)
 	}

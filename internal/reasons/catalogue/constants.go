@@ -72,10 +72,10 @@ func (s *sources) declare(p *packages.Package, c *types.Const, doc string) {
 	entry := Entry{Word: word, Name: p.Name + "." + c.Name(), Ring: ringOf(p.PkgPath)}
 	var said bool
 	if entry.Cause, entry.Mend, said = parse(c.Name(), doc); !said {
-		s.complain(c.Pos(), "the comment of %s has to be \"%s: \", the cause, and then a line \"// %s\" with what a person does about it", c.Name(), c.Name(), mendMark)
+		s.complainf(c.Pos(), "the comment of %s has to be \"%s: \", the cause, and then a line \"// %s\" with what a person does about it", c.Name(), c.Name(), mendMark)
 	}
 	if first := s.words[word]; first != nil {
-		s.complain(c.Pos(), "%s is the word %q, as %s is; declare it once, and the other as that one", c.Name(), word, first.Name)
+		s.complainf(c.Pos(), "%s is the word %q, as %s is; declare it once, and the other as that one", c.Name(), word, first.Name)
 		return
 	}
 	s.words[word] = &declared{Entry: entry, object: c}

@@ -66,7 +66,7 @@ func (c *checker) literal(e ast.Expr, above []ast.Node) {
 	if named := namedConstant(c.info, e); named != nil && c.isReason(named.Type()) || c.isPart(above) || isDeclaration(above) {
 		return
 	}
-	c.complain(e.Pos(), "%s is a reason without a constant; declare it with its cause and its mend", tv.Value)
+	c.complainf(e.Pos(), "%s is a reason without a constant; declare it with its cause and its mend", tv.Value)
 }
 
 // isPart is true within an expression that is itself a constant reason.
@@ -89,7 +89,7 @@ func (c *checker) converted(n *ast.CallExpr) {
 		return
 	}
 	if c.sinks[c.fieldAt(n.Args[0])] == "" && !c.isReason(c.info.TypeOf(n.Args[0])) {
-		c.complain(n.Pos(), "text is made a reason; only what a status says of itself may be read back so")
+		c.complainf(n.Pos(), "text is made a reason; only what a status says of itself may be read back so")
 	}
 }
 
@@ -109,13 +109,14 @@ func (c *checker) stored(field types.Object, values []ast.Expr, i, n int) {
 	case len(values) == n:
 		c.shown(values[i])
 	default:
-		c.complain(values[0].Pos(), "a reason is shown that is not seen to be one; assign it by itself")
+		c.complainf(values[0].Pos(), "a reason is shown that is not seen to be one; assign it by itself")
 	}
 }
 
 func (c *checker) composite(n *ast.CompositeLit) {
 	shape, ok := c.info.TypeOf(n).Underlying().(*types.Struct)
 	if !ok {
+		c.labelMap(n)
 		return
 	}
 	for i, e := range n.Elts {
@@ -127,6 +128,18 @@ func (c *checker) composite(n *ast.CompositeLit) {
 			if key, ok := pair.Key.(*ast.Ident); ok {
 				c.stored(c.info.Uses[key], []ast.Expr{pair.Value}, 0, 1)
 			}
+		}
+	}
+}
+
+// labelMap checks the label in a map of the labels of a metric.
+func (c *checker) labelMap(n *ast.CompositeLit) {
+	if c.info.TypeOf(n).String() != "github.com/prometheus/client_golang/prometheus.Labels" {
+		return
+	}
+	for _, e := range n.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok && c.isLabel(pair.Key) {
+			c.shown(pair.Value)
 		}
 	}
 }
@@ -172,7 +185,7 @@ func (c *checker) shown(e ast.Expr) {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && c.info.Types[call.Fun].IsType() && c.isReason(c.info.TypeOf(call.Args[0])) {
 		return
 	}
-	c.complain(e.Pos(), "%s is shown as a reason, and is not of type rollout.Reason", types.ExprString(e))
+	c.complainf(e.Pos(), "%s is shown as a reason, and is not of type rollout.Reason", types.ExprString(e))
 }
 
 // findLabels finds the metrics with the label.

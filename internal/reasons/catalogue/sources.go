@@ -106,8 +106,8 @@ func (s *sources) isReason(t types.Type) bool {
 	return s.reason != nil && t != nil && types.Identical(t, s.reason)
 }
 
-// complain notes a problem with its place, relative to the package's folder.
-func (s *sources) complain(at token.Pos, format string, args ...any) {
+// complainf notes a problem with its place, relative to the package's folder.
+func (s *sources) complainf(at token.Pos, format string, args ...any) {
 	position := s.packages[0].Fset.Position(at)
 	folder, file := filepath.Split(position.Filename)
 	s.problems = append(s.problems, fmt.Sprintf("%s/%s:%d: %s", filepath.Base(folder), file, position.Line, fmt.Sprintf(format, args...)))

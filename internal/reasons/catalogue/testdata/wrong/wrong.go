@@ -69,8 +69,9 @@ func tell(r events.EventRecorder, about runtime.Object, text string) *eventsv1.E
 }
 
 func count(text string) []series {
-	waiting.WithLabelValues("name", text).Inc() // want "text is shown as a reason"
-	return []series{{waiting, [2]string{text}}} // want "text is shown as a reason"
+	waiting.WithLabelValues("name", text).Inc()                           // want "text is shown as a reason"
+	waiting.With(prometheus.Labels{"name": "name", "reason": text}).Inc() // want "text is shown as a reason"
+	return []series{{waiting, [2]string{text}}}                           // want "text is shown as a reason"
 }
 
 func is(r rollout.Reason) bool { return r == "" || r == "Compared" } // want ".Compared. is a reason without a constant"
