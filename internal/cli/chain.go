@@ -64,12 +64,7 @@ func dial(kubeconfig []byte) (client.Client, error) {
 // comes next.
 func writeChain(w io.Writer, chain standing.Chain, now time.Time) {
 	_, _ = fmt.Fprintf(w, "%s.\n", chain.Links[0].Sentence)
-	if len(chain.Links) > 1 {
-		_, _ = fmt.Fprintln(w)
-	}
-	for i := range chain.Links[1:] {
-		writeBecause(w, &chain.Links[i+1], i+1)
-	}
+	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
 		_, _ = fmt.Fprintln(w)
 	}
@@ -77,7 +72,23 @@ func writeChain(w io.Writer, chain standing.Chain, now time.Time) {
 	writeOutlook(w, &chain)
 }
 
-// writeBecause writes a link, each deeper than the one that waits for it.
+// writeBecauses writes the links beneath the first, each deeper than the one that waits
+// for it. What was said before is not said again.
+func writeBecauses(w io.Writer, links []standing.Link) {
+	said := map[string]bool{links[0].Sentence: true}
+	depth := 0
+	for i := range links {
+		if said[links[i].Sentence] {
+			continue
+		}
+		if said[links[i].Sentence], depth = true, depth+1; depth == 1 {
+			_, _ = fmt.Fprintln(w)
+		}
+		writeBecause(w, &links[i], depth)
+	}
+}
+
+// writeBecause writes a link.
 func writeBecause(w io.Writer, link *standing.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range wrap("because "+namely(link), lineWidth-len(indent)-2) {

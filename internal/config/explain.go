@@ -38,6 +38,8 @@ type Explanation struct {
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
+	// Deadline is when a rolling workload gives its place in the budget back.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
 	// Progress is how far a rolling workload is, as kstatus says it.
@@ -187,6 +189,9 @@ func explain(w *Workload, answer rollout.Answer) Explanation {
 	}
 	switch e.State {
 	case StateRolling:
+		if at := w.Records.Roll.At; !at.IsZero() {
+			e.Deadline = moment(at.Add(progressDeadline))
+		}
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
 	case StateNext, StateWaiting:
 		e.Changed = w.Change.Keys

@@ -154,7 +154,7 @@ func (a *asker) syncOf(ctx context.Context, ref Ref, all *assembled, name string
 	case ref.Kind == kindRemote:
 		found.on = a.about(kustomization)
 	case r != nil && r.State == fleetv1.StateUnreachable:
-		found.links = append(found.links, a.unreachable(ref, all, r.Message))
+		found.links = append(found.links, a.unreachable(ref, all))
 	default:
 		inside, why := a.enter(ctx, all.cluster, Ref{Kind: kindSecret, Namespace: ref.Namespace, Name: all.secret})
 		if why != nil {
@@ -181,9 +181,9 @@ func colon(message string) string {
 }
 
 // unreachable is a cluster that does not answer.
-func (a *asker) unreachable(ref Ref, all *assembled, message string) Link {
+func (a *asker) unreachable(ref Ref, all *assembled) Link {
 	link := a.link(Ref{Kind: kindSecret, Namespace: ref.Namespace, Name: all.secret}, ReasonUnreachable,
-		"cluster %s does not answer at the address in Secret %s%s", all.cluster, all.secret, colon(message))
+		"cluster %s cannot be reached by the address and with the credentials in Secret %s", all.cluster, all.secret)
 	link.Next = "kubectl --kubeconfig <(" + kubeconfigOf(link.Ref) + ") cluster-info"
 	return link
 }

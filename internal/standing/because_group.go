@@ -82,7 +82,7 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 	case len(g.e.Faults) > 0:
 		g.fault()
 	case g.e.Missing:
-		g.found.on = g.manager(g.ref.Namespace)
+		g.unmade()
 	case g.e.Phase == string(rollout.PhaseComplete) || g.e.Phase == "":
 	case hold == nil:
 		g.found.on = g.manager(g.ref.Namespace)
@@ -99,6 +99,14 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 		return g.held(ctx, hold)
 	}
 	return nil
+}
+
+// unmade is a group that has members, and no object yet.
+func (g *groupAnswer) unmade() {
+	own := g.own()
+	own.Phase, own.Reason = PhaseUnseen, ReasonNotObserved
+	own.Sentence = g.place() + fmt.Sprintf("group %s has StatefulSets, and the manager has not made its RolloutGroup yet", g.ref.Name)
+	g.found.on = g.manager(g.ref.Namespace)
 }
 
 // fault is a mistake in a StatefulSet or in the group itself.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -77,14 +79,55 @@ func (p *planAnswer) goOn(ctx context.Context) error {
 		return nil
 	}
 	p.step()
+	p.own().Deadline = p.deadline(ctx)
 	return p.objects(ctx)
 }
 
-func (p *planAnswer) noVersion() {
+// deadline is when the plan that runs has taken too long, or its phase or its step;
+// nil if they may take for ever, or nobody may see.
+func (p *planAnswer) deadline(ctx context.Context) *time.Time {
+	v := &v1beta1.OperatorVersion{}
+	x := p.i.Status.Execution
+	if x == nil || x.FinishedAt != nil || p.get(ctx, p.version(), v) != nil {
+		return nil
+	}
+	plan := v.Spec.Plans[x.Plan]
+	var soonest *time.Time
+	note := func(timeout *metav1.Duration, from *metav1.MicroTime) {
+		if timeout == nil || timeout.Duration <= 0 || from == nil {
+			return
+		}
+		if due := from.Add(timeout.Duration); soonest == nil || due.Before(*soonest) {
+			soonest = &due
+		}
+	}
+	note(plan.Timeout, &x.StartedAt)
+	for i := range min(len(plan.Phases), len(p.e.Phases)) {
+		phase, is := &plan.Phases[i], &p.e.Phases[i]
+		if is.Status == v1beta1.Complete {
+			continue
+		}
+		note(phase.Timeout, is.StartedAt)
+		for j := range min(len(phase.Steps), len(is.Steps)) {
+			if is.Steps[j].Status != v1beta1.Complete {
+				note(phase.Steps[j].Timeout, is.Steps[j].StartedAt)
+			}
+		}
+	}
+	return soonest
+}
+
+// version is the OperatorVersion that the Instance refers to.
+func (p *planAnswer) version() Ref {
 	ref := Ref{Kind: kindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
 	if ref.Namespace == "" {
 		ref.Namespace = p.i.Namespace
 	}
+	return ref
+}
+
+func (p *planAnswer) noVersion() {
+	ref := p.version()
 	link := p.link(ref, ReasonMissing, "OperatorVersion %s is not there", ref.Name)
 	link.Next = p.pointless("kubectl get operatorversions -n " + ref.Namespace)
 	p.found.links = append(p.found.links, link)

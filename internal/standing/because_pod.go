@@ -472,13 +472,21 @@ func (a *asker) crashed(p *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.
 	}
 	switch {
 	case ended == nil:
-		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s ends again and again, %d times so far", p.Name, c.Name, c.RestartCount)
+		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s ends again and again%s", p.Name, c.Name, soFar(c))
 	case ended.Reason == outOfMemory:
-		return a.alone(p, ReasonMemory, a.kubectl("describe", ref), "Pod %s: container %s has used more memory than %s, and was killed, %d times so far",
-			p.Name, c.Name, memoryOf(p, c.Name), c.RestartCount)
+		return a.alone(p, ReasonMemory, a.kubectl("describe", ref), "Pod %s: container %s has used more memory than %s, and was killed%s",
+			p.Name, c.Name, memoryOf(p, c.Name), soFar(c))
 	default:
-		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s ends with exit code %d, %d times so far", p.Name, c.Name, ended.ExitCode, c.RestartCount)
+		return a.alone(p, ReasonCrash, logs, "Pod %s: container %s ends with exit code %d%s", p.Name, c.Name, ended.ExitCode, soFar(c))
 	}
+}
+
+// soFar is how often a container was started again, as the end of a clause.
+func soFar(c *corev1.ContainerStatus) string {
+	if c.RestartCount == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d times so far", c.RestartCount)
 }
 
 // memoryOf is how much memory a container may use.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -67,7 +69,8 @@ var phases = map[config.State]rollout.Phase{
 // tracked goes on from what the config ring says.
 func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (answer, error) {
 	link := a.link(w.ref(), e.Reason, "%s", e.Sentence)
-	link.Ring, link.Phase, link.Since, link.Until = manager.RingConfig, phases[e.State], e.Since, e.Until
+	link.Ring, link.Phase = manager.RingConfig, phases[e.State]
+	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	only := answer{links: []Link{link}}
 	switch {
 	case e.State == config.StateNext:
@@ -164,7 +167,10 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 	}
 	if own.Reason == "" {
 		own.Reason, own.Sentence = ReasonNotReady, a.place()+w.name()+" is not ready: "+report.Reason
-		own.Phase, own.Owner = rollout.PhaseWaiting, ownerOf(w.Object)
+		if report.Health == rollout.Failed {
+			own.Reason, own.Sentence = ReasonFailed, a.place()+w.name()+" has failed: "+failureOf(w, report.Reason)
+		}
+		own.Phase, own.Owner, own.Since = rollout.PhaseWaiting, ownerOf(w.Object), unavailableSince(w)
 	}
 	switch {
 	case w.GetDeletionTimestamp() != nil:
@@ -179,6 +185,20 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 		return only, nil
 	}
 	return a.podsOf(ctx, w, only)
+}
+
+// unavailableSince is since when a Deployment has not been available. Others do not say.
+func unavailableSince(w *maker) *time.Time {
+	d, ok := w.Object.(*appsv1.Deployment)
+	if !ok {
+		return nil
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionFalse {
+			return moment(c.LastTransitionTime.Time)
+		}
+	}
+	return nil
 }
 
 // pointless is a command that is about no object in particular.
@@ -244,7 +264,7 @@ func (a *asker) podsOf(ctx context.Context, w *maker, so answer) (answer, error)
 		}
 	}
 	if i < 0 {
-		return a.noPods(ctx, w, so)
+		return a.noPods(w, so), nil
 	}
 	so.on = a.about(refTo(kindPod, &pods[i]))
 	return so, nil
@@ -259,26 +279,23 @@ func (so answer) and(more *answer) answer {
 }
 
 // noPods is a workload whose Pods all do well, or that has none.
-func (a *asker) noPods(ctx context.Context, w *maker, so answer) (answer, error) {
-	if job, ok := w.Object.(*batchv1.Job); ok {
-		return a.jobAlone(job, so), nil
-	}
-	if w.created < w.wants {
+func (a *asker) noPods(w *maker, so answer) answer {
+	if w.created < w.wants || w.kind == kindJob {
 		so.links[0].Next = a.kubectl("describe", w.ref())
 	}
-	return so, nil
+	return so
 }
 
-// jobAlone is a Job without a Pod that would say more.
-func (a *asker) jobAlone(job *batchv1.Job, so answer) answer {
-	for _, c := range job.Status.Conditions {
-		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
-			so.links[0].Reason, so.links[0].Phase = ReasonFailed, rollout.PhaseFailed
-			so.links[0].Sentence = a.place() + "Job " + job.Name + " has failed: " + c.Message
+// failureOf is why a workload has failed for good, as its own conditions say.
+func failureOf(w *maker, otherwise string) string {
+	if job, ok := w.Object.(*batchv1.Job); ok {
+		for _, c := range job.Status.Conditions {
+			if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue && c.Message != "" {
+				return strings.TrimSuffix(c.Message, ".")
+			}
 		}
 	}
-	so.links[0].Next = a.kubectl("describe", refTo(kindJob, job))
-	return so
+	return otherwise
 }
 
 // uncreated is why the Pods of a workload are not made, nil if nobody has said so.

@@ -124,7 +124,7 @@ func (a *asker) at(ref Ref) Ref {
 
 // link is one with a sentence of its own.
 func (a *asker) link(ref Ref, reason rollout.Reason, format string, args ...any) Link {
-	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + fmt.Sprintf(format, args...)}
+	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), ".")}
 }
 
 // place begins a sentence about another cluster than the one that was asked.

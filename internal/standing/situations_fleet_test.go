@@ -186,7 +186,7 @@ spec:
 	ask: "module/shop", root: "gitrepository/shop-*@c1", says: "cannot be fetched: authentication required", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig c1.kubeconfig",
 }, {
 	name: "a cluster does not answer", plant: module(""), act: func(w *world) { w.cluster("c1", "https://127.0.0.1:1") },
-	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 does not answer",
+	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached",
 	next: "kubectl --kubeconfig <(kubectl get secret/c1-kubeconfig -n NS -o go-template='{{.data.value | base64decode}}') cluster-info",
 }, {
 	name: "a Kustomization is suspended", plant: module(""),

@@ -49,6 +49,9 @@ var managerSituations = []situation{{
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
 	ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
 }, {
+	name: "the group was not made", plant: leftBehind("spec: replicas: 0") + zone("a"),
+	ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
 	name: "the Module was not seen", plant: leftBehind("spec: replicas: 0") + module(""), act: onCluster("c1"),
 	ask: "module/shop", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }}
