@@ -273,21 +273,21 @@ func newStatus(env Environment) *cobra.Command {
 	return cmd
 }
 
-// standing is how everything stands.
-type standing struct {
+// overview is how everything stands.
+type overview struct {
 	Workloads     []config.Explanation `json:"workloads"`
 	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
 	Modules       []fleet.Explanation  `json:"modules"`
 }
 
 // look finds out how everything stands.
-func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (standing, error) {
+func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (overview, error) {
 	explanations, err := config.Status(ctx, reader, options, "")
 	if err != nil {
 		explanations, err = config.Status(ctx, reader, options, namespace)
 	}
 	if err != nil {
-		return standing{}, err
+		return overview{}, err
 	}
 	if !all {
 		explanations = within(namespace, explanations)
@@ -298,13 +298,13 @@ func look(ctx context.Context, reader client.Client, options config.Options, nam
 	}
 	found, err := groups(ctx, reader, options, where)
 	if err != nil {
-		return standing{}, err
+		return overview{}, err
 	}
 	fleets, err := modules(ctx, reader, options, where)
 	if err != nil {
-		return standing{}, err
+		return overview{}, err
 	}
-	return standing{explanations, found, fleets}, nil
+	return overview{explanations, found, fleets}, nil
 }
 
 // within leaves only the workloads of a namespace. All were looked at, because
@@ -319,7 +319,7 @@ func within(namespace string, explanations []config.Explanation) []config.Explan
 	return kept
 }
 
-func writeStatus(w io.Writer, s standing) {
+func writeStatus(w io.Writer, s overview) {
 	writeWorkloads(w, s.Workloads)
 	if len(s.Workloads) > 0 && len(s.RolloutGroups) > 0 {
 		_, _ = fmt.Fprintln(w)

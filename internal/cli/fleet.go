@@ -24,9 +24,9 @@ import (
 type fleeter struct {
 	cluster cluster
 	reason  string
-	output  string
 
 	now    func() time.Time
+	lookup func(string) (string, bool)
 	out    io.Writer
 	client client.Client
 	module moduleRef
@@ -39,7 +39,7 @@ func newFleet(env Environment) *cobra.Command {
 	for _, add := range []func(*fleeter) *cobra.Command{
 		newFleetApprove, newFleetSuspend, newFleetResume, newFleetHold, newFleetRelease, newFleetRollback, newFleetHistory,
 	} {
-		cmd.AddCommand(add(&fleeter{now: env.Now}))
+		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
 	return cmd
 }

@@ -8,10 +8,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -32,15 +33,18 @@ type planner struct {
 	timeout time.Duration
 
 	now    func() time.Time
+	lookup func(string) (string, bool)
 	out    io.Writer
 	client client.WithWatch
 	name   types.NamespacedName
+	// uid is that of the Instance that was changed.
+	uid types.UID
 }
 
 func newPlan(env Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
-		cmd.AddCommand(add(&planner{now: env.Now}))
+		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup}))
 	}
 	return cmd
 }
@@ -112,19 +116,17 @@ func newPlanStatus(p *planner) *cobra.Command {
 }
 
 func newPlanHistory(p *planner) *cobra.Command {
-	cmd := p.command("history INSTANCE", "List the last executions, the newest first", 1, func(ctx context.Context, _ []string) error {
-		e, err := plans.Explain(ctx, p.client, p.name)
-		if err != nil {
-			return err
-		}
-		return show(p.out, p.output, e.History, func(w io.Writer) { writeHistory(w, e.History) })
+	told := &past{env: Environment{Now: p.now, Lookup: p.lookup}}
+	var cmd *cobra.Command
+	cmd = p.command("history INSTANCE", "List the last executions, the newest first", 1, func(context.Context, []string) error {
+		return told.tell(cmd, p.client, standing.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
 	})
-	outputFlag(cmd, &p.output)
+	told.addFlags(cmd)
 	return cmd
 }
 
 func newPlanTrigger(p *planner) *cobra.Command {
-	return p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
+	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
 		uid := uuid.NewUUID()
 		err := p.change(ctx, func(i *v1beta1.Instance) error {
 			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
@@ -133,9 +135,12 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := p.leaveNote(ctx, "Triggered"); err != nil {
+			return err
+		}
 		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
-	}))
+	})))
 }
 
 func newPlanAbandon(p *planner) *cobra.Command {
@@ -194,7 +199,18 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 		i.Annotations[key.Native] = string(raw)
 		return nil
 	})
-	return uid, err
+	if err != nil {
+		return "", err
+	}
+	return uid, p.leaveNote(ctx, map[string]string{vocabulary.AbandonPlan.Native: "Abandoned", vocabulary.RetryPlan.Native: "Retried"}[key.Native])
+}
+
+// leaveNote records in an Event who wanted what was done.
+func (p *planner) leaveNote(ctx context.Context, word string) error {
+	who := record{by: whoami(ctx, p.client), reason: p.reason}
+	return leaveNote(ctx, p.client, corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid,
+	}, word, who, p.now())
 }
 
 // change changes the Instance, if it is as it was seen; if it is not, it is looked at
@@ -220,6 +236,7 @@ func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) 
 	if err != nil {
 		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
 	}
+	p.uid = i.UID
 	return nil
 }
 
@@ -229,24 +246,6 @@ func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
 		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
 	}
 	return i, nil
-}
-
-func writeHistory(w io.Writer, history []v1beta1.PastExecution) {
-	if len(history) == 0 {
-		_, _ = fmt.Fprintln(w, "No plan has ended yet.")
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "PLAN\tRESULT\tSTARTED\tTOOK\tOPERATORVERSION\tCAUSE\tMESSAGE")
-	for _, past := range history {
-		cause := string(past.Cause)
-		if past.Changed != "" {
-			cause += " (" + past.Changed + ")"
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", past.Plan, past.Result, past.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
-			past.FinishedAt.Sub(past.StartedAt.Time).Round(100*time.Millisecond), past.OperatorVersion, cause, past.Message)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
 // explainInstance is explain for an Instance.
