@@ -43,8 +43,9 @@ func newCheck(Environment) *cobra.Command {
 		output            string
 	)
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Say whether this cluster and these permissions will do",
+		Use:     "check",
+		Short:   "Say whether this cluster and these permissions will do",
+		Example: "  spillway check --rings=config,zones --namespaces=shop",
 		Long: "Say whether this cluster and the permissions of the credentials in use will do for\n" +
 			"the manager. The exit code is 1 if they will not.",
 		Args: cobra.NoArgs,

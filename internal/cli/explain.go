@@ -249,9 +249,10 @@ func useText(use config.UseFact) string {
 func newStatus(env Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
+		Args:    cobra.NoArgs,
+		Example: "  spillway status -n shop\n  spillway status -A -o json",
 	}
 	a := newAsker(env, cmd)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")

@@ -46,7 +46,7 @@ func newFleet(env Environment) *cobra.Command {
 
 func newFleetStatus(env Environment) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
 	a := newAsker(env, cmd)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

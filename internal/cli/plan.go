@@ -50,9 +50,9 @@ func newPlan(env Environment) *cobra.Command {
 }
 
 // command is one of them; run has a client and the Instance's name.
-func (p *planner) command(use, short string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
+func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: exactly(n, "see the usage: spillway plan "+use),
+		Use: use, Short: short, Example: "  spillway plan " + example, Args: exactly(n, "see the usage: spillway plan "+use),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, err := p.cluster.namespaced()
 			if err != nil {
@@ -94,7 +94,7 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 }
 
 func newPlanStatus(p *planner) *cobra.Command {
-	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", 1, func(ctx context.Context, _ []string) error {
+	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func newPlanStatus(p *planner) *cobra.Command {
 func newPlanHistory(p *planner) *cobra.Command {
 	told := &past{env: Environment{Now: p.now, Lookup: p.lookup}}
 	var cmd *cobra.Command
-	cmd = p.command("history INSTANCE", "List the last executions, the newest first", 1, func(context.Context, []string) error {
+	cmd = p.command("history INSTANCE", "List the last executions, the newest first", "history zookeeper -n shop", 1, func(context.Context, []string) error {
 		return told.tell(cmd, p.client, standing.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
 	})
 	told.addFlags(cmd)
@@ -126,7 +126,7 @@ func newPlanHistory(p *planner) *cobra.Command {
 }
 
 func newPlanTrigger(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
+	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", "trigger zookeeper backup -n shop --wait --timeout 10m", 2, func(ctx context.Context, args []string) error {
 		uid := uuid.NewUUID()
 		err := p.change(ctx, func(i *v1beta1.Instance) error {
 			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
@@ -144,7 +144,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 }
 
 func newPlanAbandon(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.FinishedAt != nil {
 				return errors.New("no plan runs; there is nothing to give up")
@@ -166,7 +166,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 }
 
 func newPlanRetry(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
 				return errors.New("the last plan has not failed, nor was it given up; there is nothing to try again")

@@ -53,7 +53,8 @@ func newRoot(env Environment) *cobra.Command {
 		Use:   "spillway",
 		Short: "Controlled releases for Kubernetes",
 		Long: "Spillway carries changes to running Pods in a safe order, and always says why\n" +
-			"they wait. A changed ConfigMap or Secret rolls the workloads that use it, once.",
+			"they wait: a changed ConfigMap or Secret, the Pod template of StatefulSets in\n" +
+			"several zones, the plans of an application, the clusters of a fleet.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -61,12 +62,12 @@ func newRoot(env Environment) *cobra.Command {
 			return fromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newManager(env), newInstall(env), newUninstall(env), newCheck(env), newExplain(env), newStatus(env), newPause(env), newResume(env), newRetry(env), newPlan(env), newFleet(env), newDemo(env), newVersion())
 	root.AddCommand(newHistory(env), newEvents(env))
+	finish(root, env)
 	return root
 }
 
