@@ -19,6 +19,7 @@ import (
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 const (
@@ -75,14 +76,14 @@ func (c completer) complete(cmd *cobra.Command) {
 
 // words completes flags that take one of a few words.
 func (completer) words(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{"ring": rings(), "rings": append(rings(), manager.RingAssemblage)} {
+	for flag, words := range map[string][]string{"ring": standing.Rings(), "rings": append(standing.Rings(), manager.RingAssemblage)} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	if f := cmd.Flags().Lookup("output"); f != nil {
-		quoted := regexp.MustCompile(`[a-z]+`).FindAllString(strings.Join(regexp.MustCompile(`"[a-z]+"`).FindAllString(f.Usage, -1), " "), -1)
-		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(quoted, cobra.ShellCompDirectiveNoFileComp))
+		forms := regexp.MustCompile(`\b(json|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
+		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 

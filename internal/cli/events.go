@@ -47,15 +47,11 @@ With --watch it goes on until it is interrupted. The exit code is then 0.`,
 	t.cluster.addFlags(cmd.Flags())
 	t.cluster.addNamespaceFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list those of all namespaces")
-	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(rings(), ", "))
+	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(standing.Rings(), ", "))
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only those that are not older, such as 15m (default: all that are kept)")
 	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "go on as more are written, until interrupted")
 	outputFlag(cmd, &t.output)
 	return cmd
-}
-
-func rings() []string {
-	return []string{standing.Config, standing.Zones, standing.Plans, standing.Fleet}
 }
 
 func (t *telling) run(cmd *cobra.Command, args []string) error {
@@ -84,8 +80,8 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 
 func (t *telling) namespace() (string, error) {
 	switch {
-	case t.ring != "" && !slices.Contains(rings(), t.ring):
-		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(rings(), ", "))
+	case t.ring != "" && !slices.Contains(standing.Rings(), t.ring):
+		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(standing.Rings(), ", "))
 	case t.since < 0:
 		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
 	case t.output != "" && t.output != "json":

@@ -15,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // asker is what explain and status have in common.
@@ -244,111 +242,6 @@ func useText(use config.UseFact) string {
 		text += ", optional, not there"
 	}
 	return text
-}
-
-func newStatus(env Environment) *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
-		Args:    cobra.NoArgs,
-		Example: "  spillway status -n shop\n  spillway status -A -o json",
-	}
-	a := newAsker(env, cmd)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		namespace, err := a.cluster.namespaced()
-		if err != nil {
-			return err
-		}
-		reader, options, err := a.connect(cmd.Context(), namespace)
-		if err != nil {
-			return err
-		}
-		s, err := look(cmd.Context(), reader, options, namespace, all)
-		if err != nil {
-			return err
-		}
-		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
-	}
-	return cmd
-}
-
-// overview is how everything stands.
-type overview struct {
-	Workloads     []config.Explanation `json:"workloads"`
-	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
-	Modules       []fleet.Explanation  `json:"modules"`
-}
-
-// look finds out how everything stands.
-func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (overview, error) {
-	explanations, err := config.Status(ctx, reader, options, "")
-	if err != nil {
-		explanations, err = config.Status(ctx, reader, options, namespace)
-	}
-	if err != nil {
-		return overview{}, err
-	}
-	if !all {
-		explanations = within(namespace, explanations)
-	}
-	where := namespace
-	if all {
-		where = ""
-	}
-	found, err := groups(ctx, reader, options, where)
-	if err != nil {
-		return overview{}, err
-	}
-	fleets, err := modules(ctx, reader, options, where)
-	if err != nil {
-		return overview{}, err
-	}
-	return overview{explanations, found, fleets}, nil
-}
-
-// within leaves only the workloads of a namespace. All were looked at, because
-// they share the budget.
-func within(namespace string, explanations []config.Explanation) []config.Explanation {
-	kept := []config.Explanation{}
-	for _, e := range explanations {
-		if e.Namespace == namespace {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
-func writeStatus(w io.Writer, s overview) {
-	writeWorkloads(w, s.Workloads)
-	if len(s.Workloads) > 0 && len(s.RolloutGroups) > 0 {
-		_, _ = fmt.Fprintln(w)
-	}
-	writeGroups(w, s.RolloutGroups)
-	if len(s.Workloads)+len(s.RolloutGroups) > 0 && len(s.Modules) > 0 {
-		_, _ = fmt.Fprintln(w)
-	}
-	writeModules(w, s.Modules)
-	if len(s.Workloads)+len(s.RolloutGroups)+len(s.Modules) == 0 {
-		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets and no module.")
-	}
-}
-
-func writeWorkloads(w io.Writer, explanations []config.Explanation) {
-	if len(explanations) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tWORKLOAD\tSTATE\tQUEUE\tWHY")
-	for _, e := range explanations {
-		queue := ""
-		if e.Position > 0 {
-			queue = fmt.Sprint(e.Position)
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\n", e.Namespace, strings.ToLower(e.Kind), e.Name, e.State, queue, e.Sentence)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
 // rollText says when the hash was last set, and why.

@@ -46,16 +46,6 @@ func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Cli
 	return show(w, a.output, both, func(w io.Writer) { writeGroup(w, both) })
 }
 
-// groups are those of a namespace, all if it is empty; none where the kind is
-// not installed, or may not be looked at: the workloads can be told all the same.
-func groups(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]zones.Explanation, error) {
-	found, err := zones.Status(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, zones.ErrNotInstalled) || isForbidden(err) {
-		return []zones.Explanation{}, nil
-	}
-	return found, err
-}
-
 // isForbidden looks through what an error was wrapped in.
 func isForbidden(err error) bool {
 	var status apierrors.APIStatus
@@ -152,18 +142,4 @@ func rolloutText(r *v1alpha1.Rollout) string {
 		text += " after " + r.Duration
 	}
 	return text
-}
-
-// writeGroups writes a line for each group.
-func writeGroups(w io.Writer, found []zones.Explanation) {
-	if len(found) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tGROUP\tPHASE\tZONE\tUPDATED\tWHY")
-	for i := range found {
-		e := &found[i]
-		_, _ = fmt.Fprintf(t, "%s\trolloutgroup/%s\t%s\t%s\t%s\t%s\n", e.Namespace, e.Name, e.Phase, e.Zone, e.Updated, e.Sentence)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,10 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -95,16 +91,6 @@ func (a *asker) explainModule(cmd *cobra.Command, m moduleRef, cluster string) e
 	}
 	both := moduleExplanation{e, m.next(&e)}
 	return show(cmd.OutOrStdout(), a.output, both, func(w io.Writer) { writeModule(w, m, &both) })
-}
-
-// modules are those of a namespace, all if it is empty; none where the kinds are not
-// installed, or may not be looked at: the rest can be told all the same.
-func modules(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]fleet.Explanation, error) {
-	found, err := fleet.Status(ctx, reader, fleet.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, fleet.ErrNotInstalled) || isForbidden(err) {
-		return []fleet.Explanation{}, nil
-	}
-	return found, err
 }
 
 // next is what to type about what a module waits for, empty if there is nothing to do.

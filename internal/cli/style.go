@@ -69,23 +69,7 @@ func (s style) fold(text string, indent int) string {
 	if s.width == 0 || room < minimalRoom || utf8.RuneCountInString(text) <= room {
 		return text
 	}
-	var b strings.Builder
-	used := 0
-	for i, word := range strings.Fields(text) {
-		length := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case used+1+length > room:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			used = 0
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += length
-	}
-	return b.String()
+	return strings.Join(wrap(text, room), "\n"+strings.Repeat(" ", indent))
 }
 
 // minimalRoom is how narrow a column may be before folding makes it worse.

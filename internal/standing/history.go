@@ -81,9 +81,3 @@ func (h *historian) get(ctx context.Context, obj client.Object) error {
 func (h *historian) episode(ring, what string) Episode {
 	return Episode{Ref: h.ref, Ring: ring, What: what}
 }
-
-// isForbidden looks through what an error was wrapped in.
-func isForbidden(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == 403
-}

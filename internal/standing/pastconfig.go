@@ -83,6 +83,19 @@ func (h *historian) writerOfConfig(ctx context.Context, text string) string {
 	return writerOf(obj, []string{"data", key}, []string{"binaryData", key}).by
 }
 
+// configNamed is the object that the ring names: "Secret vault/db: password".
+func configNamed(text, namespace string) *Ref {
+	object, _, _ := strings.Cut(text, ":")
+	kind, name, ok := strings.Cut(object, " ")
+	if !ok {
+		return nil
+	}
+	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
+		namespace, name = elsewhere, there
+	}
+	return &Ref{Kind: kind, Namespace: namespace, Name: name}
+}
+
 // templateChange is what had changed of a workload's template, and who changed it. What
 // Spillway itself has written there last is the hash of a config that somebody changed.
 func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {

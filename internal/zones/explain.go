@@ -39,8 +39,10 @@ type Explanation struct {
 	Updated string `json:"updated"`
 	// Zones has a row for each zone, in the order in which they go.
 	Zones []v1alpha1.Zone `json:"zones,omitempty"`
-	// Holds are all that wait, zones and Pods, each with the one reason.
+	// Holds are all that wait, zones and Pods, each with the one reason; and Steps the
+	// Pods that are moved next.
 	Holds []rollout.Hold `json:"holds,omitempty"`
+	Steps []rollout.Step `json:"steps,omitempty"`
 	// Lock is who may disrupt the group, nil if nobody does.
 	Lock *v1alpha1.Lock `json:"lock,omitempty"`
 	// Pause and Retry are what users asked for.
@@ -175,7 +177,7 @@ func explain(s *sight) Explanation {
 	status := d.status()
 	e := Explanation{
 		Namespace: s.key.Namespace, Name: s.key.Name, Phase: status.Phase,
-		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds,
+		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
 		Lock: s.Group.Status.Lock, Pause: s.Group.Spec.Pause, Retry: s.Group.Spec.Retry,
 		History: status.History, Notes: notes(s),
 		Automatic: s.object != nil && isUntouched(s.object), Missing: s.object == nil,
