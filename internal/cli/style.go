@@ -19,6 +19,11 @@ type style struct {
 // (https://no-color.org), and so does a terminal that has none.
 func styleOf(w io.Writer, lookup func(string) (string, bool)) style {
 	width, _ := terminalSize(w)
+	return styleFor(width, lookup)
+}
+
+// styleFor is the style for a terminal so wide, or for none if that is 0.
+func styleFor(width int, lookup func(string) (string, bool)) style {
 	terminal, _ := lookup("TERM")
 	off, _ := lookup("NO_COLOR")
 	return style{colour: width > 0 && off == "" && terminal != "dumb", width: width}
