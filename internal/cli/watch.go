@@ -78,8 +78,8 @@ both; p pauses, r resumes, t tries again and a approves what is selected, each
 after asking why; q quits. Elsewhere there is a line for whatever changes.
 
 The exit code is 0 when the rollout is complete or when you quit, 1 when it has
-failed, is stalled or was rolled back, and 2 after --timeout. What is complete
-already ends the watch at once.`,
+failed, is stalled or was rolled back, or when the command is interrupted, and 2
+after --timeout. What is complete already ends the watch at once.`,
 		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return atMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
@@ -311,7 +311,7 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	switch {
 	case end != nil && hasFailed(&end.unit):
 		return fmt.Errorf("%s: %s: %s", w.ref, strings.ToLower(string(end.unit.Phase)), end.unit.Sentence)
-	case end != nil:
+	case end != nil, ctx.Err() != nil && w.ref == nil:
 		return nil
 	case ctx.Err() != nil:
 		return errors.New("interrupted; what was watched goes on without this command")

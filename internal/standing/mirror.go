@@ -100,7 +100,9 @@ func (m *Mirror) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if wanted.LabelSelector != nil {
 		all = append(all, client.MatchingLabelsSelector{Selector: wanted.LabelSelector})
 	}
-	return m.cache.List(ctx, list, all...) //nolint:wrapcheck // stands in for the client
+	err := m.cache.List(ctx, list, all...)
+	list.SetContinue("") // the cache says there that it has no pages
+	return err           //nolint:wrapcheck // stands in for the client
 }
 
 // holds is true of what is in the namespace that is mirrored, in a form that is.
