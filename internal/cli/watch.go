@@ -189,9 +189,10 @@ type ended struct{ unit standing.Unit }
 func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	ctx, cancel := w.patience(ctx)
 	defer cancel()
-	notes, failed := make(chan standing.Note), make(chan error, 1)
+	notes := make(chan standing.Note)
 	go func() {
-		failed <- standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
+		// Whoever may not see Events sees the rest.
+		_ = standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
 			select {
 			case notes <- *n:
 			case <-ctx.Done():
@@ -204,7 +205,7 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 		if end != nil || err != nil {
 			return end, err
 		}
-		if err := w.listen(ctx, on, members, notes, failed); err != nil {
+		if err := w.listen(ctx, on, members, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -274,7 +275,7 @@ func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
 }
 
 // listen hands on what is told until it is time to look again.
-func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Set, notes <-chan standing.Note, failed chan error) error {
+func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Set, notes <-chan standing.Note) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
 	var again <-chan struct{}
@@ -282,8 +283,6 @@ func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Se
 		select {
 		case <-ctx.Done():
 			return ctx.Err() //nolint:wrapcheck // verdict says what it means
-		case <-failed: // whoever may not see Events sees the rest
-			failed = nil
 		case n := <-notes:
 			if members == nil || members.Have(&n) {
 				on.hears(&n)
