@@ -20,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -135,7 +136,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := p.leaveNote(ctx, "Triggered"); err != nil {
+		if err := p.leaveNote(ctx, reasonTriggered); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
@@ -202,11 +203,11 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 	if err != nil {
 		return "", err
 	}
-	return uid, p.leaveNote(ctx, map[string]string{vocabulary.AbandonPlan.Native: "Abandoned", vocabulary.RetryPlan.Native: "Retried"}[key.Native])
+	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: reasonAbandoned, vocabulary.RetryPlan.Native: reasonRetried}[key.Native])
 }
 
 // leaveNote records in an Event who wanted what was done.
-func (p *planner) leaveNote(ctx context.Context, word string) error {
+func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 	who := record{by: whoami(ctx, p.client), reason: p.reason}
 	return leaveNote(ctx, p.client, corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid,

@@ -103,6 +103,11 @@ func Explain(ctx context.Context, reader client.Reader, options Options, moduleK
 	return kindNamed(moduleKind).explain(ctx, reader, options, key)
 }
 
+// StageHold is what a stage as a whole waits for, nil if it does not wait.
+func (e *Explanation) StageHold(stage string) *rollout.Hold {
+	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
+}
+
 // ExplainCluster says how one cluster stands with a module, also if it is none of its
 // clusters.
 func ExplainCluster(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName, name string) (ClusterExplanation, error) {
@@ -245,7 +250,7 @@ func explain(s *sight) Explanation {
 	reason, message, _ := d.verdict()
 	e.Sentence, e.Problems = message, d.problems
 	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason = rollout.Reason(reason)
+		e.Reason = reason
 	}
 	if hold := d.plan.At().Hold; hold != nil {
 		e.Until = momentOrNil(hold.Until)
@@ -374,7 +379,7 @@ func orNothing(revision string) string {
 func (d *decision) explainStranger(name string) ClusterExplanation {
 	e := ClusterExplanation{Name: name}
 	i := slices.IndexFunc(d.o.Clusters, func(c Cluster) bool { return c.Name == name })
-	r := d.records[name]
+	r := d.record(name)
 	if r != nil && r.Assigned {
 		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
 	}

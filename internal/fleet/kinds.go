@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // kind is what differs between Modules and BootstrapModules: the type of the module,
@@ -215,7 +216,7 @@ func recordOf(a *assembled, module string) Record {
 // report reads what became of a sync.
 func (r *Record) report(s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
-	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), s.Reason, s.Message
+	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
 	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration()
 }

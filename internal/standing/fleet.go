@@ -36,7 +36,7 @@ func module(e *fleet.Explanation) Unit {
 		of[c.Stage] = append(of[c.Stage], clusterOf(c))
 	}
 	for i := range e.Stages {
-		s := stage(&e.Stages[i])
+		s := stage(e, &e.Stages[i])
 		s.Units = of[e.Stages[i].Name]
 		u.Units = append(u.Units, s)
 		delete(of, e.Stages[i].Name)
@@ -45,12 +45,12 @@ func module(e *fleet.Explanation) Unit {
 	return u
 }
 
-func stage(s *v1alpha1.StageStatus) Unit {
+func stage(e *fleet.Explanation, s *v1alpha1.StageStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
 		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: microMoment(s.StartedAt),
 	}
-	u.Phase, u.Reason = phaseOfWord(s.State)
+	u.Phase, u.Reason = stateOf(s.State, fleet.StateComplete, e.StageHold(s.Name))
 	return u
 }
 

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -93,10 +94,10 @@ func groupOf(set *appsv1.StatefulSet) string { return vocabulary.GroupOf(set.Lab
 func (h *historian) steered(group *v1alpha1.RolloutGroup) []Note {
 	var notes []Note
 	if p := group.Spec.Pause; p != nil && p.Since != nil {
-		notes = append(notes, Note{At: p.Since.Time, About: h.ref, Ring: Zones, Command: true, Reason: "Paused", Text: said("Paused", p.By, p.Reason)})
+		notes = append(notes, Note{At: p.Since.Time, About: h.ref, Ring: Zones, Command: true, Reason: string(rollout.ReasonPaused), Text: said(string(rollout.ReasonPaused), p.By, p.Reason)})
 	}
 	if r := group.Spec.Retry; r != nil {
-		notes = append(notes, Note{At: r.At.Time, About: h.ref, Ring: Zones, Command: true, Reason: "Retried", Text: said("Retried", r.By, r.Reason)})
+		notes = append(notes, Note{At: r.At.Time, About: h.ref, Ring: Zones, Command: true, Reason: string(reasons.Retried), Text: said(string(reasons.Retried), r.By, r.Reason)})
 	}
 	return notes
 }

@@ -35,7 +35,7 @@ func instance(e *plans.Explanation) Unit {
 	if u.IsComplete() {
 		return u
 	}
-	u.Reason = rollout.Reason(e.Reason)
+	u.Reason = e.Reason
 	if e.Plan != "" && e.Status != v1beta1.Complete {
 		p := plan(e)
 		u.Done, u.Total, u.Counted, u.Units = p.Done, p.Total, p.Counted, []Unit{p}

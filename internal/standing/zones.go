@@ -42,7 +42,7 @@ func zone(e *zones.Explanation, z *v1alpha1.Zone) Unit {
 		Ref: Ref{Kind: "Zone", Name: z.Name}, Ring: Zones,
 		Done: int(z.Updated), Total: int(z.Total), Counted: "Pods", Sentence: z.Message,
 	}
-	u.Phase, u.Reason = phaseOfWord(z.State)
+	u.Phase, u.Reason = stateOf(z.State, zones.StateComplete, rollout.Plan{Steps: e.Steps, Holds: e.Holds}.At(z.Name).Hold)
 	if z.Since != nil {
 		u.Since = &z.Since.Time
 	}
@@ -81,21 +81,16 @@ func held(ref Ref, ring string, h *rollout.Hold) Unit {
 	}
 }
 
-// The words that zones and stages have instead of a reason.
-const (
-	wordComplete = "Complete"
-	wordMoving   = "Moving"
-)
-
-// phaseOfWord is the phase of a zone or a stage, and its reason.
-func phaseOfWord(word string) (rollout.Phase, rollout.Reason) {
-	switch word {
-	case wordComplete:
+// stateOf is the phase of a zone or a stage, and its reason, by the word that its ring
+// has for it and what the engine says of it.
+func stateOf(word, complete string, hold *rollout.Hold) (rollout.Phase, rollout.Reason) {
+	switch {
+	case word == complete:
 		return rollout.PhaseComplete, ""
-	case wordMoving:
+	case hold == nil:
 		return rollout.PhaseProgressing, ""
 	default:
-		return phaseOf(rollout.Reason(word)), rollout.Reason(word)
+		return phaseOf(hold.Reason), hold.Reason
 	}
 }
 

@@ -185,7 +185,7 @@ func explain(s *sight) Explanation {
 	reason, message := d.verdict()
 	e.Sentence = message
 	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason, e.Since = rollout.Reason(reason), moment(status.Since)
+		e.Reason, e.Since = reason, moment(status.Since)
 	}
 	if hold := d.plan.At().Hold; hold != nil && !hold.Until.IsZero() {
 		e.Until = &hold.Until

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // refusedAgain is when to look again at what could not be looked at: no watch tells.
@@ -209,7 +210,7 @@ func (d *decision) unbound(err error) verdict {
 
 // Unbound is what is said of a sync whose bindings have such an error: what has to be
 // mended goes before what may still come about.
-func Unbound(err error) (state v1alpha1.State, reason, message string) {
+func Unbound(err error) (state v1alpha1.State, reason rollout.Reason, message string) {
 	for _, e := range unjoin(err) {
 		var b *binding.Error
 		if !errors.As(e, &b) || !b.Waits {
@@ -239,7 +240,7 @@ func (d *decision) unusable() (v verdict, ok bool) {
 
 // Unusable is what is said of the syncs of a cluster that cannot be reached, for a reason
 // that package cluster gives.
-func Unusable(problem error, secret string) (state v1alpha1.State, reason, message string) {
+func Unusable(problem error, secret string) (state v1alpha1.State, reason rollout.Reason, message string) {
 	var invalid *cluster.InvalidError
 	switch {
 	case problem == nil:
@@ -269,6 +270,11 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		w := Write{Act: Apply, Object: k}
 		if live != nil {
 			w.UID = live.UID
+		}
+		if d.repoints(s, live, k) {
+			repoint(k, live)
+			d.write(w)
+			return stays(Find(&d.o.Assemblage.Status, &s.Assignment))
 		}
 		d.write(w)
 		changed = true

@@ -113,6 +113,7 @@ func (m *model) apply(u *unstructured.Unstructured) {
 	k.Generation++
 	k.Status.ObservedGeneration, k.Status.LastAppliedRevision = k.Generation, "artifact of "+k.Spec.SourceRef.Name
 	k.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Applied", ObservedGeneration: k.Generation}}
+	reduceKustomization(k) // as the cache does
 	m.o.Kustomizations[k.Name] = k
 }
 

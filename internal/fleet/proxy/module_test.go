@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -159,6 +160,47 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 			if err := w.on(i).Get(ctx, w.key(fmt.Sprintf("c%d", i)), a); !apierrors.IsNotFound(err) && len(a.Spec.Syncs) > 0 {
 				return fmt.Errorf("c%d still has %v", i, a.Spec.Syncs)
 			}
+		}
+		return nil
+	})
+}
+
+// A tag that is moved after the canary has run it, with all real parts: nobody gets what
+// it is now, not even the canary, whose Flux would follow it; nor from a hub that was away.
+func TestATagThatMovesMovesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for _, i := range []int{0, 1} {
+		w.join(i)
+	}
+	w.label(0, map[string]string{"canary": "true"})
+	w.label(1, map[string]string{})
+	commit := strings.TrimPrefix(w.publish("v1"), "v1@sha1:")
+	w.module("v1")
+	w.runs("v1")
+	w.named("c0", commit)
+	w.publishText("v1", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: %s}\ndata: {version: moved}\n", w.namespace))
+	w.stop()
+	w.manage()
+	w.approve()
+	w.runs("v1", "v1")
+	w.named("c1", commit)
+	w.phase("Complete")
+	w.has(w.on(0), 1, 1)
+	w.has(w.on(1), 1, 1)
+}
+
+// named waits until a cluster is assigned a commit, and has applied that.
+func (w *world) named(cluster, commit string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		p := proxied()
+		if err := w.hub.Get(ctx, w.key(cluster), p); err != nil {
+			return err
+		}
+		s := p.Spec.Assemblage.Syncs[0]
+		if len(p.Status.Syncs) == 0 || s.Source.Git.Version.Revision != commit || p.Status.Syncs[0].Resolved != "sha1:"+commit {
+			return fmt.Errorf("%s is assigned %+v, and has applied %+v", cluster, s.Source.Git.Version, p.Status.Syncs)
 		}
 		return nil
 	})

@@ -1,0 +1,100 @@
+package source
+
+import (
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Document is one object of a manifest, and where it stands.
+type Document struct {
+	// File is the path of the file as it was given, or below the directory that was
+	// given; [Stdin] for standard input.
+	File string
+	// Line is the one in which the object begins. The first line of a file is 1.
+	Line int
+	// Object is what stands there, with no defaults applied.
+	Object *unstructured.Unstructured
+
+	node  *yamlv3.Node
+	chunk chunk
+}
+
+// LineOf is the line of a field such as "metadata", "annotations", "x", or of the
+// nearest of its parents that is there. An item of a list has its number, from "0".
+func (d *Document) LineOf(path ...string) int {
+	line, node := d.Line, d.node
+	for _, field := range path {
+		var at int
+		if at, node = child(node, field); node == nil {
+			return line
+		}
+		line = d.chunk.line(at)
+	}
+	return line
+}
+
+// Mistake is an error about a field of the object.
+func (d *Document) Mistake(problem, mend string, path ...string) *Error {
+	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Mend: mend}
+}
+
+// joined is a path as Kubernetes writes it: spec.containers[0].image.
+func joined(path []string) string {
+	var b strings.Builder
+	for _, field := range path {
+		switch _, err := strconv.Atoi(field); {
+		case err == nil && b.Len() > 0:
+			b.WriteString("[" + field + "]")
+		case b.Len() > 0:
+			b.WriteString("." + field)
+		default:
+			b.WriteString(field)
+		}
+	}
+	return b.String()
+}
+
+// child is a field of a map or an item of a list, and the line in which it begins;
+// nil if there is none.
+func child(node *yamlv3.Node, field string) (line int, _ *yamlv3.Node) {
+	node = resolved(node)
+	switch {
+	case node == nil:
+		return 0, nil
+	case node.Kind == yamlv3.SequenceNode:
+		return item(node, field)
+	case node.Kind == yamlv3.MappingNode:
+		return value(node, field)
+	default:
+		return 0, nil
+	}
+}
+
+func item(list *yamlv3.Node, number string) (line int, _ *yamlv3.Node) {
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= len(list.Content) {
+		return 0, nil
+	}
+	return list.Content[i].Line, list.Content[i]
+}
+
+// value finds a field. Of a map, the content is key after value.
+func value(mapping *yamlv3.Node, field string) (line int, _ *yamlv3.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if key := resolved(mapping.Content[i]); key != nil && key.Value == field {
+			return mapping.Content[i].Line, mapping.Content[i+1]
+		}
+	}
+	return 0, nil
+}
+
+// resolved is what an alias stands for.
+func resolved(node *yamlv3.Node) *yamlv3.Node {
+	if node != nil && node.Kind == yamlv3.AliasNode {
+		return node.Alias
+	}
+	return node
+}

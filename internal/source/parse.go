@@ -1,0 +1,125 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// parse reads the documents of one file, and the mistakes in it.
+func parse(file string, raw []byte) ([]Document, []error) {
+	p := parser{file: file}
+	for _, c := range split(raw) {
+		p.chunk(c)
+	}
+	return p.documents, p.errs
+}
+
+type parser struct {
+	file      string
+	documents []Document
+	errs      []error
+}
+
+func (p *parser) fail(line int, problem, mend string) {
+	p.errs = append(p.errs, &Error{File: p.file, Line: line, Problem: problem, Mend: mend})
+}
+
+// chunk reads one document twice: for where things stand, and for what they mean to
+// Kubernetes, which reads an older YAML.
+func (p *parser) chunk(c chunk) {
+	root, ok := p.node(c)
+	if !ok {
+		return
+	}
+	raw, err := yaml.YAMLToJSONStrict(c.text)
+	if err != nil {
+		line, problem := c.located(err)
+		p.fail(line, "is no YAML that Kubernetes reads: "+problem, "mend the text there")
+		return
+	}
+	if bytes.Equal(raw, []byte("null")) {
+		return
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		p.fail(c.line(root.Line), "is no object of Kubernetes", mendObject)
+		return
+	}
+	p.object(Document{File: p.file, Line: c.line(root.Line), Object: u, node: root, chunk: c})
+}
+
+// node reads where things stand; it is not ok if there is nothing, or a mistake.
+func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
+	var document, second yamlv3.Node
+	decoder := yamlv3.NewDecoder(bytes.NewReader(c.text))
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, false
+	} else if err != nil {
+		line, problem := c.located(err)
+		p.fail(line, "is no YAML: "+problem, "mend the text there")
+		return nil, false
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		p.fail(max(c.first, c.line(second.Line)), "another document begins without a line of its own", "put three dashes, ---, alone on a line before it")
+		return nil, false
+	}
+	if len(document.Content) == 0 {
+		return nil, false
+	}
+	return document.Content[0], true
+}
+
+// object takes a list apart, and checks what is to be an object.
+func (p *parser) object(d Document) {
+	if !d.Object.IsList() {
+		if p.checked(&d) {
+			p.documents = append(p.documents, d)
+		}
+		return
+	}
+	items, _ := d.Object.Object["items"].([]any)
+	for i, item := range items {
+		node := itemNode(d.node, i)
+		fields, ok := item.(map[string]any)
+		if node == nil || !ok {
+			p.fail(d.Line, "has an item that is no object of Kubernetes", mendObject)
+			continue
+		}
+		u := &unstructured.Unstructured{Object: fields}
+		inherit(u, d.Object)
+		p.object(Document{File: d.File, Line: d.chunk.line(node.Line), Object: u, node: node, chunk: d.chunk})
+	}
+}
+
+func itemNode(list *yamlv3.Node, i int) *yamlv3.Node {
+	_, items := child(list, "items")
+	_, node := child(items, strconv.Itoa(i))
+	return node
+}
+
+// inherit gives an item the kind that the list of it says: the items of a PodList
+// that an API server has returned do not.
+func inherit(item, list *unstructured.Unstructured) {
+	kind, typed := strings.CutSuffix(list.GetKind(), "List")
+	if item.GetKind() == "" && typed && kind != "" {
+		item.SetKind(kind)
+		item.SetAPIVersion(list.GetAPIVersion())
+	}
+}
+
+// checked is true of an object that says what it is, and that can be read as one.
+func (p *parser) checked(d *Document) bool {
+	m, found := mistakeIn(d.Object)
+	if found {
+		p.errs = append(p.errs, d.Mistake(m.problem, m.mend, m.path...))
+	}
+	return !found
+}

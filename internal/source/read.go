@@ -1,0 +1,150 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Stdin is the path that stands for standard input, and the name under which
+// documents from there are found.
+const Stdin = "-"
+
+// Read reads the manifests in files, in directories and all below them, and in
+// standard input where a path is [Stdin]. Of a directory it takes the files that
+// end in .yaml, .yml or .json, and leaves out what is hidden.
+//
+// The documents come in the order of the paths, of the names of files, and of the
+// lines. What could be read is returned also with an error; [Errors] takes that
+// apart.
+func Read(stdin io.Reader, paths ...string) ([]Document, error) {
+	r := reader{stdin: stdin}
+	for _, path := range paths {
+		r.path(path)
+	}
+	if len(r.documents) == 0 && len(r.errs) == 0 {
+		r.fail(strings.Join(paths, ", "), "there is no manifest", "manifests are objects of Kubernetes in files that end in .yaml, .yml or .json")
+	}
+	return r.documents, errors.Join(r.errs...)
+}
+
+type reader struct {
+	stdin     io.Reader
+	documents []Document
+	errs      []error
+}
+
+func (r *reader) fail(file, problem, mend string) {
+	r.errs = append(r.errs, &Error{File: file, Problem: problem, Mend: mend})
+}
+
+func (r *reader) path(path string) {
+	if path == Stdin {
+		r.read(Stdin, func() ([]byte, error) { return io.ReadAll(r.stdin) })
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		r.unreadable(path, err)
+	case info.IsDir():
+		r.directory(path)
+	default:
+		r.file(path)
+	}
+}
+
+// directory reads what is in and below a directory. A link to a directory is not
+// followed, so that no circle of them is walked.
+func (r *reader) directory(root string) {
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			r.unreadable(path, err)
+			return fs.SkipDir
+		case entry.IsDir() && path != root && isHidden(entry.Name()):
+			return fs.SkipDir
+		case entry.IsDir():
+			return r.enter(path)
+		case isManifest(entry.Name()) && !leadsToDirectory(path, entry):
+			r.file(path)
+		}
+		return nil
+	})
+}
+
+// enter refuses a directory that has to be rendered before it is a manifest.
+func (r *reader) enter(path string) error {
+	for _, s := range sentinels {
+		if _, err := os.Stat(filepath.Join(path, s.file)); err == nil {
+			r.unrendered(path, s)
+			return fs.SkipDir
+		}
+	}
+	return nil
+}
+
+func (r *reader) unrendered(path string, s sentinel) {
+	r.fail(path, "is "+s.is+", which is not rendered here",
+		fmt.Sprintf("render it first, and pipe that to -f -: %s %s", s.command, path))
+}
+
+// sentinel is a file that tells what a directory is.
+type sentinel struct{ file, is, command string }
+
+var sentinels = []sentinel{
+	{"kustomization.yaml", "a Kustomize overlay", "kubectl kustomize"},
+	{"kustomization.yml", "a Kustomize overlay", "kubectl kustomize"},
+	{"Kustomization", "a Kustomize overlay", "kubectl kustomize"},
+	{"Chart.yaml", "a Helm chart", "helm template"},
+}
+
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
+
+func isManifest(name string) bool {
+	return !isHidden(name) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+func leadsToDirectory(path string, entry fs.DirEntry) bool {
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func (r *reader) file(path string) {
+	i := slices.IndexFunc(sentinels, func(s sentinel) bool { return s.file == filepath.Base(path) })
+	if i >= 0 {
+		r.unrendered(filepath.Dir(path), sentinels[i])
+		return
+	}
+	r.read(path, func() ([]byte, error) { return os.ReadFile(path) }) //nolint:gosec // the user names what is read
+}
+
+func (r *reader) read(file string, content func() ([]byte, error)) {
+	raw, err := content()
+	if err != nil {
+		r.unreadable(file, err)
+		return
+	}
+	documents, errs := parse(file, raw)
+	r.documents = append(r.documents, documents...)
+	r.errs = append(r.errs, errs...)
+}
+
+// unreadable says why the system cannot read a path, without naming it twice.
+func (r *reader) unreadable(path string, err error) {
+	cause := err
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = named.Err
+	}
+	r.errs = append(r.errs, &Error{
+		File: path, Problem: "cannot be read: " + cause.Error(), Mend: "give a file or directory that is there and can be read, or - for standard input", cause: err,
+	})
+}

@@ -1,0 +1,315 @@
+package source_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+// tree writes files below a new directory, and makes it the current one.
+func tree(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shown is what was read, one document a line, and then the mistakes.
+func shown(documents []source.Document, err error) string {
+	var b strings.Builder
+	for _, d := range documents {
+		fmt.Fprintf(&b, "%s:%d %s %s\n", d.File, d.Line, d.Object.GetKind(), d.Object.GetName())
+	}
+	for _, e := range source.Errors(err) {
+		fmt.Fprintf(&b, "%s\n", e)
+	}
+	return b.String()
+}
+
+func same(t *testing.T, want, got string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.TrimLeft(want, "\n"), got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestReadsOneFile(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"documents, comments and empty ones between them": {`# first a comment
+---
+# about a
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+--- # and a comment here
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b}
+---
+`, `
+- :4 ConfigMap a
+- :9 ConfigMap b
+`},
+		"a mark of the byte order, and lines of Windows": {"\xef\xbb\xbfapiVersion: v1\r\nkind: ConfigMap\r\nmetadata: {name: a}\r\n---\r\napiVersion: v1\r\nkind: Secret\r\nmetadata: {name: b}\r\n", `
+- :1 ConfigMap a
+- :5 Secret b
+`},
+		"a list within a list": {`apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: a}
+- apiVersion: v1
+  kind: List
+  items:
+  - apiVersion: v1
+    kind: Secret
+    metadata: {name: b}
+`, `
+- :4 ConfigMap a
+- :10 Secret b
+`},
+		"a list of which the items do not say their kind": {`{"apiVersion": "v1", "kind": "PodList", "items": [
+  {"metadata": {"name": "a"}},
+  {"metadata": {"name": "b"}}]}
+`, `
+- :2 Pod a
+- :3 Pod b
+`},
+		"an empty list":                        {"apiVersion: v1\nkind: List\nitems: []\n", "-: there is no manifest; manifests are objects of Kubernetes in files that end in .yaml, .yml or .json\n"},
+		"JSON objects that follow one another": {"{\"apiVersion\": \"v1\",\n \"kind\": \"Secret\", \"metadata\": {\"name\": \"a\"}}\n\n{\"apiVersion\": \"v1\",\n \"kind\": \"Secret\",\n \"metadata\": {\"name\": \"b\"}}\n", "- :1 Secret a\n- :4 Secret b\n"},
+		"YAML that begins with a brace":        {"{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: b}}\n", "- :1 Secret a\n- :3 Secret b\n"},
+		"JSON that is indented by tabs":        {"{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Secret\",\n\t\"metadata\": {\n\t\t\"name\": \"a\"\n\t}\n}\n", "- :1 Secret a\n"},
+		"a name that is to be generated":       {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\n", "- :1 Pod \n"},
+		"nothing":                              {"", "-: there is no manifest; manifests are objects of Kubernetes in files that end in .yaml, .yml or .json\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.ReplaceAll(shown(source.Read(strings.NewReader(c.text), source.Stdin)), "-:", "- :")
+			same(t, strings.ReplaceAll(c.want, "-: ", "- : "), got)
+		})
+	}
+}
+
+func TestSaysWhatIsWrongAndWhere(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: is no YAML: did not find expected key; mend the text there`},
+		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: is no YAML: did not find expected ',' or ']'; mend the text there`},
+		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: is no YAML that Kubernetes reads: key "x" already set in map; mend the text there`},
+		"no separator":          {head + "metadata: {name: a}\n--- {}\n", `-:4: another document begins without a line of its own; put three dashes, ---, alone on a line before it`},
+		"text alone":            {"hello\n", `-:1: is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"no kind":               {"\n\nreplicaCount: 1\n", `-:3: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"no name":               {head + "metadata:\n  labels: {a: b}\n", `-:3: has no metadata.name; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"a name that is none":   {head + "metadata:\n  name: 123\n", `-:4: metadata.name is no text; put the value in quotes`},
+		"metadata that is none": {head + "metadata: a\n", `-:3: metadata is no map; write it as a map of names to values`},
+		"a boolean of old YAML": {head + "metadata:\n  name: a\n  annotations:\n    x: \"1\"\n    spillway.dev/pause: yes\n", `-:7: metadata.annotations: the value of spillway.dev/pause is no text; put the value in quotes`},
+		"a label of the template": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    metadata:\n      labels:\n        version: 1.0\n",
+			`-:8: spec.template.metadata.labels: the value of version is no text; put the value in quotes`},
+		"annotations that are a list": {head + "metadata:\n  name: a\n  annotations: [x]\n", `-:5: metadata.annotations is no map; write it as a map of names to values`},
+		"an item that is none":        {"apiVersion: v1\nkind: List\nitems: [a]\n", `-:1: has an item that is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: is no YAML that Kubernetes reads: anchor 'm' value contains itself; mend the text there`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := source.Read(strings.NewReader(c.text), source.Stdin)
+			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsRightIsReadBesideWhatIsWrong(t *testing.T) {
+	text := "a: b\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n[\n"
+	same(t, `
+-:3 Secret a
+-:1: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out
+-:7: is no YAML: did not find expected node content; mend the text there
+`, shown(source.Read(strings.NewReader(text), source.Stdin)))
+}
+
+func TestReadsDirectories(t *testing.T) {
+	object := func(name string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + "}\n" }
+	tree(t, map[string]string{
+		"shop/b.yaml": object("b"), "shop/a.yml": object("a"), "shop/deep/er/c.json": `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}`,
+		"shop/README.md": "no manifest", "shop/.git/x.yaml": "[", "shop/.hidden.yaml": "[", "extra.txt": object("extra"),
+	})
+	if err := os.Symlink("..", "shop/deep/circle.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, `
+extra.txt:1 Secret extra
+shop/a.yml:1 Secret a
+shop/b.yaml:1 Secret b
+shop/deep/er/c.json:1 Secret c
+-:1 Secret piped
+`, shown(source.Read(strings.NewReader(object("piped")), "extra.txt", "./shop", source.Stdin)))
+	t.Chdir("shop/.git")
+	same(t, "../a.yml:1 Secret a\n", shown(source.Read(nil, "../a.yml")))
+}
+
+func TestSaysHowToRender(t *testing.T) {
+	tree(t, map[string]string{
+		"all/overlay/kustomization.yaml": "resources: [../base]", "all/overlay/patch.yaml": "[",
+		"all/chart/Chart.yaml": "name: c", "all/chart/templates/x.yaml": "{{ bad }}",
+		"all/z.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: z}\n", "empty/x.txt": "",
+	})
+	same(t, `
+all/z.yaml:1 Secret z
+all/chart: is a Helm chart, which is not rendered here; render it first, and pipe that to -f -: helm template all/chart
+all/overlay: is a Kustomize overlay, which is not rendered here; render it first, and pipe that to -f -: kubectl kustomize all/overlay
+`, shown(source.Read(nil, "all")))
+	same(t, `
+all/overlay: is a Kustomize overlay, which is not rendered here; render it first, and pipe that to -f -: kubectl kustomize all/overlay
+nowhere: cannot be read: no such file or directory; give a file or directory that is there and can be read, or - for standard input
+`, shown(source.Read(nil, "all/overlay/kustomization.yaml", "nowhere")))
+	same(t, "empty: there is no manifest; manifests are objects of Kubernetes in files that end in .yaml, .yml or .json\n", shown(source.Read(nil, "empty")))
+}
+
+const deployment = `# a comment
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+  labels: &labels
+    app: shop
+  annotations:
+    spillway.dev/pause: "true"
+spec:
+  replicas: 2
+  selector:
+    matchLabels: *labels
+  template:
+    metadata:
+      labels: *labels
+    spec:
+      containers:
+      - name: one
+      - name: two
+        image: x
+`
+
+func read(t *testing.T, text string) source.Document {
+	t.Helper()
+	documents, err := source.Read(strings.NewReader(text), source.Stdin)
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("got %d documents: %v", len(documents), err)
+	}
+	return documents[0]
+}
+
+func TestLineOf(t *testing.T) {
+	d := read(t, deployment)
+	for path, want := range map[string]int{
+		"": 3, "kind": 4, "metadata": 5, "metadata|annotations|spillway.dev/pause": 10, "metadata|annotations|other": 9,
+		"spec|replicas": 12, "spec|replicas|deeper": 12, "spec|template|spec|containers|1|image": 22, "spec|template|spec|containers|1|env": 21,
+		"spec|template|spec|containers|7": 19, "spec|template|spec|containers|x": 19, "spec|template|metadata|labels|app": 8, "status": 3,
+	} {
+		if got := d.LineOf(strings.FieldsFunc(path, func(r rune) bool { return r == '|' })...); got != want {
+			t.Errorf("%q: line %d, want %d", path, got, want)
+		}
+	}
+}
+
+func TestInto(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the kind", func(t *testing.T) {
+		d := read(t, deployment)
+		typed, err := d.Into(scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := typed.(*appsv1.Deployment); !ok || *got.Spec.Replicas != 2 || got.Spec.Template.Labels["app"] != "shop" {
+			t.Errorf("got %v", typed)
+		}
+	})
+	t.Run("a kind that is not known", func(t *testing.T) {
+		d := read(t, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n")
+		if _, err := d.Into(scheme); !errors.Is(err, source.ErrUnknownKind) {
+			t.Errorf("got %v", err)
+		}
+	})
+	for name, c := range map[string]struct{ change, into, want string }{
+		"unknown fields": {"replicas: 2", "replica: 2", `-:12: Deployment has no field spec.replica; mend its spelling or its place, or take it out`},
+		"deep unknown":   {"image: x", "imagen: x", `-:22: Deployment has no field spec.template.spec.containers[1].imagen; mend its spelling or its place, or take it out`},
+		"a wrong type":   {"replicas: 2", "replicas: two", `-:12: spec.replicas is a string; give it a value of type int32`},
+		"a wrong map":    {"    matchLabels: *labels", "    matchLabels: [x]", `-:14: spec.selector.matchLabels is a array; give it a value of type map[string]string`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := read(t, strings.Replace(deployment, c.change, c.into, 1))
+			_, err := d.Into(scheme)
+			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInNamespace(t *testing.T) {
+	text := "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}}\n- {apiVersion: v1, kind: Secret, metadata: {name: b, namespace: own}}\n- {apiVersion: v1, kind: Namespace, metadata: {name: c}}\n"
+	documents, err := source.Read(strings.NewReader(text), source.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.InNamespace(documents, "shop")
+	for i, want := range []string{"shop", "own", ""} {
+		if got := documents[i].Object.GetNamespace(); got != want {
+			t.Errorf("document %d is in %q, want %q", i, got, want)
+		}
+	}
+	for kind, want := range map[schema.GroupKind]bool{
+		{Group: "apps", Kind: "Deployment"}: true, {Kind: "Node"}: false, {Group: "storage.k8s.io", Kind: "StorageClass"}: false,
+		{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}: true, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: false,
+		{Group: "example.com", Kind: "Thing"}: true,
+	} {
+		if got := source.IsNamespaced(kind); got != want {
+			t.Errorf("%s: %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// FuzzRead feeds anything: it never panics, and what it has read stands somewhere.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(deployment))
+	f.Add([]byte("{\"apiVersion\": \"v1\"}\n{}"))
+	f.Add([]byte("apiVersion: v1\nkind: List\nitems:\n- &a {x: *a}\n--- !!x\n"))
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		documents, err := source.Read(strings.NewReader(string(raw)), source.Stdin)
+		if len(documents) == 0 && err == nil {
+			t.Fatal("nothing was read, and nothing is wrong")
+		}
+		source.InNamespace(documents, "default")
+		lines := strings.Count(string(raw), "\n") + 1
+		for _, d := range documents {
+			_, _ = d.Into(scheme)
+			if at := d.LineOf("metadata", "name"); d.Line < 1 || at < 1 || at > lines {
+				t.Fatalf("lines %d and %d of %d", d.Line, at, lines)
+			}
+		}
+	})
+}
