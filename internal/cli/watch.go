@@ -229,17 +229,26 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, *standing.Set,
 		return nil, nil, nil
 	}
 	if isOver(&units[0]) {
-		// What ends a rollout is asked of the API server itself: watches of several
-		// kinds are not equally fast.
-		if units, err = w.units(ctx, w.live); err != nil {
-			return nil, nil, err
-		}
-		if isOver(&units[0]) {
-			return &ended{units[0]}, nil, nil
+		if end := w.confirmed(ctx); end != nil {
+			return end, nil, nil
 		}
 	}
 	members, err := standing.Members(ctx, w.mirror, *w.ref)
 	return nil, members, err
+}
+
+// confirmed is how the rollout ended, as the API server itself says: watches of several
+// kinds are not equally fast. If it does not answer it is asked again later.
+func (w *watching) confirmed(ctx context.Context) *ended {
+	units, err := w.units(ctx, w.live)
+	if err != nil {
+		w.mirror.Touch()
+		return nil
+	}
+	if !isOver(&units[0]) {
+		return nil
+	}
+	return &ended{units[0]}
 }
 
 // units are those that were asked for, never none if it was an object.

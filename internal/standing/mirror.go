@@ -66,6 +66,14 @@ func NewMirror(ctx context.Context, config *rest.Config, live client.Client, nam
 // Changed says that something may have changed since the last look.
 func (m *Mirror) Changed() <-chan struct{} { return m.changed }
 
+// Touch says that somebody has to look again though nothing has changed.
+func (m *Mirror) Touch() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // somebody is to look already
+	}
+}
+
 // stripped is an object without what nobody asks for.
 func stripped(obj any) (any, error) {
 	if o, ok := obj.(client.Object); ok && !isAttributed(o) {
@@ -162,14 +170,8 @@ func (m *Mirror) begin(ctx context.Context, gvk schema.GroupVersionKind, obj cli
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
-	changed := func() {
-		select {
-		case m.changed <- struct{}{}:
-		default: // somebody is to look already
-		}
-	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+		AddFunc: func(any) { m.Touch() }, UpdateFunc: func(_, _ any) { m.Touch() }, DeleteFunc: func(any) { m.Touch() },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
