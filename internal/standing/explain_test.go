@@ -222,7 +222,7 @@ func matches(text, want string) bool {
 func (s *situation) check(w *world, c *standing.Chain) error {
 	root, errs := c.Root(), []error(nil)
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	at := root.Ref.String()
+	at := root.String()
 	if root.Cluster != "" {
 		at += "@" + root.Cluster
 	}

@@ -13,7 +13,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
@@ -94,35 +93,6 @@ func (w *world) applied(reason, message string, inventory ...string) {
 		for _, id := range inventory {
 			k.Status.Inventory.Entries = append(k.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: w.text(id), Version: "v1"})
 		}
-	})
-}
-
-const gated = `rollout: {stages: [{name: canary, gates: [{name: approve}]}]}`
-
-// succeed plays whoever applies: all that is assigned has come through.
-func (w *world) succeed() {
-	w.t.Helper()
-	w.eventually(func(ctx context.Context) error {
-		a := &fleetv1.ProxyAssemblage{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "c1"}, a); err != nil {
-			return err
-		}
-		if len(a.Status.Syncs) > 0 && a.Status.Syncs[0].State == fleetv1.StateSucceeded {
-			return nil
-		}
-		k := &kustomizev1.Kustomization{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "c1-shop"}, k); err != nil {
-			return err
-		}
-		k.Status.ObservedGeneration = k.Generation
-		k.Status.LastAppliedRevision = "v1@sha1:1"
-		k.Status.Conditions = []metav1.Condition{{
-			Type: "Ready", Status: metav1.ConditionTrue, Reason: "ReconciliationSucceeded", ObservedGeneration: k.Generation, LastTransitionTime: metav1.Now(),
-		}}
-		if err := w.client.Status().Update(ctx, k); err != nil {
-			return err
-		}
-		return fmt.Errorf("it is not reported: %+v", a.Status.Syncs)
 	})
 }
 
