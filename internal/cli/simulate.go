@@ -194,7 +194,7 @@ func readiness(values []string) (simulate.Readiness, error) {
 func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
 	documents, err := source.Read(stdin, paths...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file and the line
+		return nil, err
 	}
 	kinds, err := kube.NewScheme()
 	if err != nil {

@@ -43,6 +43,8 @@ type kubelets struct {
 	readiness Readiness
 	// lacking are the Pods that wait for config.
 	lacking map[types.NamespacedName]bool
+	// started is when their config came, by UID.
+	started map[types.UID]time.Time
 }
 
 func (k *kubelets) wakes(_, after client.Object) []types.NamespacedName {
@@ -58,6 +60,7 @@ func (k *kubelets) wakes(_, after client.Object) []types.NamespacedName {
 
 func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, ok := k.store.Object(&corev1.Pod{}, key).(*corev1.Pod)
+	lacked := k.lacking[key]
 	delete(k.lacking, key)
 	switch {
 	case !ok:
@@ -76,18 +79,27 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 		k.lacking[key] = true
 		return 0, k.write(ctx, pod, waitingFor(lacks))
 	}
-	kind, name := owning(pod)
-	ready := k.readyIn(k.readiness, kind, name)
-	if ready == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
-		return 0, k.write(ctx, pod, func(p *corev1.Pod) {
-			p.Status.Phase = corev1.PodRunning
-			setReady(p, k.now, false, "ContainersNotReady")
-		})
+	if lacked {
+		k.started[pod.UID] = k.now
 	}
-	if rest := pod.CreationTimestamp.Add(ready).Sub(k.now); rest > 0 {
+	return k.start(ctx, pod)
+}
+
+// start makes a Pod that lacks nothing ready once its time has passed.
+func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	kind, name := owning(pod)
+	takes := k.readyIn(k.readiness, kind, name)
+	if takes == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
+		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, false, "ContainersNotReady") })
+	}
+	began := pod.CreationTimestamp.Time
+	if started, ok := k.started[pod.UID]; ok {
+		began = started
+	}
+	if rest := began.Add(takes).Sub(k.now); rest > 0 {
 		return rest, nil
 	}
-	return 0, k.write(ctx, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning; setReady(p, k.now, true, "") })
+	return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, true, "") })
 }
 
 // write writes the status of a Pod, if it differs.
@@ -106,7 +118,9 @@ func waitingFor(lacks []string) func(*corev1.Pod) {
 	}
 }
 
+// setReady makes a Pod run, and ready or not.
 func setReady(p *corev1.Pod, now time.Time, ready bool, reason string) {
+	p.Status.Phase = corev1.PodRunning
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue

@@ -11,11 +11,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
 // Present reads what there is in a namespace of a cluster, in all if it is empty, as
@@ -26,6 +29,8 @@ func Present(ctx context.Context, reader client.Reader, namespace string) ([]cli
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &appsv1.DaemonSetList{},
 		&appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &batchv1.JobList{},
 		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{},
+		&fleetv1.ModuleList{}, &fleetv1.BootstrapModuleList{}, &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{},
+		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, clusterList(),
 		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{},
 	} {
 		err := reader.List(ctx, list, client.InNamespace(namespace))
@@ -46,6 +51,12 @@ func Present(ctx context.Context, reader client.Reader, namespace string) ([]cli
 		}
 	}
 	return present, nil
+}
+
+func clusterList() client.ObjectList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(cluster.GVK.GroupVersion().WithKind(cluster.GVK.Kind + "List"))
+	return list
 }
 
 // counts leaves out Pods that are modelled by numbers.

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -141,6 +143,10 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 		old, _ := before.(*corev1.Pod)
 		now, _ := after.(*corev1.Pod)
 		r.pod(at, old, now)
+	case *fleetv1.ProxyAssemblage:
+		r.assemblage(at, fleet.KindModule, before, after)
+	case *fleetv1.RemoteAssemblage:
+		r.assemblage(at, fleet.KindBootstrap, before, after)
 	case *v1beta1.Instance:
 		old, _ := before.(*v1beta1.Instance)
 		now, _ := after.(*v1beta1.Instance)

@@ -26,6 +26,7 @@ const (
 	RingConfig = "config"
 	RingZones  = "zones"
 	RingPlans  = "plans"
+	RingFleet  = "fleet"
 )
 
 // ring is one of the rings, run without a manager.
@@ -49,7 +50,7 @@ func (r *ring) wakes(before, after client.Object) []types.NamespacedName {
 
 func (r *ring) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
-	return result.RequeueAfter, err
+	return result.RequeueAfter, err //nolint:wrapcheck // it is said as the ring says it
 }
 
 // newConfig is the config ring. It has one request for everything.

@@ -60,6 +60,8 @@ func firstUnit(steps []Step) unit {
 		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
 		case s.Ring == RingZones && ok:
 			return unit{"pod", s.Namespace, pod}
+		case s.Ring == RingFleet:
+			return unit{"cluster", s.Namespace, s.Unit}
 		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
 			return unit{kind, s.Namespace, name}
 		}
@@ -81,7 +83,7 @@ func (s *simulation) stops(steps []Step) []Risk {
 	}
 	risk := Risk{Object: s.broken.kind + "/" + s.broken.name, Namespace: s.broken.namespace}
 	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
-	risk.Mend = "undo the change, or mend the Pod"
+	risk.Mend = "undo the change, or mend it"
 	if i := slices.IndexFunc(s.waiting, func(w Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
 		risk.Mend += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
 	}

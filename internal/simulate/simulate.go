@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -133,7 +134,8 @@ func (s *simulation) addActors(ctx context.Context) error {
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
-		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
+		&clusters{world: w, readiness: ready},
+		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
@@ -141,7 +143,11 @@ func (s *simulation) addActors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rings = []*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}
+	f, err := newFleet(ctx, w, fleet.Options{Now: s.clock})
+	if err != nil {
+		return err
+	}
+	s.rings = append([]*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}, f...)
 	for _, r := range s.rings {
 		s.add(r)
 	}
@@ -270,9 +276,23 @@ func (w Wait) sameAs(other Wait) bool {
 }
 
 func (s *simulation) result() Result {
-	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: s.waiting}
-	r.Settled = len(s.problems) == 0 && s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: slices.Concat(s.waiting, s.failures())}
+	r.Settled = s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
 	return r
+}
+
+// failures are the looks that failed whenever they were tried.
+func (s *simulation) failures() []Wait {
+	var failures []Wait
+	for e, err := range s.problems {
+		failures = append(failures, Wait{
+			At: s.last.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+		})
+	}
+	slices.SortFunc(failures, func(a, b Wait) int {
+		return cmp.Compare(a.Namespace+a.Object+a.Sentence, b.Namespace+b.Object+b.Sentence)
+	})
+	return failures
 }
 
 // WaitedBefore is true of what waited in the same way when the change was made.

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate/store"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -60,8 +62,9 @@ type world struct {
 	recorder *Recorder
 	// groups are those of the StatefulSets.
 	groups map[types.NamespacedName]string
-	// instances are those that there are.
+	// instances are those that there are; modules as well, by their kind.
 	instances map[types.NamespacedName]bool
+	modules   map[string]map[types.NamespacedName]bool
 	started   time.Time
 	// begun is true once the change is made.
 	begun bool
@@ -94,7 +97,8 @@ func worldAt(start time.Time) *world {
 	return &world{
 		now: start, started: start, within: horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
-		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
+		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
+		due:     map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
 }
 
@@ -153,6 +157,10 @@ func (w *world) changed(before, after client.Object) {
 		w.groups[client.ObjectKeyFromObject(o)] = vocabulary.GroupOf(o.Labels, o.Annotations)
 	case *v1beta1.Instance:
 		w.instances[client.ObjectKeyFromObject(o)] = true
+	case *fleetv1.Module:
+		w.modules[fleet.KindModule][client.ObjectKeyFromObject(o)] = true
+	case *fleetv1.BootstrapModule:
+		w.modules[fleet.KindBootstrap][client.ObjectKeyFromObject(o)] = true
 	}
 	for i, a := range w.actors {
 		for _, key := range a.wakes(before, after) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -76,12 +77,15 @@ func newClient(t *testing.T) client.WithWatch {
 // installKinds applies the kinds of the rings, and waits until they are served.
 func installKinds(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := manifests.Objects(manifests.Options{Rings: manager.Rings()})
+	objects, err := manifests.Objects(manifests.Options{Rings: rings()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	testenv.Kinds(t, c, objects)
 }
+
+// rings are those that are simulated.
+func rings() []string { return append(manager.Rings(), manager.RingFleet) }
 
 // newWorld has a manager with all rings that are simulated.
 func newWorld(t *testing.T, configure func(*config.Options)) *world {
@@ -94,8 +98,8 @@ func newWorld(t *testing.T, configure func(*config.Options)) *world {
 	configure(&w.config)
 	testenv.Managed(t, fault.New(), func(ctx context.Context, log logr.Logger) error {
 		return manager.Run(ctx, testenv.Shared().Config(), manager.Options{
-			Rings: manager.Rings(), Namespaces: []string{w.namespace}, Config: w.config, Zones: w.zones,
-			Plans: planOptions(), MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
+			Rings: rings(), Namespaces: []string{w.namespace}, Config: w.config, Zones: w.zones,
+			Plans: planOptions(), Fleet: w.fleetOptions(), MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
 		})
 	})
 	return w
@@ -117,7 +121,7 @@ func (w *world) witness() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
 	for _, list := range []client.ObjectList{
-		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &corev1.PodList{}, instances(),
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &corev1.PodList{}, instances(), &fleetv1.ProxyAssemblageList{},
 	} {
 		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
 			w.t.Fatal(err)
@@ -206,8 +210,12 @@ func (w *world) waits(ctx context.Context) ([]string, error) {
 			waits = append(waits, fmt.Sprintf("rolloutgroup/%s %s", e.Name, e.Reason))
 		}
 	}
+	modules, err := w.fleetWaits(ctx)
+	if err != nil {
+		return nil, err
+	}
 	more, err := w.plansWait(ctx)
-	return append(waits, more...), err
+	return slices.Concat(waits, modules, more), err
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which

@@ -25,7 +25,7 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 		on.Indexer.IndexField(ctx, &corev1.Pod{}, ownerIndex, indexOwner),
 	)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // nothing but a wrong scheme
+		return nil, err
 	}
 	a := actor{client: on, now: o.Now}
 	b := &budgets{reader: on}

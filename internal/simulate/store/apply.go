@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -79,7 +77,7 @@ func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force b
 	}
 	merged, err := fields.Apply(live, wanted, manager, force)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the API server's answer
+		return nil, err
 	}
 	after, err := s.stored(k, merged)
 	if err != nil {
@@ -108,11 +106,7 @@ func (f *fieldManagers) of(s *Store, k *kind) (*managedfields.FieldManager, erro
 	if known := (*f)[k.gvk]; known != nil {
 		return known, nil
 	}
-	converter := managedfields.NewDeducedTypeConverter()
-	if isBuiltIn(k.gvk) {
-		converter = applyconfigurations.NewTypeConverter(scheme.Scheme)
-	}
-	made, err := managedfields.NewDefaultFieldManager(converter, unconverted{}, undefaulted{}, maker{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
+	made, err := managedfields.NewDefaultFieldManager(converterOf(k.gvk), unconverted{}, undefaulted{}, maker{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("owners of the fields of %s: %w", k.gvk.Kind, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,13 +41,26 @@ func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *clien
 	if err != nil {
 		return err
 	}
-	if err := k.checkPreconditions(before, preconditionsOf(after)); err != nil {
+	if err := k.checkPatched(before, after); err != nil {
 		return err
 	}
 	if len(o.DryRun) > 0 {
+		keep(before, after)
+		settle(before, after)
 		return s.fill(after, obj)
 	}
 	return s.finish(k, before, after, keep, o.FieldManager, obj)
+}
+
+// checkPatched refuses a patch of another object than this one, or of another version
+// of it. To an API server the former is a change of a field that nobody may change.
+func (k *kind) checkPatched(before, after client.Object) error {
+	if after.GetUID() != before.GetUID() {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), before.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), after.GetUID(), "field is immutable"),
+		})
+	}
+	return k.checkPreconditions(before, preconditionsOf(after))
 }
 
 // patched is an object after a patch. A resourceVersion or a UID in the patch is

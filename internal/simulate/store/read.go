@@ -55,7 +55,7 @@ func (s *Store) List(_ context.Context, list client.ObjectList, opts ...client.L
 		items = append(items, item)
 	}
 	list.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	return apimeta.SetList(list, items) //nolint:wrapcheck // it says all
+	return apimeta.SetList(list, items)
 }
 
 // item is an object as a list has it.

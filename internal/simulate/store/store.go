@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -82,12 +81,12 @@ func (s *Store) RESTMapper() apimeta.RESTMapper { return s.mapper }
 
 // GroupVersionKindFor implements [client.Client].
 func (s *Store) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(obj, s.scheme) //nolint:wrapcheck // it says all
+	return apiutil.GVKForObject(obj, s.scheme)
 }
 
 // IsObjectNamespaced implements [client.Client].
 func (s *Store) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return apiutil.IsObjectNamespaced(obj, s.scheme, s.mapper) //nolint:wrapcheck // it says all
+	return apiutil.IsObjectNamespaced(obj, s.scheme, s.mapper)
 }
 
 // Version is how many writes there have been.
@@ -197,20 +196,25 @@ func (s *Store) create(k *kind, obj client.Object) client.Object {
 	return obj
 }
 
-// replace stores a new state of an object, if it differs. What only the API server
-// may set stays as it was.
-func (s *Store) replace(k *kind, before, after client.Object) client.Object {
+// settle makes of what a write wants the state that an object gets: what only the API
+// server may set stays as it was, and changes of the spec are counted.
+func settle(before, after client.Object) {
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
 	setDefaults(after)
-	if equality.Semantic.DeepEqual(before, after) {
-		return before
-	}
 	if hasStatus(after) && specDiffers(before, after) {
 		after.SetGeneration(before.GetGeneration() + 1)
+	}
+}
+
+// replace stores a new state of an object, if it differs.
+func (s *Store) replace(k *kind, before, after client.Object) client.Object {
+	settle(before, after)
+	if equality.Semantic.DeepEqual(before, after) {
+		return before
 	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
 		s.put(k, before, nil)
@@ -292,7 +296,7 @@ func (s *Store) fill(from, into client.Object) error {
 	if err != nil {
 		return err
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(c, into) //nolint:wrapcheck // it says all
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(c, into)
 }
 
 func fillMetadata(from client.Object, to *metav1.PartialObjectMetadata) {
@@ -330,6 +334,3 @@ func (s *Store) Know(gvk schema.GroupVersionKind) {
 		s.mapper.Add(gvk, scopeOf(gvk))
 	}
 }
-
-// isBuiltIn is true of the kinds of Kubernetes itself.
-func isBuiltIn(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }

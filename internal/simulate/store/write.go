@@ -93,9 +93,7 @@ func (s *Store) update(obj client.Object, keep part, manager string) error {
 
 // finish stores what a write has made of an object, and answers with it.
 func (s *Store) finish(k *kind, before, after client.Object, keep part, manager string, answer client.Object) error {
-	if merged := keep; merged != nil {
-		merged(before, after)
-	}
+	keep(before, after)
 	after, err := s.fields.track(s, k, before, after, manager)
 	if err != nil {
 		return err
