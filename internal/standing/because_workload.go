@@ -72,6 +72,9 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	link.Ring, link.Phase = manager.RingConfig, phases[e.State]
 	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	only := answer{links: []Link{link}}
+	if len(e.Problems) > 0 {
+		only.links[0].Next = a.kubectl("edit", w.ref())
+	}
 	switch {
 	case e.State == config.StateNext:
 		only.on = a.manager(w.GetNamespace())
@@ -85,7 +88,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
 	case e.State == config.StateRolling || e.Reason == "":
-		return a.zoneOrPods(ctx, w, link)
+		return a.zoneOrPods(ctx, w, only.links[0])
 	}
 	return only, nil
 }

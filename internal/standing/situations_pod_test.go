@@ -189,7 +189,7 @@ spec: {containers: [{name: app, image: x}]}
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		})
 	},
-	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory.", next: "kubectl describe node/node-*",
+	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory", next: "kubectl describe node/node-*",
 }, {
 	name: "a quota is used up", plant: `apiVersion: v1
 kind: ResourceQuota
