@@ -104,7 +104,7 @@ func namely(link *standing.Link) string {
 	if strings.Contains(link.Sentence, link.Name) {
 		return link.Sentence
 	}
-	return link.Sentence + " (" + link.Ref.String() + ")"
+	return link.Sentence + " (" + link.String() + ")"
 }
 
 // writeFacts writes what the ring knows besides.

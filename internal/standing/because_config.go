@@ -268,17 +268,25 @@ func (a *asker) users(ctx context.Context, ref Ref, keys map[string]bool, exists
 			continue
 		}
 		users = append(users, t.owner.String())
-		for _, n := range needsOf(ref.Namespace, t.spec) {
-			met := exists && (n.key == "" || keys[n.key])
-			if n.Ref == ref && !met && waits == nil {
-				waits = &waiter{n.lack, t.owner.Kind + " " + t.owner.Name}
-			}
-			if !exists && waits != nil && waits.key != "" {
-				waits.key, waits.wanted = "", waits.key
-			}
+		if lacks := t.lacks(ref, keys, exists); lacks != nil && waits == nil {
+			waits = &waiter{*lacks, t.owner.Kind + " " + t.owner.Name}
 		}
 	}
 	return users, waits, nil
+}
+
+// lacks is what the template needs of an object and does not get, nil if it gets all.
+func (t *template) lacks(ref Ref, keys map[string]bool, exists bool) *lack {
+	for _, n := range needsOf(ref.Namespace, t.spec) {
+		switch {
+		case n.Ref != ref || exists && (n.key == "" || keys[n.key]):
+		case exists:
+			return &n.lack
+		default:
+			return &lack{Ref: ref, wanted: n.key}
+		}
+	}
+	return nil
 }
 
 // template is a Pod template, and whose it is.

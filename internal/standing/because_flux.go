@@ -372,7 +372,7 @@ func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found
 	if err == nil && refused.links[0].Reason != ReasonRefused {
 		found = found.and(refused)
 	}
-	return found, nil //nolint:nilerr // what Flux has said is told all the same
+	return found, nil // what Flux has said is told all the same
 }
 
 // applied is what an entry of Flux' inventory names: NAMESPACE_NAME_GROUP_KIND, where a
@@ -403,6 +403,5 @@ func (a *asker) isBad(ctx context.Context, ref Ref, gvk schema.GroupVersionKind)
 	if err != nil {
 		return false, err
 	}
-	well, err := a.isWell(ctx, ref, u)
-	return !well, err
+	return !a.isWell(ctx, ref, u), nil
 }

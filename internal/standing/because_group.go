@@ -178,7 +178,7 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 // held, or to the manager that is not there to give it back.
 func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
 	down, err := g.manages(ctx, Ref{Kind: kindManager, Name: "spillway"}, g.ref.Namespace)
-	if err == nil && down.links[0].Ref.Kind != kindManager && down.links[0].Reason == ReasonManagerDown {
+	if err == nil && down.links[0].Kind != kindManager && down.links[0].Reason == ReasonManagerDown {
 		g.found = g.found.and(&down)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -92,29 +93,35 @@ func (p *planAnswer) deadline(ctx context.Context) *time.Time {
 		return nil
 	}
 	plan := v.Spec.Plans[x.Plan]
-	var soonest *time.Time
-	note := func(timeout *metav1.Duration, from *metav1.MicroTime) {
-		if timeout == nil || timeout.Duration <= 0 || from == nil {
-			return
-		}
-		if due := from.Add(timeout.Duration); soonest == nil || due.Before(*soonest) {
-			soonest = &due
-		}
-	}
-	note(plan.Timeout, &x.StartedAt)
+	soonest := due(nil, plan.Timeout, &x.StartedAt)
 	for i := range min(len(plan.Phases), len(p.e.Phases)) {
-		phase, is := &plan.Phases[i], &p.e.Phases[i]
-		if is.Status == v1beta1.Complete {
-			continue
-		}
-		note(phase.Timeout, is.StartedAt)
-		for j := range min(len(phase.Steps), len(is.Steps)) {
-			if is.Steps[j].Status != v1beta1.Complete {
-				note(phase.Steps[j].Timeout, is.Steps[j].StartedAt)
-			}
+		if is := &p.e.Phases[i]; is.Status != v1beta1.Complete {
+			soonest = dueWithin(due(soonest, plan.Phases[i].Timeout, is.StartedAt), plan.Phases[i].Steps, is.Steps)
 		}
 	}
 	return soonest
+}
+
+// dueWithin is the earlier of a moment and of those at which steps have taken too long.
+func dueWithin(soonest *time.Time, steps []v1beta1.Step, are []v1beta1.StepStatus) *time.Time {
+	for i := range min(len(steps), len(are)) {
+		if are[i].Status != v1beta1.Complete {
+			soonest = due(soonest, steps[i].Timeout, are[i].StartedAt)
+		}
+	}
+	return soonest
+}
+
+// due is the earlier of two moments, of which the second is when a time runs out.
+func due(soonest *time.Time, timeout *metav1.Duration, from *metav1.MicroTime) *time.Time {
+	if timeout == nil || timeout.Duration <= 0 || from == nil {
+		return soonest
+	}
+	at := from.Add(timeout.Duration)
+	if soonest != nil && soonest.Before(at) {
+		return soonest
+	}
+	return &at
 }
 
 // version is the OperatorVersion that the Instance refers to.
@@ -133,31 +140,29 @@ func (p *planAnswer) noVersion() {
 	p.found.links = append(p.found.links, link)
 }
 
-// step is the first step that is not complete.
+// step is the first step that is begun and not complete.
 func (p *planAnswer) step() {
 	for i := range p.e.Phases {
-		for j := range p.e.Phases[i].Steps {
-			s := &p.e.Phases[i].Steps[j]
-			if s.Status == v1beta1.Complete || s.Status == v1beta1.Pending || s.Status == v1beta1.NeverRun {
-				continue
-			}
-			name := p.e.Phases[i].Name + "/" + s.Name
-			link := p.link(Ref{Kind: kindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
-				"step %s of plan %s is %s", name, p.e.Plan, howStepIs[s.Status])
-			link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
-			if s.Message != "" {
-				link.Sentence += ": " + s.Message
-			}
-			if s.StartedAt != nil {
-				link.Since = moment(s.StartedAt.Time)
-			}
-			if s.Status == v1beta1.FatalError {
-				link.Phase, link.Reason = rollout.PhaseFailed, rollout.ReasonFailed
-			}
-			p.found.links = append(p.found.links, link)
+		steps := p.e.Phases[i].Steps
+		at := slices.IndexFunc(steps, func(s v1beta1.StepStatus) bool { return howStepIs[s.Status] != "" })
+		if at >= 0 {
+			p.found.links = append(p.found.links, p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
 			return
 		}
 	}
+}
+
+func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) Link {
+	link := p.link(Ref{Kind: kindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
+		"step %s of plan %s is %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
+	link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
+	if s.StartedAt != nil {
+		link.Since = moment(s.StartedAt.Time)
+	}
+	if s.Status == v1beta1.FatalError {
+		link.Phase, link.Reason = rollout.PhaseFailed, rollout.ReasonFailed
+	}
+	return link
 }
 
 var howStepIs = map[v1beta1.ExecutionStatus]string{
@@ -167,11 +172,7 @@ var howStepIs = map[v1beta1.ExecutionStatus]string{
 // objects goes to the first object of the inventory that is not well: one that was
 // applied by the step that is on its way, or else any.
 func (p *planAnswer) objects(ctx context.Context) error {
-	bad, err := p.notWell(ctx)
-	switch {
-	case err != nil:
-		return err
-	case bad != nil:
+	if bad := p.notWell(ctx); bad != nil {
 		p.found.on = p.about(*bad)
 		return nil
 	}
@@ -202,32 +203,23 @@ func (p *planAnswer) failure() string {
 	return ""
 }
 
-// notWell is the first object that is not, nil if all are.
-func (p *planAnswer) notWell(ctx context.Context) (*Ref, error) {
+// notWell is the first object that is not well, nil if all are; one that the step has
+// applied that the plan is at comes before others.
+func (p *planAnswer) notWell(ctx context.Context) *Ref {
 	var other *Ref
 	for _, entry := range p.i.Status.Inventory[:min(len(p.i.Status.Inventory), maxObjects)] {
 		ref := Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: foreign(entry.Group, entry.Version)}
 		u, err := p.readEntry(ctx, entry)
-		if isNotFound(err) {
-			continue // it was about to be applied, and was not
-		}
-		if err != nil {
-			return nil, err
-		}
-		if well, err := p.isWell(ctx, ref, u); err != nil || well {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if p.isOfStep(u) {
-			return &ref, nil
-		}
-		if other == nil {
-			other = &ref
+		switch {
+		case isNotFound(err): // it was about to be applied, and was not
+		case err == nil && p.isWell(ctx, ref, u):
+		case err == nil && p.isOfStep(u):
+			return &ref
+		default: // of what cannot be read that is told when it is asked about
+			other = cmp.Or(other, &ref)
 		}
 	}
-	return other, nil
+	return other
 }
 
 func (p *planAnswer) readEntry(ctx context.Context, entry v1beta1.InventoryEntry) (*unstructured.Unstructured, error) {
@@ -244,16 +236,16 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 }
 
 // isWell judges an object; a StatefulSet that is a zone is well if its group is.
-func (a *asker) isWell(ctx context.Context, ref Ref, u *unstructured.Unstructured) (bool, error) {
+func (a *asker) isWell(ctx context.Context, ref Ref, u *unstructured.Unstructured) bool {
 	if lacks, _ := plans.Judge(u); lacks != "" {
-		return false, nil
+		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
 	if ref.Kind != config.StatefulSet || group == "" {
-		return true, nil
+		return true
 	}
 	complete, err := a.isComplete(ctx, Ref{Kind: kindGroup, Namespace: ref.Namespace, Name: group})
-	return complete || err != nil, nil //nolint:nilerr // there may be no groups
+	return complete || err != nil // there may be no groups
 }
 
 // known are the groups of Kubernetes, Flux and Spillway, of which the kind alone says

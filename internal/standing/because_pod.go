@@ -177,7 +177,7 @@ func unreadySince(p *corev1.Pod) *time.Time {
 func (a *asker) diagnose(ctx context.Context, p *corev1.Pod) (answer, error) {
 	switch {
 	case p.DeletionTimestamp != nil:
-		return a.terminating(ctx, p)
+		return a.terminating(ctx, p), nil
 	case p.Status.Reason == evicted:
 		return a.alone(p, ReasonEvicted, a.kubectl("describe", Ref{Kind: kindNode, Name: p.Spec.NodeName}),
 			"Pod %s was evicted from node %s: %s", p.Name, p.Spec.NodeName, p.Status.Message), nil
@@ -190,9 +190,8 @@ func (a *asker) diagnose(ctx context.Context, p *corev1.Pod) (answer, error) {
 	case p.Spec.NodeName == "":
 		return a.unscheduled(ctx, p)
 	}
-	lost, err := a.lostNode(ctx, p)
-	if err != nil || lost != nil {
-		return a.nodeLost(p, lost), err
+	if lost := a.lostNode(ctx, p); lost != nil {
+		return a.nodeLost(p, lost), nil
 	}
 	return a.unstarted(ctx, p)
 }
@@ -209,55 +208,43 @@ func (a *asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string,
 
 // terminating is a Pod that is being deleted: its node is lost, somebody has to remove
 // a finalizer, or it takes its time.
-func (a *asker) terminating(ctx context.Context, p *corev1.Pod) (answer, error) {
-	lost, err := a.lostNode(ctx, p)
-	switch {
-	case err != nil:
-		return answer{}, err
-	case lost != nil:
+func (a *asker) terminating(ctx context.Context, p *corev1.Pod) answer {
+	if lost := a.lostNode(ctx, p); lost != nil {
 		found := a.nodeLost(p, lost)
 		found.links[0].Reason = ReasonTerminating
 		found.links[0].Sentence = a.place() + fmt.Sprintf("Pod %s is terminating, and its node %s does not answer", p.Name, p.Spec.NodeName)
-		return found, nil
-	case len(p.Finalizers) > 0:
+		return found
+	}
+	if len(p.Finalizers) > 0 {
 		found := a.alone(p, ReasonTerminating, "", "Pod %s is terminating, and finalizer %s keeps it", p.Name, p.Finalizers[0])
 		found.links = append(found.links, a.finalizer(refTo(kindPod, p), p.Finalizers[0]))
-		return found, nil
+		return found
 	}
 	found := a.alone(p, ReasonTerminating, a.kubectl("describe", refTo(kindPod, p)), "Pod %s is terminating", p.Name)
-	found.links[0].Since = moment(p.DeletionTimestamp.Time)
-	if grace := p.DeletionGracePeriodSeconds; grace != nil {
-		found.links[0].Until = moment(p.DeletionTimestamp.Time)
-		found.links[0].Since = nil
-	}
-	return found, nil
+	found.links[0].Until = moment(p.DeletionTimestamp.Time) // when its grace period is over
+	return found
 }
 
 // lostNode is the node of a Pod if that does not answer, nil if it does or may not be
 // looked at.
-func (a *asker) lostNode(ctx context.Context, p *corev1.Pod) (*Link, error) {
+func (a *asker) lostNode(ctx context.Context, p *corev1.Pod) *Link {
 	if p.Spec.NodeName == "" {
-		return nil, nil //nolint:nilnil // it has none
+		return nil
 	}
 	ref, node := Ref{Kind: kindNode, Name: p.Spec.NodeName}, &corev1.Node{}
-	err := a.get(ctx, ref, node)
-	if isNotFound(err) {
-		link := a.link(ref, ReasonNodeLost, "Node %s is not there any more", node.Name)
-		link.Sentence = a.place() + "Node " + ref.Name + " is not there any more"
+	if err := a.get(ctx, ref, node); isNotFound(err) {
+		link := a.link(ref, ReasonNodeLost, "Node %s is not there any more", ref.Name)
 		link.Next = a.kubectl("delete", refTo(kindPod, p), "--force", "--grace-period=0")
-		return &link, nil
+		return &link
 	}
-	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // whoever may not look at nodes is told the rest
-	}
-	for _, c := range node.Status.Conditions {
+	for _, c := range node.Status.Conditions { // there are none if it may not be looked at
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
 			link := a.link(ref, ReasonNodeLost, "Node %s is not ready: %s", ref.Name, orReason(c.Message, c.Reason))
 			link.Since, link.Next = moment(c.LastTransitionTime.Time), a.kubectl("describe", ref)
-			return &link, nil
+			return &link
 		}
 	}
-	return nil, nil //nolint:nilnil // it answers
+	return nil
 }
 
 func orReason(message, reason string) string {
@@ -268,9 +255,6 @@ func orReason(message, reason string) string {
 }
 
 func (a *asker) nodeLost(p *corev1.Pod, node *Link) answer {
-	if node == nil {
-		return answer{}
-	}
 	found := a.alone(p, ReasonNodeLost, "", "Pod %s is not ready, and its node %s does not answer", p.Name, p.Spec.NodeName)
 	found.links = append(found.links, *node)
 	return found

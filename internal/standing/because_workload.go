@@ -72,6 +72,9 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	link.Ring, link.Phase = manager.RingConfig, phases[e.State]
 	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	only := answer{links: []Link{link}}
+	if len(e.Problems) > 0 {
+		only.links[0].Next = a.kubectl("edit", w.ref())
+	}
 	switch {
 	case e.State == config.StateNext:
 		only.on = a.manager(w.GetNamespace())
@@ -85,7 +88,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
 	case e.State == config.StateRolling || e.Reason == "":
-		return a.zoneOrPods(ctx, w, link)
+		return a.zoneOrPods(ctx, w, only.links[0])
 	}
 	return only, nil
 }
@@ -121,7 +124,7 @@ func (a *asker) queued(ctx context.Context, w *maker, so answer) (answer, error)
 func annotator(obj metav1.Object, key string) string {
 	field := []byte(`"f:` + key + `"`)
 	for _, entry := range obj.GetManagedFields() {
-		if entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, field) {
+		if entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), field) {
 			return entry.Manager
 		}
 	}
@@ -131,20 +134,18 @@ func annotator(obj metav1.Object, key string) string {
 // zoneOrPods goes to the group of a zone that is not complete, and otherwise to what
 // is wrong with the workload itself.
 func (a *asker) zoneOrPods(ctx context.Context, w *maker, link Link) (answer, error) {
-	if group := a.groupRef(w); w.kind == config.StatefulSet && group.Name != "" {
-		complete, err := a.isComplete(ctx, group)
-		if err != nil {
-			return answer{links: []Link{link}}, nil //nolint:nilerr // its Pods can be told of all the same
-		}
-		if !complete {
-			if link.Reason == "" {
-				link.Reason = rollout.ReasonProgressing
-				link.Sentence = a.place() + fmt.Sprintf("%s is a zone of group %s, which is not complete", w.name(), group.Name)
-			}
-			return answer{links: []Link{link}, on: a.about(group)}, nil
-		}
+	group := a.groupRef(w)
+	if w.kind != config.StatefulSet || group.Name == "" {
+		return a.unready(ctx, w, link)
 	}
-	return a.unready(ctx, w, link)
+	if complete, err := a.isComplete(ctx, group); complete || err != nil { // its Pods can be told of all the same
+		return a.unready(ctx, w, link)
+	}
+	if link.Reason == "" {
+		link.Reason = rollout.ReasonProgressing
+		link.Sentence = a.place() + fmt.Sprintf("%s is a zone of group %s, which is not complete", w.name(), group.Name)
+	}
+	return answer{links: []Link{link}, on: a.about(group)}, nil
 }
 
 // controller is a ReplicaSet or a Job.

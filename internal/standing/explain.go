@@ -145,7 +145,7 @@ func (a *asker) unseen(ref Ref, err error) Link {
 // lastOf is what the API server has said, without what was wrapped around it.
 func lastOf(err error) string {
 	for {
-		inner, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // each layer in turn
+		inner, ok := err.(interface{ Unwrap() error })
 		if !ok || inner.Unwrap() == nil {
 			return err.Error()
 		}

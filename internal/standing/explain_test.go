@@ -181,7 +181,7 @@ func (w *world) changeStatus(obj client.Object, name string, change func()) {
 
 // explain asks.
 func (w *world) explain(ctx context.Context, ask string) (standing.Chain, error) {
-	ask, on, _ := strings.Cut(ask, "@")
+	ask, on, _ := strings.Cut(w.text(ask), "@")
 	ref, err := standing.Named(func() (apimeta.RESTMapper, error) { return w.client.RESTMapper(), nil }, w.namespace, ask)
 	if err != nil {
 		return standing.Chain{}, err
@@ -222,7 +222,7 @@ func matches(text, want string) bool {
 func (s *situation) check(w *world, c *standing.Chain) error {
 	root, errs := c.Root(), []error(nil)
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	at := root.Ref.String()
+	at := root.String()
 	if root.Cluster != "" {
 		at += "@" + root.Cluster
 	}

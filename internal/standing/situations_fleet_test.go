@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -13,7 +14,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
@@ -82,10 +82,10 @@ func (w *world) fetched(ready metav1.ConditionStatus, message string) {
 }
 
 // applied plays kustomize-controller, which has applied something, or could not.
-func (w *world) applied(reason, message string, inventory ...string) {
+func (w *world) applied(kustomization, reason, message string, inventory ...string) {
 	w.t.Helper()
 	k := &kustomizev1.Kustomization{}
-	w.changeStatus(k, "c1-shop", func() {
+	w.changeStatus(k, kustomization, func() {
 		k.Status.ObservedGeneration = k.Generation
 		k.Status.Conditions = []metav1.Condition{{
 			Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: k.Generation, LastTransitionTime: metav1.Now(),
@@ -94,35 +94,6 @@ func (w *world) applied(reason, message string, inventory ...string) {
 		for _, id := range inventory {
 			k.Status.Inventory.Entries = append(k.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: w.text(id), Version: "v1"})
 		}
-	})
-}
-
-const gated = `rollout: {stages: [{name: canary, gates: [{name: approve}]}]}`
-
-// succeed plays whoever applies: all that is assigned has come through.
-func (w *world) succeed() {
-	w.t.Helper()
-	w.eventually(func(ctx context.Context) error {
-		a := &fleetv1.ProxyAssemblage{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "c1"}, a); err != nil {
-			return err
-		}
-		if len(a.Status.Syncs) > 0 && a.Status.Syncs[0].State == fleetv1.StateSucceeded {
-			return nil
-		}
-		k := &kustomizev1.Kustomization{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "c1-shop"}, k); err != nil {
-			return err
-		}
-		k.Status.ObservedGeneration = k.Generation
-		k.Status.LastAppliedRevision = "v1@sha1:1"
-		k.Status.Conditions = []metav1.Condition{{
-			Type: "Ready", Status: metav1.ConditionTrue, Reason: "ReconciliationSucceeded", ObservedGeneration: k.Generation, LastTransitionTime: metav1.Now(),
-		}}
-		if err := w.client.Status().Update(ctx, k); err != nil {
-			return err
-		}
-		return fmt.Errorf("it is not reported: %+v", a.Status.Syncs)
 	})
 }
 
@@ -176,10 +147,26 @@ spec:
 		w.cluster("c1", "")
 		w.fetched(metav1.ConditionTrue, "")
 		waiting("web", "CreateContainerConfigError", "")(w)
-		w.applied("HealthCheckFailed", "timeout waiting for: [Deployment/NS/web status: 'InProgress']", "NS_web_apps_Deployment")
+		w.applied("c1-shop", "HealthCheckFailed", "timeout waiting for: [Deployment/NS/web status: 'InProgress']", "NS_web_apps_Deployment")
 	},
 	ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization Deployment Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE --kubeconfig c1.kubeconfig",
+}, {
+	name: "what the hub applies to a cluster is not well", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
+	act: func(w *world) {
+		w.cluster("c1", "")
+		w.fetched(metav1.ConditionTrue, "")
+		w.applied("shop-c1", "HealthCheckFailed", "timeout", "NS_web_apps_Deployment")
+	},
+	ask: "bootstrapmodule/shop", through: "BootstrapModule Stage Cluster RemoteAssemblage Kustomization Deployment Pod", root: "pod/web-*@c1", says: "ends with exit code 1",
+	next: "kubectl logs pod/NAME -n NS -c app --previous --kubeconfig c1.kubeconfig",
+}, {
+	name: "an object of a kind that is nobody's", plant: `apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: shop}
+spec: {interval: 1h, url: "https://example.com/shop"}
+`, act: func(w *world) { w.fetched(metav1.ConditionFalse, "authentication required") },
+	ask: "gitrepositories/shop", root: "gitrepository/shop", says: "is not ready: authentication required", next: "kubectl describe gitrepository/shop -n NS",
 }, {
 	name: "what is to be applied cannot be fetched", plant: module(""),
 	act: func(w *world) { w.cluster("c1", ""); w.fetched(metav1.ConditionFalse, "authentication required") },

@@ -3,6 +3,7 @@ package standing_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ func workload(kind, name string, parts ...string) string {
 	lines := map[string][]string{}
 	for _, part := range parts {
 		where, rest, ok := strings.Cut(part, ": ")
-		if !ok || !strings.Contains(" annotation label pod container spec ", " "+where+" ") {
+		if !ok || !slices.Contains([]string{"annotation", "label", "pod", "container", "spec"}, where) {
 			where, rest = "", part
 		}
 		lines[where] = append(lines[where], rest)
@@ -188,7 +189,7 @@ spec: {containers: [{name: app, image: x}]}
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		})
 	},
-	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory.", next: "kubectl describe node/node-*",
+	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory", next: "kubectl describe node/node-*",
 }, {
 	name: "a quota is used up", plant: `apiVersion: v1
 kind: ResourceQuota
