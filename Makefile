@@ -84,5 +84,7 @@ fault: ## Run the fault tests: the manager stops before and after every write in
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
 
 .PHONY: fuzz
-fuzz: ## Feed the admission server with anything (FUZZTIME=60s)
+fuzz: ## Feed the admission server, and whoever reads manifests, with anything (FUZZTIME=60s each)
 	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission
+	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./internal/source
+	$(GO) test -run '^$$' -fuzz FuzzLint -fuzztime $(FUZZTIME) ./internal/lint

@@ -1,33 +1,32 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/standing"
 )
+
+// rolledKinds are those of which a ring rolls objects.
+var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", fleet.KindModule, fleet.KindBootstrap}
 
 // objectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.
 func objectNamed(namespace, arg string) (standing.Ref, error) {
-	kind, name, _ := strings.Cut(arg, "/")
-	ref := standing.Ref{Namespace: namespace, Name: name}
-	if _, ok := groupNamed(arg); ok {
-		ref.Kind = "RolloutGroup"
-		return ref, nil
+	ref, err := standing.Named(noOtherKinds, namespace, arg)
+	if err != nil || !slices.Contains(rolledKinds, ref.Kind) {
+		return standing.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
 	}
-	if m, ok := moduleNamed(arg); ok {
-		ref.Kind = m.kind
-		return ref, nil
-	}
-	if isInstanceKind(kind) && name != "" {
-		ref.Kind = "Instance"
-		return ref, nil
-	}
-	w, err := workloadName(namespace, arg)
-	ref.Kind = w.Kind
-	return ref, err
+	return ref, nil
 }
+
+// noOtherKinds says that kinds which are not known here need not be looked up.
+func noOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
 
 // atMost takes n arguments or fewer.
 func atMost(n int, mend string) func(command string, args []string) error {

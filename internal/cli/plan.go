@@ -248,16 +248,3 @@ func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
 	}
 	return i, nil
 }
-
-// explainInstance is explain for an Instance.
-func explainInstance(cmd *cobra.Command, a *asker, namespace, name string) error {
-	reader, err := a.cluster.reader()
-	if err != nil {
-		return err
-	}
-	e, err := plans.Explain(cmd.Context(), reader, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil {
-		return err
-	}
-	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e, a.env.Now()) })
-}

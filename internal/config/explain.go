@@ -38,6 +38,8 @@ type Explanation struct {
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
+	// Deadline is when a rolling workload gives its place in the budget back.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
 	// Progress is how far a rolling workload is, as kstatus says it.
@@ -45,6 +47,8 @@ type Explanation struct {
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
+	// Lacking is Missing for whoever follows it.
+	Lacking []Missing `json:"-"`
 	// Changed is what it has not been rolled for yet, or what it is rolling for:
 	// "ConfigMap app: LOG_LEVEL". Nil if that was not seen to change.
 	Changed  []string `json:"changed,omitempty"`
@@ -107,13 +111,18 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	if err != nil {
 		return nil, err
 	}
-	answers := answersOf(decide(observed, options))
-	explanations := make([]Explanation, 0, len(observed.Workloads))
-	for i := range observed.Workloads {
-		w := &observed.Workloads[i]
+	return explained(observed, options), nil
+}
+
+// explained explains every workload that was seen.
+func explained(o Observed, options Options) []Explanation {
+	answers := answersOf(decide(o, options))
+	explanations := make([]Explanation, 0, len(o.Workloads))
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
 		explanations = append(explanations, explain(w, answers[w.path().String()]))
 	}
-	return explanations, nil
+	return explanations
 }
 
 // answersOf is what a plan says of each workload, by its path: each has one answer.
@@ -180,12 +189,15 @@ func explain(w *Workload, answer rollout.Answer) Explanation {
 	}
 	switch e.State {
 	case StateRolling:
+		if at := w.Records.Roll.At; !at.IsZero() {
+			e.Deadline = moment(at.Add(progressDeadline))
+		}
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
 	case StateNext, StateWaiting:
 		e.Changed = w.Change.Keys
 	case StateUpToDate, StateNotTracked:
 	}
-	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
+	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}

@@ -74,7 +74,7 @@ func (d *decision) needsFinalizer() bool {
 func (d *decision) corrections() []Write {
 	var writes []Write
 	for _, m := range d.members {
-		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && !m.isHeld() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
+		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
 			})

@@ -49,6 +49,11 @@ type Explanation struct {
 	Stages   []v1alpha1.StageStatus `json:"stages,omitempty"`
 	// Holds are all that wait, stages and clusters, each with the one reason.
 	Holds []rollout.Hold `json:"holds,omitempty"`
+	// Telling is the one of them that tells most of the whole, nil if nothing waits or
+	// something moves.
+	Telling *rollout.Hold `json:"-"`
+	// Deadline is when what moves counts as failed, nil if nothing does.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Clusters are those of the module, in the order in which they go.
 	Clusters []ClusterExplanation `json:"clusters,omitempty"`
 	// Steered is what a person has told it last, nil if nobody has.
@@ -253,7 +258,7 @@ func explain(s *sight) Explanation {
 		e.Reason = reason
 	}
 	if hold := d.plan.At().Hold; hold != nil {
-		e.Until = momentOrNil(hold.Until)
+		e.Telling, e.Until, e.Deadline = hold, momentOrNil(hold.Until), d.due(hold)
 	}
 	e.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
 	for _, m := range d.members {
@@ -261,6 +266,14 @@ func explain(s *sight) Explanation {
 	}
 	e.Notes = d.notes()
 	return e
+}
+
+// due is when what moves counts as failed, nil of what does not move.
+func (d *decision) due(hold *rollout.Hold) *time.Time {
+	if hold.Reason != rollout.ReasonProgressing || hold.Since.IsZero() {
+		return nil
+	}
+	return momentOrNil(hold.Since.Add(d.deadline()))
 }
 
 // explainWritten tells what the manager has written, where the caller may not see

@@ -199,7 +199,7 @@ func (k *kind) says(sync any, a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) b
 func recordOf(a *assembled, module string) Record {
 	r := Record{
 		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
-		Kubeconfig: a.kubeconfig, Ref: a.ref,
+		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
 	}
 	assignment, _, assigned := a.sync(module)
 	if assignment == nil {

@@ -101,6 +101,9 @@ func (d *decision) record(cluster string) *Record {
 
 func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }
 
+// isEnding is true of a cluster whose assemblage is on its way out.
+func (m *member) isEnding() bool { return m.record != nil && m.record.Deleting }
+
 // isHeld is true if somebody has pinned the cluster.
 func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil }
 

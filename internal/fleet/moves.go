@@ -45,7 +45,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
-	if m.Repair && c.isUp() {
+	if m.Repair && c.isUp() || c.isEnding() {
 		return false
 	}
 	if c.isNew {

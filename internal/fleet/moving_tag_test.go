@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,9 +22,7 @@ var (
 func (p *player) tagged(commits map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for tag, commit := range commits {
-		p.commits[tag] = commit
-	}
+	maps.Copy(p.commits, commits)
 }
 
 // A tag that moves during a rollout: the canary follows it until it has succeeded; from

@@ -88,6 +88,9 @@ type Record struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
+	// Deleting is true of an assemblage that is on its way out. What is written into
+	// it goes with it.
+	Deleting bool
 	// Kubeconfig and Ref are what it says of the cluster.
 	Kubeconfig v1alpha1.LocalReference
 	Ref        *v1alpha1.ClusterReference

@@ -99,7 +99,7 @@ func (f *facts) isLate(i int) bool {
 // changed by somebody that is not known; it matters where it is to stay as it is.
 func (f *facts) isUp(i int) bool {
 	r := &f.Records[i]
-	return r.Assigned && f.Clusters[i].Ready && r.State == v1alpha1.StateSucceeded && !(r.Drifted && f.isAt(i, f.aim(i)))
+	return r.Assigned && f.Clusters[i].Ready && r.State == v1alpha1.StateSucceeded && (!r.Drifted || !f.isAt(i, f.aim(i)))
 }
 
 func (f *facts) isAt(i int, tag string) bool {

@@ -18,6 +18,8 @@ const (
 	// assemblage.
 	// Mend: remove one of the two, or give one of them another name.
 	ReasonForeign rollout.Reason = "DuplicateSync"
+	// ReasonTerminating: the assemblage of the cluster is being deleted.
+	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: there is no ModuleRevision yet.
 	// Mend: nothing, it passes by itself; if it does not, the log of the manager says
 	// why the revision cannot be written.

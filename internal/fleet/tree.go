@@ -217,6 +217,8 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
+	case m.isEnding():
+		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
 		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
 	}

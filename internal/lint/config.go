@@ -82,7 +82,7 @@ func configAnnotations(m *Manifests, r *reporter) {
 func needTracking() []vocabulary.Key {
 	return []vocabulary.Key{
 		vocabulary.ExtraConfigMaps, vocabulary.ExtraSecrets, vocabulary.IgnoredConfigMaps, vocabulary.IgnoredSecrets,
-		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority,
+		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused,
 	}
 }
 

@@ -29,8 +29,8 @@ type Manifests struct {
 	schemas schemas
 	// configs are the ConfigMaps and Secrets, by what refers to them.
 	configs map[config.Object]*Object
-	// names are all texts, and last parts of paths, that stand outside of the
-	// metadata of anything but config.
+	// names are all texts, and last parts of paths, that stand in the fields and the
+	// annotations of anything but config.
 	names map[string]bool
 }
 
@@ -71,6 +71,9 @@ func (m *Manifests) add(o *Object) {
 			if field != "metadata" {
 				collect(value, m.names)
 			}
+		}
+		for _, value := range o.Object.GetAnnotations() {
+			collect(value, m.names) // as of an Ingress, which names Secrets there
 		}
 		return
 	}

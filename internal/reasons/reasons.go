@@ -23,6 +23,10 @@ const (
 	// Mend: nothing, it passes by itself; if it does not, look at the finalizers of
 	// what the message names.
 	Deleting rollout.Reason = "Deleting"
+	// Terminating: what has the name that it needs is being deleted.
+	// Mend: nothing, it passes by itself; if it does not, look at the finalizers of
+	// what the message names.
+	Terminating rollout.Reason = "Terminating"
 	// OutsideWindow: no maintenance window is open.
 	// Mend: wait for the window that the message names, or change the windows in the
 	// spec.

@@ -19,6 +19,16 @@ type Chain struct {
 // Root is the last link: what has to change before the rest can go on.
 func (c *Chain) Root() *Link { return &c.Links[len(c.Links)-1] }
 
+// Deadline is when the first of them counts as failed that ever does, nil if none does.
+func (c *Chain) Deadline() *time.Time {
+	for i := range c.Links {
+		if c.Links[i].Deadline != nil {
+			return c.Links[i].Deadline
+		}
+	}
+	return nil
+}
+
 // Link is one of them.
 type Link struct {
 	Ref

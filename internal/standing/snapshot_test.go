@@ -16,7 +16,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
+func TestMain(m *testing.M) {
+	testenv.AtOnce(10) // planted situations wait for controllers most of the time
+	testenv.Main(m, testenv.Options{Nodes: 3})
+}
 
 // clientAs is a client of which the requests are counted, as somebody if that is not empty.
 func clientAs(t *testing.T, user string) (client.Client, *fault.Injector) {

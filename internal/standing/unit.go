@@ -24,6 +24,9 @@ type Ref struct {
 	// Kind is as in a manifest: "RolloutGroup". Of what is no object it is the word
 	// for it: "Cluster", "Zone", "Phase", "Step".
 	Kind string `json:"kind"`
+	// APIVersion is that of the kind where its name alone does not say which it is: of
+	// what is neither Kubernetes', Flux' nor Spillway's own.
+	APIVersion string `json:"apiVersion,omitempty"`
 	// Namespace is empty for what has none, and for what belongs to the unit above it.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`

@@ -129,6 +129,7 @@ func fleetKeys() []Entry {
 		{Key: AbandonCluster, Place: Annotation, Kinds: assemblages, Values: truth},
 		{Key: AppliedHash, Place: Annotation, Written: true},
 		{Key: ProxiedBy, Place: Annotation, Written: true},
+		{Key: Repointed, Place: Annotation, Kinds: []string{"Kustomization"}, Written: true},
 		{Key: SharedSource, Place: Label, Written: true},
 		{Key: Steered, Place: Annotation, Kinds: modules, Written: true},
 		{Key: WrittenBy, Place: Annotation, Kinds: []string{"ModuleRevision"}, Written: true},

@@ -43,6 +43,11 @@ type Explanation struct {
 	// Pods that are moved next.
 	Holds []rollout.Hold `json:"holds,omitempty"`
 	Steps []rollout.Step `json:"steps,omitempty"`
+	// Telling is the one of them that tells most of the whole, nil if nothing waits or
+	// something moves.
+	Telling *rollout.Hold `json:"-"`
+	// Deadline is when what moves counts as failed, nil if nothing does.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Lock is who may disrupt the group, nil if nobody does.
 	Lock *v1alpha1.Lock `json:"lock,omitempty"`
 	// Pause and Retry are what users asked for.
@@ -51,7 +56,9 @@ type Explanation struct {
 	// Problems are mistakes, each with its mend; Notes are what is worth knowing
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
+	// Faults are the problems for whoever follows them.
+	Faults []Problem `json:"-"`
+	Notes  []string  `json:"notes,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.Rollout `json:"history,omitempty"`
 	// Automatic is true of a group that nobody wrote and nobody has changed; and
@@ -74,7 +81,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, namespa
 	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, namespace) {
 		return notWatched(namespace, name, options.Namespaces), nil
 	}
-	s, err := look(ctx, reader, options, types.NamespacedName{Namespace: namespace, Name: name})
+	s, err := look(ctx, liveViewer{reader}, options, types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -87,6 +94,10 @@ func Explain(ctx context.Context, reader client.Reader, options Options, namespa
 // Status explains every group in a namespace, in all if it is empty, in the order
 // of their names.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
+	return status(ctx, liveViewer{reader}, options, namespace)
+}
+
+func status(ctx context.Context, reader viewer, options Options, namespace string) ([]Explanation, error) {
 	keys := map[types.NamespacedName]bool{}
 	for _, in := range options.inSight(namespace) {
 		if err := addGroups(ctx, reader, in, keys); err != nil {
@@ -142,7 +153,7 @@ func notInstalled(err error) error {
 }
 
 // look is what a manager would see of a group that has just begun.
-func look(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (sight, error) {
+func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (sight, error) {
 	group := &v1alpha1.RolloutGroup{}
 	err := reader.Get(ctx, key, group)
 	switch {
@@ -151,7 +162,7 @@ func look(ctx context.Context, reader client.Reader, options Options, key types.
 	case err != nil:
 		return sight{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", key.Name, err))
 	}
-	v, err := liveViewer{reader}.view(ctx, key)
+	v, err := reader.view(ctx, key)
 	if err != nil {
 		return sight{}, err
 	}
@@ -187,9 +198,10 @@ func explain(s *sight) Explanation {
 	if e.Phase != string(rollout.PhaseComplete) {
 		e.Reason, e.Since = reason, moment(status.Since)
 	}
-	if hold := d.plan.At().Hold; hold != nil && !hold.Until.IsZero() {
-		e.Until = &hold.Until
+	if hold := d.plan.At().Hold; hold != nil {
+		e.follow(hold, deadline(&s.Group.Spec))
 	}
+	e.Faults = d.problems
 	for _, p := range d.problems {
 		e.Problems = append(e.Problems, p.String())
 	}
@@ -198,6 +210,18 @@ func explain(s *sight) Explanation {
 		e.Sentence = problem
 	}
 	return e
+}
+
+// follow takes over what tells most.
+func (e *Explanation) follow(hold *rollout.Hold, patience time.Duration) {
+	e.Telling = hold
+	if !hold.Until.IsZero() {
+		e.Until = &hold.Until
+	}
+	if hold.Reason == rollout.ReasonProgressing && !hold.Since.IsZero() {
+		due := hold.Since.Add(patience)
+		e.Deadline = &due
+	}
 }
 
 func moment(t *metav1.Time) *time.Time {

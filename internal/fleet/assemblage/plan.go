@@ -37,6 +37,8 @@ const (
 	Orphan Act = "Orphan"
 	// Kick has Flux try again at once.
 	Kick Act = "Kick"
+	// Retire deletes the assemblage itself, in which nobody has anything any more.
+	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -89,6 +91,7 @@ func Decide(o *Observed) Plan {
 		d.each()
 		d.removeUnwanted()
 		d.report()
+		d.retire()
 	}
 	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
 		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
@@ -151,6 +154,14 @@ func (d *decision) removeUnwanted() {
 		if !d.wanted[k.Name] {
 			d.remove(k)
 		}
+	}
+}
+
+// retire lets an assemblage go in which nobody has anything any more, once all that it
+// had brought about is gone.
+func (d *decision) retire() {
+	if d.o.Deserted && len(d.owned()) == 0 {
+		d.write(Write{Act: Retire})
 	}
 }
 

@@ -337,3 +337,15 @@ func kustomizations(m *model) []string {
 	slices.Sort(all)
 	return all
 }
+
+// An assemblage of the hub in which nobody has anything goes once all is taken away.
+func TestADesertedOneGoesOnceAllIsTakenAway(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.o.Deserted = true
+	m.wants()
+	_, made := m.step()
+	m.expect(made, []string{"Delete c1-shop"})
+	_, made = m.step()
+	m.expect(made, []string{"Retire "})
+}

@@ -38,9 +38,7 @@ const (
 	// Mend: nothing; spillway fleet release lets the cluster follow again.
 	ReasonNotAssigned rollout.Reason = "NotAssigned"
 	// ReasonTerminating: what has the name that it needs is being deleted.
-	// Mend: nothing, it passes by itself; if it does not, look at the finalizers of
-	// what the message names.
-	ReasonTerminating rollout.Reason = "Terminating"
+	ReasonTerminating = reasons.Terminating
 	// ReasonKubeconfig: there is no kubeconfig of the cluster, or it cannot be used.
 	// Mend: create or correct the Secret that the message names.
 	ReasonKubeconfig rollout.Reason = "KubeconfigNotUsable"

@@ -17,7 +17,7 @@ func applied(objects int) *kustomizev1.Kustomization {
 	k := &kustomizev1.Kustomization{}
 	k.Namespace, k.Name, k.Generation = "clusters", "c1-shop", 2
 	k.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemoteAssemblage", Name: "c1", UID: "a"}}
-	k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "spillway", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "spillway"}}
 	k.Spec.SourceRef = kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: "shop-1"}
 	k.Spec.Path = "deploy"
 	k.Status.ObservedGeneration, k.Status.LastAppliedRevision = 2, "v1@sha1:1"

@@ -44,6 +44,8 @@ const (
 	Send Act = "Send"
 	// Delete deletes it there.
 	Delete Act = "Delete"
+	// Retire deletes the ProxyAssemblage itself, in which nobody has anything any more.
+	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -94,6 +96,7 @@ func Decide(o *Observed) Plan {
 		d.each()
 		d.send()
 		d.report()
+		d.retire()
 	}
 	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
 		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
@@ -309,6 +312,14 @@ func (d *decision) send() {
 		return
 	}
 	d.write(d.over(Write{Act: Send, Object: u}))
+}
+
+// retire lets a ProxyAssemblage go in which nobody has anything any more, once that has
+// come to the cluster. Of one that does not answer it is not known whether it has.
+func (d *decision) retire() {
+	if state, _, _ := d.obstacle(); state == "" && d.o.Deserted && len(d.plan.Writes) == 0 {
+		d.write(Write{Act: Retire})
+	}
 }
 
 // over is a write over what was seen.

@@ -278,3 +278,23 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 		})
 	}
 }
+
+// A ProxyAssemblage in which nobody has anything goes once that has come to the cluster,
+// and not while it is not known whether it has.
+func TestADesertedOneGoesOnceThatHasComeToTheCluster(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.wants()
+	m.o.Deserted = true
+	m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+	_, made := m.step()
+	m.expect(made, []string(nil))
+	m.o.Problem = nil
+	_, made = m.step()
+	m.expect(made, []string{"Send"})
+	_, made = m.step()
+	m.expect(made, []string{"Retire"})
+	m.o.Deserted = false // somebody has something in it
+	_, made = m.step()
+	m.expect(made, []string(nil))
+}

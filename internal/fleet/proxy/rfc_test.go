@@ -336,8 +336,26 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 		t.Errorf("it began with %s, not with %s", first, canary)
 	}
 	for _, then := range s.witness.story[1:] {
-		if strings.Contains(then[strings.Index(then, "["):], canary) {
+		if _, unready, _ := strings.Cut(then, " while "); strings.Contains(unready, canary) {
 			t.Errorf("%s: the canary was not ready yet", then)
 		}
 	}
+}
+
+// RFC: bindings are evaluated by whoever carries out assemblages, so that somebody who
+// rolls out by themselves need not: of both kinds on the hub, and on the cluster.
+func TestRFCBindingsAreEvaluatedWhereAssemblagesAreCarriedOut(t *testing.T) {
+	const bound = "controlPlaneBindings: [{name: place, objectFieldRef: {kind: ConfigMap, name: '$(CLUSTER_NAME)-region', fieldPath: /data/name}}]\n" +
+		"package: {kustomize: {substitute: {where: 'in $(place)'}}}"
+	w := newWorld(t)
+	w.manage()
+	w.create(w.hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "c0-region"}, Data: map[string]string{"name": "eu"}})
+	w.join(0)
+	w.publish("v1")
+	w.assign("c0", w.sync("shop", "v1", bound))
+	w.data(0, map[string]string{"version": "v1", "where": "in eu"})
+	w.assign("c0")
+	w.data(0, nil)
+	w.bootstrap("c0", w.sync("flux", "v1", bound))
+	w.data(0, map[string]string{"version": "v1", "where": "in eu"})
 }

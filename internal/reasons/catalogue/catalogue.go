@@ -15,6 +15,8 @@ const (
 	module = "github.com/spillway-dev/spillway"
 	// enginePath is that of the package that has the type.
 	enginePath = module + "/internal/rollout"
+	// standingPath is that of the package that tells of all rings, and decides nothing.
+	standingPath = module + "/internal/standing"
 )
 
 // Use is where a reason is shown.
@@ -30,6 +32,8 @@ const (
 	UsedInEvent Use = "Event"
 	// UsedInMetric: the label "reason" of a metric.
 	UsedInMetric Use = "metric"
+	// UsedInChain: a link of what explain shows beneath a hold.
+	UsedInChain Use = "explain"
 )
 
 // Entry is one reason.
@@ -49,11 +53,13 @@ const (
 	engine   = "engine"
 	shared   = "shared"
 	commands = "commands"
+	// beneath is what explain knows of what no ring decides about.
+	beneath = "standing"
 )
 
 // Rings are who gives reasons, in the order in which the page has them.
 func Rings() []string {
-	return []string{engine, shared, "config", "zones", "plans", "fleet", commands}
+	return []string{engine, shared, "config", "zones", "plans", "fleet", beneath, commands}
 }
 
 // ringOf is the ring of a package.

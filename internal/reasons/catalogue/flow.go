@@ -278,7 +278,7 @@ func (s *sources) usesOf(c types.Object) []Use {
 			queue = append(queue, f[n]...)
 		}
 	}
-	return slices.DeleteFunc([]Use{UsedInHold, UsedInCondition, UsedInEvent, UsedInMetric}, func(u Use) bool { return !reached[u] })
+	return slices.DeleteFunc([]Use{UsedInHold, UsedInCondition, UsedInEvent, UsedInMetric, UsedInChain}, func(u Use) bool { return !reached[u] })
 }
 
 // namesOf are a constant and its aliases.

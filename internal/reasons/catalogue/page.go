@@ -25,8 +25,10 @@ func titles() map[string]string {
 		"config": "## Config",
 		"zones": "## Zones\n\nThe words in small letters are answers to evictions, which metrics count under the names that " +
 			"rollout-operator has for them.",
-		"plans":  "## Plans",
-		"fleet":  "## Fleet",
+		"plans": "## Plans",
+		"fleet": "## Fleet",
+		beneath: "## Beneath the rings\n\nWhat `explain` finds where a chain goes on beneath what the rings know of: with Pods and what they need, with whoever\n" +
+			"refuses a write, with Flux, and with the manager itself.",
 		commands: "## Commands\n\nWhat somebody has done by a command; the Event says who, and why.",
 	}
 }

@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+// defaultReady is how long a Pod takes of which nothing is said.
+const defaultReady = 30 * time.Second
+
+// simulation is one run of the command.
+type simulation struct {
+	env            Environment
+	cluster        cluster
+	fromCluster    bool
+	everywhere     bool
+	rings          ringFlags
+	files, changes []string
+	namespace      string
+	ready          []string
+	at             string
+	within         time.Duration
+	nodes          int
+	output         string
+}
+
+func newSimulate(env Environment) *cobra.Command {
+	s := &simulation{env: env}
+	cmd := &cobra.Command{
+		Use:   "simulate -f DIR [--change FILE]",
+		Short: "Work out what a change would do, without a cluster",
+		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
+			"long it takes if Pods are ready in time, and what could get stuck. The manifests of\n" +
+			"-f are taken as running; those of --change are applied over them. Without --change\n" +
+			"it says what the first installation does. It is decided by the code that the manager\n" +
+			"runs. The exit code is 1 if the change would not come to an end.\n\n" +
+			"With --cluster the present state is read from a cluster, with your permissions and\n" +
+			"nothing but reads, and the manifests of -f and --change are applied over it.",
+		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +
+			"  spillway simulate --cluster -n shop --change new-image.yaml",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	s.addFlags(cmd.Flags())
+	outputFlag(cmd, &s.output)
+	return cmd
+}
+
+func (s *simulation) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
+	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests that are applied over them")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
+	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
+	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
+	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, statefulset/x=2m for some, job/y=never")
+	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
+	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
+	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
+	s.rings.add(flags)
+	s.cluster.addFlags(flags)
+}
+
+func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	base, change, err := s.read(stdin)
+	if err != nil {
+		return err
+	}
+	if s.fromCluster {
+		if options.Present, err = s.present(ctx); err != nil {
+			return err
+		}
+	}
+	options.Namespace = s.namespace
+	result, err := simulate.Run(ctx, base, change, options)
+	if err != nil {
+		return fmt.Errorf("simulate: %w", err)
+	}
+	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, options.Readiness) })
+	if err == nil && !result.Settled {
+		err = errors.New("the change does not come to an end; see above")
+	}
+	return err
+}
+
+// read reads what runs already, and the change. With a cluster all of it is the change.
+func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
+	switch {
+	case s.everywhere && !s.fromCluster:
+		return nil, nil, errors.New("--all-namespaces: goes with --cluster alone")
+	case s.fromCluster && s.at != "":
+		return nil, nil, errors.New("--at: goes without --cluster alone, whose present state is that of now")
+	case s.fromCluster && len(s.files)+len(s.changes) == 0:
+		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
+	case s.fromCluster:
+		change, err = manifestsIn(stdin, slices.Concat(s.files, s.changes))
+		return nil, change, err
+	case len(s.files) == 0:
+		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
+	}
+	s.namespace = cmp.Or(s.namespace, "default")
+	if base, err = manifestsIn(stdin, s.files); err != nil || len(s.changes) == 0 {
+		return base, nil, err
+	}
+	change, err = manifestsIn(stdin, s.changes)
+	return base, change, err
+}
+
+// present reads the present state of the cluster that is meant.
+func (s *simulation) present(ctx context.Context) ([]client.Object, error) {
+	s.cluster.namespace = s.namespace
+	namespace, err := s.cluster.namespaced()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.cluster.reader()
+	if err != nil {
+		return nil, err
+	}
+	if s.namespace = namespace; s.everywhere {
+		namespace = ""
+	}
+	return simulate.Present(ctx, reader, namespace)
+}
+
+// options checks the flags.
+func (s *simulation) options() (simulate.Options, error) {
+	o := simulate.Options{Now: s.env.Now(), Nodes: s.nodes, Within: s.within}
+	var err error
+	if s.at != "" {
+		if o.Now, err = time.Parse(time.RFC3339, s.at); err != nil {
+			return o, fmt.Errorf("--at: %q is no moment; write it as 2026-05-04T12:00:00Z", s.at)
+		}
+	}
+	if s.nodes < 1 {
+		return o, fmt.Errorf("--nodes: %d are too few; use 1 or more", s.nodes)
+	}
+	if o.Readiness, err = readiness(s.ready); err != nil {
+		return o, err
+	}
+	o.Config, err = s.rings.options(s.env.Now)
+	return o, err
+}
+
+// readiness reads the values of --ready.
+func readiness(values []string) (simulate.Readiness, error) {
+	r := simulate.Readiness{Default: defaultReady, Of: map[string]time.Duration{}}
+	for _, value := range values {
+		of, text, some := strings.Cut(value, "=")
+		if !some {
+			of, text = "", value
+		}
+		d, err := time.ParseDuration(text)
+		if text == "never" {
+			d, err = simulate.Never, nil
+		}
+		if err != nil || d < 0 && d != simulate.Never || some && strings.Count(of, "/") != 1 {
+			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
+		}
+		if some {
+			r.Of[strings.ToLower(of)] = d
+			continue
+		}
+		r.Default = d
+	}
+	return r, nil
+}
+
+// manifestsIn reads manifests, and finds what no API server would take.
+func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
+	documents, err := source.Read(stdin, paths...)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(documents))
+	var mistakes []error
+	for i := range documents {
+		if _, err := documents[i].Into(kinds); err != nil && !errors.Is(err, source.ErrUnknownKind) {
+			mistakes = append(mistakes, err)
+		}
+		objects = append(objects, documents[i].Object)
+	}
+	return objects, errors.Join(mistakes...)
+}
+
+const (
+	// simulatedWidth is how wide a line may be.
+	simulatedWidth = 80
+)
+
+// simulatedLine is a step or a wait.
+type simulatedLine struct {
+	at time.Duration
+	// step is true of a step, which has a number.
+	step       bool
+	head, text string
+}
+
+// write shows the result to people.
+func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+	number := 0
+	for _, l := range s.lines(r) {
+		mark := ""
+		if l.step {
+			number++
+			mark = fmt.Sprintf("%d.", number)
+		}
+		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text, simulatedWidth)
+	}
+	s.writeEnd(w, r, ready)
+}
+
+// lines are the steps and the waits in the order of time.
+func (s *simulation) lines(r *simulate.Result) []simulatedLine {
+	var all []simulatedLine
+	for _, step := range r.Steps {
+		all = append(all, simulatedLine{step.At, true, step.Ring, s.placed(step.Namespace, step.String())})
+	}
+	for _, wait := range r.Waits {
+		if !slices.Contains(passing, wait.Reason) {
+			all = append(all, simulatedLine{wait.At, false, "waits", s.placed(wait.Namespace, waitText(wait))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b simulatedLine) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// passing are the reasons that say no more than that a step takes its time, or waits
+// for one that does.
+var passing = []rollout.Reason{
+	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonOther, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
+}
+
+// waitText is the sentence of a wait, which may name its object already.
+func waitText(w simulate.Wait) string {
+	if w.Ring == simulate.RingConfig {
+		return w.Sentence
+	}
+	return w.Object + ": " + w.Sentence
+}
+
+// placed names the namespace of what is not in the usual one.
+func (s *simulation) placed(namespace, text string) string {
+	if namespace == s.namespace || namespace == "" {
+		return text
+	}
+	return namespace + " " + text
+}
+
+func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+	switch {
+	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
+		_, _ = fmt.Fprintln(w, "nothing is rolled")
+	case r.Settled && ready.Default != simulate.Never:
+		_, _ = fmt.Fprintf(w, "takes %s, if each Pod is ready within %s\n", r.Took, readyText(ready))
+	}
+	if len(r.Stuck)+len(r.Risks) > 0 {
+		_, _ = fmt.Fprintln(w, "what could get stuck:")
+	}
+	for _, wait := range r.Stuck {
+		mark := "  ✗ "
+		text := waitText(wait)
+		if r.WaitedBefore(wait) {
+			mark, text = "  - ", text+", as before the change"
+		}
+		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)), simulatedWidth)
+	}
+	for _, risk := range r.Risks {
+		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend), simulatedWidth)
+	}
+}
+
+func readyText(r simulate.Readiness) string {
+	text := r.Default.String()
+	if len(r.Of) > 0 {
+		text += ", or as --ready says of it"
+	}
+	return text
+}
+
+// mendOf is what to do about a wait that nothing ends.
+func mendOf(w simulate.Wait) string {
+	if mend, ok := mends[w.Reason]; ok {
+		return "; " + mend
+	}
+	return ""
+}
+
+var mends = map[rollout.Reason]string{
+	rollout.ReasonPaused:       "resume it with spillway resume",
+	rollout.ReasonGate:         "approve it with spillway fleet approve",
+	rollout.ReasonDeadline:     "mend the Pods, or say with --ready that they take less time",
+	config.ReasonConfigMissing: "add it to the manifests",
+	config.ReasonNotPermitted:  "share it, or grant what is missing",
+	zones.ReasonWindow:         "look further ahead with --within, or open a window",
+	plans.ReasonFatal:          "mend the plan",
+}

@@ -1,0 +1,284 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// rolling lets this many workloads be on their way at a time.
+func rolling(n int) func(*config.Options) {
+	return func(o *config.Options) { o.MaxRolling = n }
+}
+
+// scenarios that need other options than the default.
+var configured = map[string]func(*config.Options){
+	"config-budget":   rolling(2),
+	"config-priority": rolling(1),
+}
+
+// What a simulation says is what then happens on a real control plane: the same
+// steps in the same order, and the same reasons of what does not move.
+func TestWhatIsSimulatedIsWhatHappens(t *testing.T) {
+	names := scenarios(t)
+	if len(names) < 20 {
+		t.Errorf("there are only %d scenarios", len(names))
+	}
+	installKinds(t, newClient(t))
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configure := configured[name]
+			if configure == nil {
+				configure = func(*config.Options) {}
+			}
+			bothWays(t, name, configure)
+		})
+	}
+}
+
+func scenarios(t *testing.T) []string {
+	t.Helper()
+	bases, err := filepath.Glob("testdata/*/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 0, len(bases))
+	for _, base := range bases {
+		names = append(names, filepath.Base(filepath.Dir(base)))
+	}
+	return names
+}
+
+func read(t *testing.T, name, file string) []source.Document {
+	t.Helper()
+	documents, err := source.Read(os.Stdin, filepath.Join("testdata", name, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+func objects(documents []source.Document) []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, 0, len(documents))
+	for _, d := range documents {
+		all = append(all, d.Object)
+	}
+	return all
+}
+
+func bothWays(t *testing.T, name string, configure func(*config.Options)) {
+	t.Helper()
+	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
+	w := newWorld(t, configure)
+	w.play()
+	said := w.simulate(base, change)
+	w.apply(base)
+	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Before) })
+	seen := w.simulatePresent(change)
+	w.witness()
+	w.apply(change)
+	testenv.Eventually(t, func(ctx context.Context) error { return w.restsAs(ctx, said.Stuck) })
+	testenv.Eventually(t, func(context.Context) error { return same(said.Steps, w.steps()) })
+	if len(said.Stuck) > 0 { // what waits has to go on waiting
+		w.awaitCanary()
+		if err := same(said.Steps, w.steps()); err != nil {
+			t.Errorf("later: %v", err)
+		}
+	}
+	if err := same(seen.Steps, w.steps()); err != nil {
+		t.Errorf("from the present state of the cluster: %v", err)
+	}
+	t.Logf("%d steps, %d are stuck", len(said.Steps), len(said.Stuck))
+}
+
+// awaitCanary makes a group, and waits until the config ring and the zones ring have
+// seen to it: by then they have seen what was there before.
+func (w *world) awaitCanary() {
+	w.t.Helper()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.namespace, Name: canary, Labels: map[string]string{"rollout-group": canary},
+		Annotations: map[string]string{"spillway.dev/update-on-config-change": "true"},
+	}}
+	labels := map[string]string{"app": canary}
+	set.Spec.Replicas, set.Spec.Selector = new(int32), &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.Template.Labels = labels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
+	if err := w.client.Create(w.t.Context(), set); err != nil {
+		w.t.Fatal(err)
+	}
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		group := &v1alpha1.RolloutGroup{}
+		err := errors.Join(w.client.Get(ctx, client.ObjectKeyFromObject(set), set), w.client.Get(ctx, client.ObjectKeyFromObject(set), group))
+		if err == nil && (set.Spec.Template.Annotations["spillway.dev/config-hash"] == "" || group.Status.Phase == "") {
+			err = errors.New("nobody has seen to the canary")
+		}
+		return err
+	})
+}
+
+// canary is the name of what no scenario has.
+const canary = "later"
+
+// simulate runs the scenario without the control plane, with what the manager was given.
+func (w *world) simulate(base, change []source.Document) simulate.Result {
+	w.t.Helper()
+	said, err := simulate.Run(w.t.Context(), objects(base), objects(change), simulate.Options{
+		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Config: w.config, Within: time.Hour,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return said
+}
+
+// simulatePresent simulates upon what there is on the control plane by now.
+func (w *world) simulatePresent(change []source.Document) simulate.Result {
+	w.t.Helper()
+	present, err := simulate.Present(w.t.Context(), w.client, w.namespace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
+		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Config: w.config, Within: time.Hour, Present: present,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seen
+}
+
+// restsAs is nil if the same objects wait for the same reasons, and everything is
+// where it should be if none does.
+func (w *world) restsAs(ctx context.Context, stuck []simulate.Wait) error {
+	waits, err := w.waits(ctx)
+	if err != nil {
+		return err
+	}
+	var wanted []string
+	for _, s := range stuck {
+		wanted = append(wanted, fmt.Sprintf("%s %v", s.Object, s.Reason))
+	}
+	slices.Sort(waits)
+	slices.Sort(wanted)
+	if diff := cmp.Diff(wanted, waits, cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("what waits (-simulated +real):\n%s", diff)
+	}
+	if len(waits) > 0 {
+		return nil
+	}
+	return w.whole(ctx)
+}
+
+// same is nil if both tell the same of each object that is rolled out: its steps in
+// the same order, where those that one decision has taken may come in any.
+func same(simulated, seen []simulate.Step) error {
+	said, done := bySequence(simulated), bySequence(seen)
+	for key := range done {
+		if _, ok := said[key]; !ok {
+			return fmt.Errorf("%s was not simulated: %q", key, lines(done[key]))
+		}
+	}
+	for key, steps := range said {
+		if diff := cmp.Diff(lines(steps), lines(alike(steps, done[key]))); diff != "" {
+			return fmt.Errorf("%s (-simulated +real):\n%s", key, diff)
+		}
+	}
+	return nil
+}
+
+// bySequence takes apart what is ordered by itself: the workloads under the budget of
+// the config ring, each group, each Instance, and phases that go in parallel.
+func bySequence(steps []simulate.Step) map[string][]simulate.Step {
+	sequences := map[string][]simulate.Step{}
+	for _, s := range steps {
+		if strings.HasSuffix(s.Object, "/"+canary) {
+			continue
+		}
+		key := s.Ring
+		if s.Ring != simulate.RingConfig {
+			key = s.Object
+		}
+		if phase, _, ok := strings.Cut(s.Unit, "/"); ok && strings.HasPrefix(phase, "step parallel-") {
+			key += phase
+		}
+		sequences[key] = append(sequences[key], s)
+	}
+	return sequences
+}
+
+// alike puts the real steps into the order of the simulated ones, as far as that is
+// the order within one decision.
+func alike(simulated, seen []simulate.Step) []simulate.Step {
+	seen = slices.Clone(seen)
+	for begin := 0; begin < len(simulated); {
+		end := begin
+		for end < len(simulated) && simulated[end].Decision == simulated[begin].Decision {
+			end++
+		}
+		if end <= len(seen) {
+			order := lines(simulated[begin:end])
+			slices.SortStableFunc(seen[begin:end], func(a, b simulate.Step) int {
+				return slices.Index(order, line(a)) - slices.Index(order, line(b))
+			})
+		}
+		begin = end
+	}
+	return seen
+}
+
+func lines(steps []simulate.Step) []string {
+	all := make([]string, 0, len(steps))
+	for _, s := range steps {
+		all = append(all, line(s))
+	}
+	return all
+}
+
+func line(s simulate.Step) string { return s.Ring + " " + s.String() }
+
+func planOptions() plans.Options { return plans.Options{Now: time.Now} }
+
+func instances() client.ObjectList { return &v1beta1.InstanceList{} }
+
+func resumed(version string) client.ListOption {
+	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
+}
+
+func (w *world) plansWait(ctx context.Context) ([]string, error) {
+	list := &v1beta1.InstanceList{}
+	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return nil, err
+	}
+	var waits []string
+	for i := range list.Items {
+		if e := plans.ExplanationOf(&list.Items[i]); e.State != plans.StateIdle {
+			waits = append(waits, fmt.Sprintf("instance/%s %s", e.Name, e.Reason))
+		}
+	}
+	return waits, nil
+}

@@ -1,0 +1,16 @@
+// Package simulate works out what a change would do, without a cluster.
+//
+// It runs the rings themselves, observe, plan and act unchanged, upon an API server
+// in memory (package store) and a clock that jumps from one event to the next. What
+// is modelled is only what is not Spillway: the controllers of Kubernetes and the
+// kubelets, as far as a rollout can tell them from the real ones.
+//
+// A [Step] is read from what has changed in the API, never from who wrote it. So the
+// same [Recorder] reads the steps of a simulation and those of a real control plane;
+// the tests of this package do both, scenario by scenario, and compare.
+//
+// What is not simulated: admission (a new workload whose config is missing is not
+// suspended, and an eviction is not refused), calls to Pods, packages that read files
+// of Pods, and whatever another controller would do with what is not a kind of
+// Kubernetes or of Spillway; such an object is healthy as soon as it is there.
+package simulate

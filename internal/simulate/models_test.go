@@ -1,0 +1,98 @@
+package simulate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/simulate"
+)
+
+// modelled is a workload without Spillway; its spec is added to.
+const modelled = `
+apiVersion: apps/v1
+kind: KIND
+metadata: {name: app}
+spec:
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec: {containers: [{name: c, image: "app:IMAGE"}]}
+`
+
+func modelledAs(t *testing.T, kind, spec, image string) *unstructured.Unstructured {
+	t.Helper()
+	u, more := &unstructured.Unstructured{}, map[string]any{}
+	text := strings.NewReplacer("KIND", kind, "IMAGE", image).Replace(modelled)
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(spec), &more); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range more {
+		u.Object["spec"].(map[string]any)[key] = value
+	}
+	return u
+}
+
+// How long a rollout takes follows from how many Pods may be replaced at a time. Each
+// is ready after a minute; there are three nodes.
+func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind, spec string
+		minutes    int
+	}{
+		"a quarter of eight at a time":         {"Deployment", "replicas: 8", 2},
+		"one of two, and none may be missing":  {"Deployment", "replicas: 2", 2},
+		"all at once":                          {"Deployment", "{replicas: 4, strategy: {rollingUpdate: {maxSurge: 100%}}}", 1},
+		"all go before the first comes":        {"Deployment", "{replicas: 4, strategy: {type: Recreate}}", 1},
+		"available a minute after ready":       {"Deployment", "{replicas: 2, minReadySeconds: 60}", 4},
+		"StatefulSets one by one":              {"StatefulSet", "replicas: 3", 3},
+		"two at a time":                        {"StatefulSet", "{replicas: 4, podManagementPolicy: Parallel, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}", 2},
+		"down to the partition":                {"StatefulSet", "{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}", 1},
+		"not by itself":                        {"StatefulSet", "{replicas: 3, updateStrategy: {type: OnDelete}}", 0},
+		"DaemonSets node by node":              {"DaemonSet", "", 3},
+		"two nodes at a time":                  {"DaemonSet", "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}", 2},
+		"no node before somebody deletes Pods": {"DaemonSet", "updateStrategy: {type: OnDelete}", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := benchOptions()
+			o.Readiness.Default = time.Minute
+			before, after := modelledAs(t, test.kind, test.spec, "1"), modelledAs(t, test.kind, test.spec, "2")
+			r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before}, []*unstructured.Unstructured{after}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := time.Duration(test.minutes) * time.Minute; r.Took != want || !r.Settled {
+				t.Errorf("takes %s, not %s; settled: %t", r.Took, want, r.Settled)
+			}
+		})
+	}
+}
+
+// A Pod cannot start before its config is there.
+func TestPodsWaitForTheirConfig(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		needs := modelledAs(t, kind, "", "1")
+		template := needs.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		template["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{map[string]any{"secretRef": map[string]any{"name": "password"}}}
+		secret := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {a: b}}"), &secret.Object); err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{needs}, []*unstructured.Unstructured{secret}, benchOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Took != benchOptions().Readiness.Default || !r.Settled {
+			t.Errorf("%s: ready after %s; settled: %t", kind, r.Took, r.Settled)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+// jobs is the controller of Jobs: one is complete once its time has passed.
+type jobs struct {
+	*world
+
+	readiness Readiness
+	lacking   map[types.NamespacedName]bool
+}
+
+func (c *jobs) wakes(_, after client.Object) []types.NamespacedName {
+	switch o := after.(type) {
+	case *batchv1.Job:
+		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+	case *corev1.ConfigMap, *corev1.Secret:
+		var keys []types.NamespacedName
+		for key := range c.lacking {
+			keys = append(keys, key)
+		}
+		return keys
+	default:
+		return nil
+	}
+}
+
+func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	job, ok := c.store.Object(&batchv1.Job{}, key).(*batchv1.Job)
+	if !ok || len(job.Status.Conditions) > 0 {
+		return 0, nil
+	}
+	lacks, err := config.Lacks(ctx, c.store, job.Namespace, &job.Spec.Template.Spec)
+	if err != nil {
+		return 0, err
+	}
+	c.lacking[key] = len(lacks) > 0
+	takes := c.readyIn(c.readiness, "job", job.Name)
+	if len(lacks) > 0 || takes == Never {
+		return 0, nil
+	}
+	if rest := job.CreationTimestamp.Add(takes).Sub(c.now); rest > 0 {
+		return rest, nil
+	}
+	done, now := job.DeepCopy(), metav1.NewTime(c.now)
+	done.Status = batchv1.JobStatus{StartTime: &job.CreationTimestamp, CompletionTime: &now, Succeeded: 1}
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		done.Status.Conditions = append(done.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
+		})
+	}
+	return 0, c.writeStatus(ctx, done)
+}
+
+// providers give what is asked for at once: volumes, load balancers, budgets.
+type providers struct{ *world }
+
+func (c providers) wakes(_, after client.Object) []types.NamespacedName {
+	switch after.(type) {
+	case *corev1.PersistentVolumeClaim, *corev1.Service, *policyv1.PodDisruptionBudget:
+		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
+	default:
+		return nil
+	}
+}
+
+func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	for _, kind := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
+		obj := c.store.Object(kind, key)
+		if obj == nil {
+			continue
+		}
+		given, ok := obj.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		give(given)
+		if err := c.writeStatus(ctx, given); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func give(obj client.Object) {
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		o.Status.Phase = corev1.ClaimBound
+	case *corev1.Service:
+		if o.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "simulated"}}
+		}
+	case *policyv1.PodDisruptionBudget:
+		o.Status.ObservedGeneration = o.Generation
+	}
+}
+
+// collector deletes what belongs to nothing that is still there.
+type collector struct {
+	*world
+
+	orphans map[types.NamespacedName]types.UID
+}
+
+func (c *collector) wakes(before, after client.Object) []types.NamespacedName {
+	if _, ok := before.(*corev1.Pod); ok || after != nil || before == nil {
+		return nil // a Pod owns nothing
+	}
+	key := types.NamespacedName{Namespace: before.GetNamespace(), Name: string(before.GetUID())}
+	c.orphans[key] = before.GetUID()
+	return []types.NamespacedName{key}
+}
+
+func (c *collector) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	owner := c.orphans[key]
+	delete(c.orphans, key)
+	for _, obj := range c.store.All() {
+		for _, ref := range obj.GetOwnerReferences() {
+			if ref.UID != owner {
+				continue
+			}
+			if err := c.remove(ctx, obj); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,177 @@
+package simulate
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+// Never is a readiness time: the Pod runs and is never ready.
+const Never = time.Duration(-1)
+
+// Readiness is how long Pods take until they are ready, and Jobs until they are done.
+type Readiness struct {
+	// Default is that of Pods of which nothing else is said.
+	Default time.Duration
+	// Of is by "statefulset/x", in lower case, of what the Pods belong to.
+	Of map[string]time.Duration
+}
+
+// of is the time of the Pods of an object.
+func (r Readiness) of(kind, name string) time.Duration {
+	if d, ok := r.Of[strings.ToLower(kind)+"/"+name]; ok {
+		return d
+	}
+	return r.Default
+}
+
+// kubelets run Pods: one is ready once its time has passed and all config is there
+// that it cannot start without, and gone as soon as it is deleted.
+type kubelets struct {
+	*world
+
+	readiness Readiness
+	// lacking are the Pods that wait for config.
+	lacking map[types.NamespacedName]bool
+	// started is when their config came, by UID.
+	started map[types.UID]time.Time
+}
+
+func (k *kubelets) wakes(_, after client.Object) []types.NamespacedName {
+	switch o := after.(type) {
+	case *corev1.Pod:
+		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+	case *corev1.ConfigMap, *corev1.Secret:
+		return slices.Collect(maps.Keys(k.lacking))
+	default:
+		return nil
+	}
+}
+
+func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	pod, ok := k.store.Object(&corev1.Pod{}, key).(*corev1.Pod)
+	lacked := k.lacking[key]
+	delete(k.lacking, key)
+	switch {
+	case !ok:
+		return 0, nil
+	case pod.DeletionTimestamp != nil:
+		k.store.Remove(pod)
+		return 0, nil
+	case pod.Status.Phase != corev1.PodPending:
+		return 0, nil
+	}
+	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
+	if err != nil {
+		return 0, err
+	}
+	if len(lacks) > 0 {
+		k.lacking[key] = true
+		return 0, k.write(ctx, pod, waitingFor(lacks))
+	}
+	if lacked {
+		k.started[pod.UID] = k.now
+	}
+	return k.start(ctx, pod)
+}
+
+// start makes a Pod that lacks nothing ready once its time has passed.
+func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	kind, name := owning(pod)
+	takes := k.readyIn(k.readiness, kind, name)
+	if takes == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
+		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, false, "ContainersNotReady") })
+	}
+	began := pod.CreationTimestamp.Time
+	if started, ok := k.started[pod.UID]; ok {
+		began = started
+	}
+	if rest := began.Add(takes).Sub(k.now); rest > 0 {
+		return rest, nil
+	}
+	return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, true, "") })
+}
+
+// write writes the status of a Pod, if it differs.
+func (k *kubelets) write(ctx context.Context, pod *corev1.Pod, change func(*corev1.Pod)) error {
+	changed := pod.DeepCopy()
+	change(changed)
+	return k.writeStatus(ctx, changed)
+}
+
+// waitingFor is the status of a Pod that cannot be started.
+func waitingFor(lacks []string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: strings.Join(lacks, "; ")},
+		}}}
+	}
+}
+
+// setReady makes a Pod run, and ready or not.
+func setReady(p *corev1.Pod, now time.Time, ready bool, reason string) {
+	p.Status.Phase = corev1.PodRunning
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	p.Status.ContainerStatuses = nil
+	p.Status.Conditions = nil
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		is := status
+		if kind == corev1.PodInitialized {
+			is = corev1.ConditionTrue
+		}
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: kind, Status: is, Reason: reason, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+}
+
+// owning is the kind and the name of what a Pod belongs to: itself, if to nothing.
+func owning(pod *corev1.Pod) (kind, name string) {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.Kind, owner.Name
+	}
+	return "pod", pod.Name
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return pod.Status.Phase == corev1.PodRunning && c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// availableIn is how long it takes until a Pod that is ready is available; zero or
+// less if it is, and false if it is not ready.
+func availableIn(pod *corev1.Pod, minReadySeconds int32, now time.Time) (time.Duration, bool) {
+	if pod == nil || !isReady(pod) {
+		return 0, false
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Add(time.Duration(minReadySeconds) * time.Second).Sub(now), true
+		}
+	}
+	return 0, false
+}
+
+func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+	rest, ready := availableIn(pod, minReadySeconds, now)
+	return ready && rest <= 0 && pod.DeletionTimestamp == nil
+}
+
+func revisionOf(pod *corev1.Pod) string { return pod.Labels[appsv1.StatefulSetRevisionLabel] }

@@ -1,0 +1,130 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+// replica stands for a Pod of a Deployment or a DaemonSet. No ring looks at those
+// Pods one by one, so they are not kept in the API.
+type replica struct {
+	// template is the fingerprint of what it was made from.
+	template string
+	// readyAt is when it is ready; zero if that is never.
+	readyAt time.Time
+}
+
+// replicaSet are those of one workload.
+type replicaSet struct {
+	all []replica
+	// progressed is when one was made, became available or went last, since there was
+	// anything to do.
+	progressed time.Time
+	// nodes is on how many nodes a DaemonSet runs that was seen in a cluster.
+	nodes int
+}
+
+func (r *replicaSet) of(template string) int {
+	return len(slices.DeleteFunc(slices.Clone(r.all), func(p replica) bool { return p.template != template }))
+}
+
+func (p replica) isReady(now time.Time) bool { return !p.readyAt.IsZero() && !p.readyAt.After(now) }
+
+func (p replica) isAvailable(now time.Time, minReady time.Duration) bool {
+	return !p.readyAt.IsZero() && !p.readyAt.Add(minReady).After(now)
+}
+
+func (r *replicaSet) count(is func(replica) bool) int32 {
+	n := int32(0)
+	for _, p := range r.all {
+		if is(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// removeOld takes one replica away that is not of a template: one that is not
+// available before one that is. It says whether that was available.
+func (r *replicaSet) removeOld(template string, now time.Time, minReady time.Duration) (available, ok bool) {
+	for _, wanted := range []bool{false, true} {
+		for i, p := range r.all {
+			if p.template != template && p.isAvailable(now, minReady) == wanted {
+				r.all = slices.Delete(r.all, i, i+1)
+				return wanted, true
+			}
+		}
+	}
+	return false, false
+}
+
+// next is how long it takes until the next replica is ready or available, zero if none will.
+func (r *replicaSet) next(now time.Time, minReady time.Duration) time.Duration {
+	next := time.Duration(0)
+	for _, p := range r.all {
+		for _, at := range []time.Time{p.readyAt, p.readyAt.Add(minReady)} {
+			if rest := at.Sub(now); !p.readyAt.IsZero() && rest > 0 && (next == 0 || rest < next) {
+				next = rest
+			}
+		}
+	}
+	return next
+}
+
+// runner makes replicas.
+type runner struct {
+	*world
+
+	readiness Readiness
+	sets      map[types.UID]*replicaSet
+	// lacking are the workloads that wait for config.
+	lacking map[lacking]bool
+}
+
+// lacking is a workload that waits for config.
+type lacking struct {
+	kind string
+	types.NamespacedName
+}
+
+func (r *runner) of(uid types.UID) *replicaSet {
+	if r.sets[uid] == nil {
+		r.sets[uid] = &replicaSet{progressed: r.now}
+	}
+	return r.sets[uid]
+}
+
+// replica makes one of a workload that is ready after its time, or never if it
+// lacks config.
+func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
+	ready := r.readyIn(r.readiness, kind, name)
+	lacks, err := config.Lacks(ctx, r.store, namespace, pod)
+	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+	if len(lacks) > 0 {
+		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
+	}
+	if err != nil || len(lacks) > 0 || ready == Never || r.isBroken(unit{kind, namespace, name}) {
+		return replica{template: template}, err
+	}
+	return replica{template: template, readyAt: r.now.Add(ready)}, nil
+}
+
+// revive lets replicas start that lacked config, once it is there.
+func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
+	made, err := r.replica(ctx, kind, namespace, name, template, pod)
+	if err != nil || made.readyAt.IsZero() {
+		return err
+	}
+	for i := range set.all {
+		if set.all[i].template == template && set.all[i].readyAt.IsZero() {
+			set.all[i] = made
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// Risk is what could get stuck, though it did not in this simulation.
+type Risk struct {
+	// Object is what it is about.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// Sentence says what would happen, and Mend what to do.
+	Sentence string `json:"sentence"`
+	Mend     string `json:"mend"`
+}
+
+// unit is a Pod, or a workload, that is never ready.
+type unit struct{ kind, namespace, name string }
+
+// first is the kind of the unit that stands for the first Pod that is made.
+const first = "first"
+
+// isBroken is true of what is never ready. If that is to be the first, it is this one.
+func (w *world) isBroken(u unit) bool {
+	if w.broken.kind == first {
+		w.broken = u
+	}
+	return w.broken != unit{} && w.broken == u
+}
+
+// risks are the deadlines that are too short, and what stops if the first Pod that
+// moves is never ready: that is tried in the same world once more.
+func (s *simulation) risks(ctx context.Context, again *simulation, change []*unstructured.Unstructured, result *Result) ([]Risk, error) {
+	risks := s.deadlines()
+	if len(result.Steps) == 0 {
+		return risks, nil
+	}
+	again.begin()
+	again.broken = firstUnit(result.Steps)
+	if err := again.change(ctx, change); err != nil || again.broken.kind == first {
+		return risks, err
+	}
+	return append(risks, again.stops(result.Steps)...), nil
+}
+
+// firstUnit is the first Pod or workload that moves.
+func firstUnit(steps []Step) unit {
+	for _, s := range steps {
+		kind, name, _ := strings.Cut(s.Object, "/")
+		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
+		case s.Ring == RingZones && ok:
+			return unit{"pod", s.Namespace, pod}
+		case s.Ring == RingFleet:
+			return unit{"cluster", s.Namespace, s.Unit}
+		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
+			return unit{kind, s.Namespace, name}
+		}
+	}
+	return unit{kind: first}
+}
+
+// stops says which of the steps are not taken with a unit that is never ready.
+func (s *simulation) stops(steps []Step) []Risk {
+	taken := map[string]bool{}
+	for _, step := range s.recorder.Steps() {
+		taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
+		return taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does]
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	risk := Risk{Object: s.broken.kind + "/" + s.broken.name, Namespace: s.broken.namespace}
+	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
+	risk.Mend = "undo the change, or mend it"
+	if i := slices.IndexFunc(s.waiting, func(w Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
+		risk.Mend += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
+	}
+	return []Risk{risk}
+}
+
+// deadlines are those that pass before Pods are ready, by what was said of them.
+func (s *simulation) deadlines() []Risk {
+	var risks []Risk
+	for _, obj := range s.store.Objects(&appsv1.Deployment{}, "") {
+		if d, ok := obj.(*appsv1.Deployment); ok {
+			risks = s.deadline(risks, "deployment/"+d.Name, d.Namespace, s.options.Readiness.of("deployment", d.Name), *d.Spec.ProgressDeadlineSeconds, "spec.progressDeadlineSeconds")
+		}
+	}
+	for _, obj := range s.store.Objects(&appsv1.StatefulSet{}, "") {
+		set, ok := obj.(*appsv1.StatefulSet)
+		group := s.groupOf(obj)
+		if !ok || group == "" {
+			continue
+		}
+		deadline := int32(600)
+		written, _ := s.store.Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
+		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
+			deadline = *written.Spec.ProgressDeadlineSeconds
+		}
+		risks = s.deadline(risks, "statefulset/"+set.Name, set.Namespace, s.options.Readiness.of("statefulset", set.Name), deadline,
+			"spec.progressDeadlineSeconds of RolloutGroup "+group)
+	}
+	return risks
+}
+
+func (s *simulation) deadline(risks []Risk, object, namespace string, ready time.Duration, seconds int32, field string) []Risk {
+	deadline := time.Duration(seconds) * time.Second
+	if ready == Never || ready < deadline {
+		return risks
+	}
+	return append(risks, Risk{
+		Object: object, Namespace: namespace,
+		Sentence: fmt.Sprintf("a Pod takes %s until it is ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
+		Mend:     "make " + field + " longer",
+	})
+}

@@ -1,0 +1,13 @@
+// Package store is an API server in memory: as much of one as the rings can tell
+// from a real one.
+//
+// It keeps what decisions are built upon: resourceVersions of one order, UIDs,
+// generations that count changes of the spec, the preconditions of writes, the
+// status as a subresource, deletion that waits for finalizers, dry runs, the three
+// kinds of patches, and server-side apply with its owners of fields. It knows
+// neither admission nor validation: a manifest that a real API server would refuse
+// is not its business.
+//
+// Objects in the store are never changed, only replaced. So whoever was given one
+// may keep it, and [Store.OnChange] tells of each change what was before and after.
+package store

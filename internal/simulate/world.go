@@ -1,0 +1,250 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+const (
+	// looksAtOnce bounds how often all actors together may look before the clock
+	// moves, for each object that there is: one that never rests is a finding.
+	looksAtOnce = 200
+	// horizon is how far the clock may go: a week and a day, so that each window that
+	// opens once a week has opened.
+	horizon = 8 * 24 * time.Hour
+	// A look that fails is taken again after retryFirst, then after twice as long, and
+	// no more after retries.
+	retryFirst = 500 * time.Millisecond
+	retries    = 12
+)
+
+// actor is whoever looks at objects and writes: a ring, a controller of Kubernetes,
+// the kubelets.
+type actor interface {
+	// wakes are what is to be looked at after an object has changed; after is nil if
+	// it is gone.
+	wakes(before, after client.Object) []types.NamespacedName
+	// look does what is to be done now, and says after how long to look again though
+	// nothing changes; zero is never.
+	look(ctx context.Context, key types.NamespacedName) (time.Duration, error)
+}
+
+// world is the simulated cluster.
+type world struct {
+	store  *store.Store
+	now    time.Time
+	actors []actor
+	// dirty are what each actor has to look at now, due what later.
+	dirty  []map[types.NamespacedName]bool
+	due    map[errand]time.Time
+	failed map[errand]int
+	// problems are looks that fail and fail again.
+	problems map[errand]error
+	// broken is what is never ready, if anything is.
+	broken   unit
+	recorder *Recorder
+	// groups are those of the StatefulSets.
+	groups map[types.NamespacedName]string
+	// instances are those that there are; modules as well, by their kind.
+	instances map[types.NamespacedName]bool
+	modules   map[string]map[types.NamespacedName]bool
+	started   time.Time
+	// begun is true once the change is made.
+	begun bool
+	// within is how far the clock may go.
+	within time.Duration
+	// looks is how often anybody has looked at anything.
+	looks int
+}
+
+// errand is what an actor has to look at.
+type errand struct {
+	actor int
+	key   types.NamespacedName
+}
+
+func newWorld(ctx context.Context, start time.Time) (*world, error) {
+	kinds, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	w := worldAt(start)
+	w.on(store.New(kinds, w.clock))
+	if err := w.store.IndexField(ctx, &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func worldAt(start time.Time) *world {
+	return &world{
+		now: start, started: start, within: horizon, recorder: NewRecorder(),
+		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
+		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
+		due:     map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
+	}
+}
+
+func (w *world) on(s *store.Store) {
+	w.store = s
+	w.store.OnChange = w.changed
+}
+
+// fork is a world at the same moment with the same objects, in which nobody is.
+func (w *world) fork() *world {
+	f := worldAt(w.now)
+	f.started = w.started
+	f.on(w.store.Clone(f.clock))
+	return f
+}
+
+// wakeAll lets everybody look at everything.
+func (w *world) wakeAll() {
+	for _, obj := range w.store.All() {
+		w.changed(nil, obj)
+	}
+}
+
+// ownerIndex finds the Pods of what controls them, by its UID.
+const ownerIndex = "owner"
+
+func ownerOf(obj client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+func (w *world) clock() time.Time { return w.now }
+
+// readyIn is how long a Pod takes. What is there before the change is running.
+func (w *world) readyIn(r Readiness, kind, name string) time.Duration {
+	if d := r.of(kind, name); w.begun || d != Never {
+		return d
+	}
+	return 0
+}
+
+// add adds an actor. Those that were added before it act before it.
+func (w *world) add(actors ...actor) {
+	for _, a := range actors {
+		w.actors = append(w.actors, a)
+		w.dirty = append(w.dirty, map[types.NamespacedName]bool{})
+	}
+}
+
+// changed tells the actors of a write, and the recorder.
+func (w *world) changed(before, after client.Object) {
+	switch o := after.(type) {
+	case *appsv1.StatefulSet:
+		w.groups[client.ObjectKeyFromObject(o)] = vocabulary.GroupOf(o.Labels, o.Annotations)
+	case *v1beta1.Instance:
+		w.instances[client.ObjectKeyFromObject(o)] = true
+	case *fleetv1.Module:
+		w.modules[fleet.KindModule][client.ObjectKeyFromObject(o)] = true
+	case *fleetv1.BootstrapModule:
+		w.modules[fleet.KindBootstrap][client.ObjectKeyFromObject(o)] = true
+	}
+	for i, a := range w.actors {
+		for _, key := range a.wakes(before, after) {
+			w.dirty[i][key] = true
+		}
+	}
+	w.recorder.See(w.now.Sub(w.started), before, after)
+}
+
+// rest lets everybody look until nobody has anything to do at this moment.
+func (w *world) rest(ctx context.Context) error {
+	for began := w.looks; ; {
+		e, ok := w.next()
+		if !ok {
+			return nil
+		}
+		if w.looks++; w.looks-began > looksAtOnce*(1+len(w.dirty)+w.store.Len()) {
+			return fmt.Errorf("it never rests: %s is looked at again and again", e.key)
+		}
+		w.run(ctx, e)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("simulate: %w", err)
+		}
+	}
+}
+
+// next is what is to be looked at next: by actor, then by name.
+func (w *world) next() (errand, bool) {
+	for i, keys := range w.dirty {
+		if len(keys) > 0 {
+			key := slices.MinFunc(slices.Collect(maps.Keys(keys)), compareKeys)
+			delete(keys, key)
+			return errand{i, key}, true
+		}
+	}
+	return errand{}, false
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func (w *world) run(ctx context.Context, e errand) {
+	delete(w.due, e)
+	w.recorder.Begin()
+	again, err := w.actors[e.actor].look(ctx, e.key)
+	if err != nil {
+		w.fail(e, err)
+		return
+	}
+	delete(w.failed, e)
+	delete(w.problems, e)
+	if again > 0 {
+		w.due[e] = w.now.Add(again)
+	}
+}
+
+// fail puts a look off that has failed.
+func (w *world) fail(e errand, err error) {
+	w.problems[e] = err
+	if w.failed[e]++; w.failed[e] <= retries {
+		w.due[e] = w.now.Add(retryFirst << w.failed[e])
+	}
+}
+
+// advance moves the clock to the next moment at which somebody has to look; false if
+// there is none before the horizon.
+func (w *world) advance() bool {
+	var next time.Time
+	for _, at := range w.due {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	if next.IsZero() || next.After(w.started.Add(w.within)) {
+		return false
+	}
+	if next.After(w.now) {
+		w.now = next
+	}
+	for e, at := range w.due {
+		if !at.After(w.now) {
+			w.dirty[e.actor][e.key] = true
+		}
+	}
+	return true
+}

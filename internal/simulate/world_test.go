@@ -1,0 +1,249 @@
+package simulate_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+const nodes = 3
+
+func TestMain(m *testing.M) {
+	testenv.AtOnce(8)
+	testenv.Main(m, testenv.Options{Nodes: nodes})
+}
+
+// world is a namespace of the real control plane, a user in it, and a witness who
+// tells in the end what has happened.
+type world struct {
+	t         *testing.T
+	client    client.WithWatch
+	namespace string
+	zones     zones.Options
+	config    config.Options
+
+	mu     sync.Mutex
+	events []event
+	last   map[types.UID]client.Object
+	// since is the event before which nothing counts.
+	since int
+}
+
+// event is one change, as a watch tells of it.
+type event struct {
+	version       uint64
+	before, after client.Object
+}
+
+func newClient(t *testing.T) client.WithWatch {
+	t.Helper()
+	kinds, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(testenv.Shared().Config(), client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// installKinds applies the kinds of the rings, and waits until they are served.
+func installKinds(t *testing.T, c client.Client) {
+	t.Helper()
+	objects, err := manifests.Objects(manifests.Options{Rings: rings()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Kinds(t, c, objects)
+}
+
+// rings are those that are simulated.
+func rings() []string { return append(manager.Rings(), manager.RingFleet) }
+
+// newWorld has a manager with all rings that are simulated.
+func newWorld(t *testing.T, configure func(*config.Options)) *world {
+	t.Helper()
+	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), last: map[types.UID]client.Object{}}
+	w.zones = zones.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
+	w.config = config.Options{
+		Namespaces: []string{w.namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100, Zones: true,
+	}
+	configure(&w.config)
+	testenv.Managed(t, fault.New(), func(ctx context.Context, log logr.Logger) error {
+		return manager.Run(ctx, testenv.Shared().Config(), manager.Options{
+			Rings: rings(), Namespaces: []string{w.namespace}, Config: w.config, Zones: w.zones,
+			Plans: planOptions(), Fleet: w.fleetOptions(), MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
+		})
+	})
+	return w
+}
+
+// apply applies what stands in files, as a user does.
+func (w *world) apply(documents []source.Document) {
+	w.t.Helper()
+	for _, d := range documents {
+		obj := d.Object.DeepCopy()
+		obj.SetNamespace(w.namespace)
+		testenv.Apply(w.t, w.client, obj)
+	}
+}
+
+// witness begins to follow all kinds from which steps are read.
+func (w *world) witness() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &corev1.PodList{}, instances(), &fleetv1.ProxyAssemblageList{},
+	} {
+		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+			w.t.Fatal(err)
+		}
+		found, err := apimeta.ExtractList(list)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, obj := range found {
+			w.note(watch.Added, obj.(client.Object), 0)
+		}
+		events, err := w.client.Watch(ctx, list, client.InNamespace(w.namespace), resumed(list.GetResourceVersion()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(events.Stop)
+		go w.follow(events)
+	}
+	w.since = len(w.events)
+}
+
+func (w *world) follow(events watch.Interface) {
+	for e := range events.ResultChan() {
+		if obj, ok := e.Object.(client.Object); ok && e.Type != watch.Error {
+			version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			w.note(e.Type, obj, version)
+		}
+	}
+}
+
+func (w *world) note(kind watch.EventType, obj client.Object, version uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := event{version: version, before: w.last[obj.GetUID()], after: obj}
+	if kind == watch.Deleted {
+		e.after = nil
+	}
+	w.last[obj.GetUID()] = e.after
+	w.events = append(w.events, e)
+}
+
+// steps are those that have been taken so far, in the order of the API server.
+func (w *world) steps() []simulate.Step {
+	w.mu.Lock()
+	events := slices.Clone(w.events)
+	w.mu.Unlock()
+	slices.SortStableFunc(events[w.since:], func(a, b event) int { return cmp.Compare(a.version, b.version) })
+	r := simulate.NewRecorder()
+	var pods []client.Object
+	for _, e := range events[:w.since] {
+		r.See(0, e.before, e.after)
+		if _, ok := e.after.(*corev1.Pod); ok {
+			pods = append(pods, e.after)
+		}
+	}
+	r.Forget(pods)
+	for _, e := range events[w.since:] {
+		r.Begin()
+		r.See(0, e.before, e.after)
+	}
+	return r.Steps()
+}
+
+// waits are what is not where it should be, and why; by the same code as a
+// simulation asks.
+func (w *world) waits(ctx context.Context) ([]string, error) {
+	workloads, err := config.Status(ctx, w.client, w.config, w.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var waits []string
+	for i := range workloads {
+		if e := &workloads[i]; e.State != config.StateUpToDate && e.State != config.StateNotTracked {
+			waits = append(waits, fmt.Sprintf("%s/%s %s", strings.ToLower(e.Kind), e.Name, e.Reason))
+		}
+	}
+	groups, err := zones.Status(ctx, w.client, w.zones, w.namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range groups {
+		if e := &groups[i]; e.Phase != string(rollout.PhaseComplete) {
+			waits = append(waits, fmt.Sprintf("rolloutgroup/%s %s", e.Name, e.Reason))
+		}
+	}
+	modules, err := w.fleetWaits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	more, err := w.plansWait(ctx)
+	return slices.Concat(waits, modules, more), err
+}
+
+// whole is nil if all workloads have what they ask for, at the revision for which
+// they ask.
+func (w *world) whole(ctx context.Context) error {
+	deployments, sets, daemons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}
+	for _, list := range []client.ObjectList{deployments, sets, daemons} {
+		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
+			return fmt.Errorf("Deployment %s is not whole", d.Name)
+		}
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas != *s.Spec.Replicas || s.Status.AvailableReplicas != *s.Spec.Replicas {
+			return fmt.Errorf("StatefulSet %s is not whole", s.Name)
+		}
+	}
+	for i := range daemons.Items {
+		d := &daemons.Items[i]
+		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
+			return fmt.Errorf("DaemonSet %s is not whole", d.Name)
+		}
+	}
+	return nil
+}
