@@ -43,7 +43,7 @@ verify: ## Check that what is generated is up to date, and that the modules are 
 	hack/verify.sh
 
 .PHONY: generate
-generate: ## Generate what is generated: permissions, kinds and how they are copied
+generate: ## Generate what is generated: permissions, kinds and how they are copied, the pages of reasons and of lint
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
@@ -57,6 +57,8 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet output:rbac:dir=internal/manifests/generated/fleet
 	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/assemblage output:rbac:dir=internal/manifests/generated/assemblage
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
+	$(GO) run ./hack/reasons
+	$(GO) run ./internal/lint/guide docs/lint.md
 
 .PHONY: k8s
 k8s: ## Build the control plane for tests and demo; the last line is its folder
@@ -81,5 +83,7 @@ fault: ## Run the fault tests: the manager stops before and after every write in
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
 
 .PHONY: fuzz
-fuzz: ## Feed the admission server with anything (FUZZTIME=60s)
+fuzz: ## Feed the admission server, and whoever reads manifests, with anything (FUZZTIME=60s each)
 	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission
+	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./internal/source
+	$(GO) test -run '^$$' -fuzz FuzzLint -fuzztime $(FUZZTIME) ./internal/lint

@@ -9,7 +9,7 @@ complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-folders="internal/manifests/generated api"
+folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done
@@ -21,7 +21,7 @@ for folder in $folders; do
   fi
 done
 
-unformatted=$(gofmt -l api cmd internal examples bench)
+unformatted=$(gofmt -l api cmd hack internal examples bench)
 [ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
 
 go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"

@@ -54,9 +54,9 @@ func (a *approval) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	word, said := "Approved", "gate %s of stage %s passed for %s"
+	word, said := fleet.ReasonApproved, "gate %s of stage %s passed for %s"
 	if a.refuse {
-		word, said = "Refused", "gate %s of stage %s refused for %s; to let it through after all, approve it"
+		word, said = fleet.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
 	}
 	return a.done(ctx, module, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
 }
@@ -147,12 +147,12 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 // decide writes the verdict, with who gave it, if nobody has given another since.
 func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
 	before := g.DeepCopy()
-	reason := "Approved"
+	reason := fleet.ReasonApproved
 	if a.refuse {
-		reason = "Refused"
+		reason = fleet.ReasonRefused
 	}
 	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{
-		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: reason, Message: a.words(), LastTransitionTime: a.who.at,
+		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.at,
 	})
 	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
 	if isForbidden(err) {

@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 // asker is what explain and status have in common.
@@ -106,9 +105,13 @@ func (a *asker) adopt(arg string) error {
 
 func newExplain(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "explain KIND/NAME",
-		Short:   "Say how a workload, a group of StatefulSets, an Instance or a module stands, and why it waits",
-		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters",
+		Use:   "explain KIND/NAME",
+		Short: "Say how something stands, and why it waits: down to the root, with the command that comes next",
+		Long: "Say in one sentence how something stands, and then why, link by link, down to what\n" +
+			"has to change: a module waits for a cluster, that for a group, that for a Pod, and\n" +
+			"the Pod for a Secret that nobody has made. KIND is any kind by any name that kubectl\n" +
+			"takes.",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters\n  spillway explain pod/web-0 -n shop",
 		Args:    exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
 	a := newAsker(env, cmd)
@@ -118,38 +121,37 @@ func newExplain(env Environment) *cobra.Command {
 }
 
 // explain explains whatever a person has named.
-func (a *asker) explain(cmd *cobra.Command, arg, cluster string) error {
+func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	namespace, err := a.cluster.namespaced()
 	if err != nil {
 		return err
 	}
-	if m, ok := moduleNamed(arg); ok {
-		m.namespace = namespace
-		return a.explainModule(cmd, m, cluster)
+	if _, _, err := standing.Split(arg); err != nil {
+		return err
 	}
-	if cluster != "" {
+	if _, isModule := moduleNamed(arg); onCluster != "" && !isModule {
 		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
 	}
-	if kind, name, ok := strings.Cut(arg, "/"); ok && name != "" && isInstanceKind(kind) {
-		return explainInstance(cmd, a, namespace, name)
-	}
-	group, isGroup := groupNamed(arg)
-	name, err := workloadName(namespace, arg)
-	if err != nil && !isGroup {
+	ref, err := standing.Named(a.cluster.mapper, namespace, arg)
+	if err != nil {
 		return err
 	}
 	reader, options, err := a.connect(cmd.Context(), namespace)
 	if err != nil {
 		return err
 	}
-	if isGroup {
-		return a.explainGroup(cmd.Context(), cmd.OutOrStdout(), reader, options, namespace, group)
-	}
-	e, err := config.Explain(cmd.Context(), reader, options, name)
+	chain, err := a.chain(cmd.Context(), standing.World{Client: reader, Options: options, Dial: dial}, ref, onCluster)
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writeExplanation(w, e) })
+	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, chain, a.env.Now()) })
+}
+
+func (a *asker) chain(ctx context.Context, w standing.World, ref standing.Ref, onCluster string) (standing.Chain, error) {
+	if onCluster != "" {
+		return standing.ExplainCluster(ctx, w, ref, onCluster)
+	}
+	return standing.Explain(ctx, w, ref)
 }
 
 func exactly(n int, mend string) cobra.PositionalArgs {
@@ -161,37 +163,11 @@ func exactly(n int, mend string) cobra.PositionalArgs {
 	}
 }
 
-// kinds are the kinds by all names that kubectl takes.
-var kinds = map[string]string{
-	"deployment": config.Deployment, "deployments": config.Deployment, "deploy": config.Deployment, "deployment.apps": config.Deployment,
-	"statefulset": config.StatefulSet, "statefulsets": config.StatefulSet, "sts": config.StatefulSet, "statefulset.apps": config.StatefulSet,
-	"daemonset": config.DaemonSet, "daemonsets": config.DaemonSet, "ds": config.DaemonSet, "daemonset.apps": config.DaemonSet,
-}
-
-func workloadName(namespace, arg string) (config.Name, error) {
-	kind, name, ok := strings.Cut(arg, "/")
-	known, found := kinds[strings.ToLower(kind)]
-	if !ok || !found || name == "" {
-		return config.Name{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
-	}
-	return config.Name{Kind: known, Namespace: namespace, Name: name}, nil
-}
-
-// writeExplanation writes one sentence, then the facts behind it.
-func writeExplanation(w io.Writer, e config.Explanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n", e.Sentence)
+// writeExplanation writes the facts of a workload.
+func writeExplanation(w io.Writer, e *config.Explanation) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	_, _ = fmt.Fprintln(w)
+	row := rowsIn(t)
 	row("state", "%s", stateText(e))
-	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format(momentLayout))
-	}
-	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format(momentLayout))
-	}
 	if e.Position > 0 {
 		row("queue", "number %d", e.Position)
 	}
@@ -216,7 +192,7 @@ func writeExplanation(w io.Writer, e config.Explanation) {
 	_ = t.Flush() // to a writer that the caller chose
 }
 
-func stateText(e config.Explanation) string {
+func stateText(e *config.Explanation) string {
 	if e.Reason == "" {
 		return string(e.State)
 	}
@@ -244,110 +220,6 @@ func useText(use config.UseFact) string {
 		text += ", optional, not there"
 	}
 	return text
-}
-
-func newStatus(env Environment) *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "List the tracked workloads, the groups of StatefulSets and the modules, and how they stand",
-		Args:  cobra.NoArgs,
-	}
-	a := newAsker(env, cmd)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		namespace, err := a.cluster.namespaced()
-		if err != nil {
-			return err
-		}
-		reader, options, err := a.connect(cmd.Context(), namespace)
-		if err != nil {
-			return err
-		}
-		s, err := look(cmd.Context(), reader, options, namespace, all)
-		if err != nil {
-			return err
-		}
-		return show(cmd.OutOrStdout(), a.output, s, func(w io.Writer) { writeStatus(w, s) })
-	}
-	return cmd
-}
-
-// standing is how everything stands.
-type standing struct {
-	Workloads     []config.Explanation `json:"workloads"`
-	RolloutGroups []zones.Explanation  `json:"rolloutGroups"`
-	Modules       []fleet.Explanation  `json:"modules"`
-}
-
-// look finds out how everything stands.
-func look(ctx context.Context, reader client.Client, options config.Options, namespace string, all bool) (standing, error) {
-	explanations, err := config.Status(ctx, reader, options, "")
-	if err != nil {
-		explanations, err = config.Status(ctx, reader, options, namespace)
-	}
-	if err != nil {
-		return standing{}, err
-	}
-	if !all {
-		explanations = within(namespace, explanations)
-	}
-	where := namespace
-	if all {
-		where = ""
-	}
-	found, err := groups(ctx, reader, options, where)
-	if err != nil {
-		return standing{}, err
-	}
-	fleets, err := modules(ctx, reader, options, where)
-	if err != nil {
-		return standing{}, err
-	}
-	return standing{explanations, found, fleets}, nil
-}
-
-// within leaves only the workloads of a namespace. All were looked at, because
-// they share the budget.
-func within(namespace string, explanations []config.Explanation) []config.Explanation {
-	kept := []config.Explanation{}
-	for _, e := range explanations {
-		if e.Namespace == namespace {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
-func writeStatus(w io.Writer, s standing) {
-	writeWorkloads(w, s.Workloads)
-	if len(s.Workloads) > 0 && len(s.RolloutGroups) > 0 {
-		_, _ = fmt.Fprintln(w)
-	}
-	writeGroups(w, s.RolloutGroups)
-	if len(s.Workloads)+len(s.RolloutGroups) > 0 && len(s.Modules) > 0 {
-		_, _ = fmt.Fprintln(w)
-	}
-	writeModules(w, s.Modules)
-	if len(s.Workloads)+len(s.RolloutGroups)+len(s.Modules) == 0 {
-		_, _ = fmt.Fprintln(w, "No workload is tracked, and there is no group of StatefulSets and no module.")
-	}
-}
-
-func writeWorkloads(w io.Writer, explanations []config.Explanation) {
-	if len(explanations) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tWORKLOAD\tSTATE\tQUEUE\tWHY")
-	for _, e := range explanations {
-		queue := ""
-		if e.Position > 0 {
-			queue = fmt.Sprint(e.Position)
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\n", e.Namespace, strings.ToLower(e.Kind), e.Name, e.State, queue, e.Sentence)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
 // rollText says when the hash was last set, and why.

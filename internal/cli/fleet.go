@@ -18,6 +18,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // fleeter is what the commands that steer modules have in common.
@@ -142,7 +143,7 @@ func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 }
 
 // steer changes the module and records who wanted it. It says what became of it.
-func (f *fleeter) steer(ctx context.Context, word string, s fleet.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
+func (f *fleeter) steer(ctx context.Context, word rollout.Reason, s fleet.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
 	var module client.Object
 	var said string
 	err := f.again(f.module.String(), func() (err error) {
@@ -195,7 +196,7 @@ func refused(what string, err error) error {
 }
 
 // done tells what was done, here and in an Event about the module.
-func (f *fleeter) done(ctx context.Context, module client.Object, word, said string) error {
+func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.Reason, said string) error {
 	if _, err := fmt.Fprintln(f.out, said); err != nil {
 		return err //nolint:wrapcheck // nothing can be added to a broken pipe
 	}
@@ -208,7 +209,7 @@ func (f *fleeter) done(ctx context.Context, module client.Object, word, said str
 func newFleetSuspend(f *fleeter) *cobra.Command {
 	return f.gives(f.command("suspend", "", "Pull the handbrake: nothing new is assigned or taken away, and what is on its way finishes",
 		`shop -n clusters --reason "incident 42"`, func(ctx context.Context) error {
-			return f.steer(ctx, "Suspended", fleet.Steering{Verb: fleet.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+			return f.steer(ctx, reasonSuspended, fleet.Steering{Verb: fleet.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 				if spec.Suspend {
 					return "", fmt.Errorf("%s is suspended already%s; let it go on with: %s", f.module, suspendedBy(module), f.module.command("fleet resume"))
 				}
@@ -228,7 +229,7 @@ func suspendedBy(module client.Object) string {
 
 func newFleetResume(f *fleeter) *cobra.Command {
 	return f.gives(f.command("resume", "", "Let a module that is suspended go on", "shop -n clusters", func(ctx context.Context) error {
-		return f.steer(ctx, "Resumed", fleet.Steering{Verb: fleet.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+		return f.steer(ctx, reasonResumed, fleet.Steering{Verb: fleet.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 			if !spec.Suspend {
 				return "", fmt.Errorf("%s is not suspended; see what it waits for with: %s", f.module, f.module.command("explain"))
 			}

@@ -67,7 +67,7 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 // stalled is an error if what was asked for cannot be followed.
 func stalled(i *v1beta1.Instance) error {
 	c := apimeta.FindStatusCondition(i.Status.Conditions, plans.ConditionStalled)
-	if c != nil && c.Reason == plans.ReasonInvalid && i.Status.ObservedGeneration == i.Generation {
+	if c != nil && c.Reason == string(plans.ReasonInvalid) && i.Status.ObservedGeneration == i.Generation {
 		return errors.New(c.Message)
 	}
 	return nil

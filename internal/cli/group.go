@@ -1,21 +1,17 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/zones"
-	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 const (
@@ -25,51 +21,17 @@ const (
 	shownRollouts = 3
 )
 
-// groupExplanation is how a group is rolled, and what its replicas wait for.
-type groupExplanation struct {
-	zones.Explanation
-
-	Replicas []string `json:"replicas,omitempty"`
-}
-
-// explainGroup explains a group of StatefulSets.
-func (a *asker) explainGroup(ctx context.Context, w io.Writer, reader client.Client, options config.Options, namespace, name string) error {
-	e, err := zones.Explain(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace, name)
-	if err != nil {
-		return err
-	}
-	replicas, err := scaling.Explain(ctx, reader, scaling.Options{Now: options.Now}, namespace, name)
-	if err != nil {
-		return err
-	}
-	both := groupExplanation{e, replicas}
-	return show(w, a.output, both, func(w io.Writer) { writeGroup(w, both) })
-}
-
-// groups are those of a namespace, all if it is empty; none where the kind is
-// not installed, or may not be looked at: the workloads can be told all the same.
-func groups(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]zones.Explanation, error) {
-	found, err := zones.Status(ctx, reader, zones.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, zones.ErrNotInstalled) || isForbidden(err) {
-		return []zones.Explanation{}, nil
-	}
-	return found, err
-}
-
 // isForbidden looks through what an error was wrapped in.
 func isForbidden(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
 }
 
-// writeGroup writes one sentence, then the facts behind it.
-func writeGroup(w io.Writer, e groupExplanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
+// writeGroup writes the facts of a group.
+func writeGroup(w io.Writer, e *standing.GroupDetails) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	writeGroupState(row, e.Explanation)
+	row := rowsIn(t)
+	writeGroupState(row, &e.Explanation)
 	for _, problem := range e.Problems {
 		row("problem", "%s", problem)
 	}
@@ -88,7 +50,7 @@ func writeGroup(w io.Writer, e groupExplanation) {
 	_ = t.Flush() // to a writer that the caller chose
 }
 
-func writeGroupState(row func(name, format string, args ...any), e zones.Explanation) {
+func writeGroupState(row rowWriter, e *zones.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
@@ -101,12 +63,6 @@ func writeGroupState(row func(name, format string, args ...any), e zones.Explana
 	}
 	if e.Updated != "" {
 		row("updated", "%s Pods", e.Updated)
-	}
-	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format(momentLayout))
-	}
-	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format(momentLayout))
 	}
 	if l := e.Lock; l != nil {
 		row("lock", "%s%s, since %s", l.Purpose, inZone(l.Zone), l.Since.UTC().Format(momentLayout))
@@ -152,18 +108,4 @@ func rolloutText(r *v1alpha1.Rollout) string {
 		text += " after " + r.Duration
 	}
 	return text
-}
-
-// writeGroups writes a line for each group.
-func writeGroups(w io.Writer, found []zones.Explanation) {
-	if len(found) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tGROUP\tPHASE\tZONE\tUPDATED\tWHY")
-	for i := range found {
-		e := &found[i]
-		_, _ = fmt.Fprintf(t, "%s\trolloutgroup/%s\t%s\t%s\t%s\t%s\n", e.Namespace, e.Name, e.Phase, e.Zone, e.Updated, e.Sentence)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }

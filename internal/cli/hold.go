@@ -15,6 +15,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // pin is which cluster is held or released.
@@ -43,16 +44,16 @@ func (p *pin) about(cmd *cobra.Command) *cobra.Command {
 }
 
 func (p *pin) hold(ctx context.Context) error {
-	return p.steer(ctx, "Held", p.holdNow, fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s",
+	return p.steer(ctx, reasonHeld, p.holdNow, fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s",
 		p.module, p.on, p.module.command("fleet release", "--cluster", p.on)))
 }
 
 func (p *pin) release(ctx context.Context) error {
-	return p.steer(ctx, "Released", p.releaseNow, fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
+	return p.steer(ctx, reasonReleased, p.releaseNow, fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
 }
 
 // steer changes the assemblage of the cluster, and tells of it. There may be none.
-func (p *pin) steer(ctx context.Context, word string, change func(ctx context.Context, assemblage client.Object) error, said string) error {
+func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx context.Context, assemblage client.Object) error, said string) error {
 	var module client.Object
 	err := p.again(p.module.assemblages()+"/"+p.on, func() error {
 		seen, assemblage, err := p.look(ctx)

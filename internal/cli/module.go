@@ -1,19 +1,14 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -60,133 +55,27 @@ func (m moduleRef) assemblages() string {
 	return "proxyassemblage"
 }
 
-// moduleExplanation is how a module stands, and what to type next.
-type moduleExplanation struct {
-	fleet.Explanation
-
-	Next string `json:"next,omitempty"`
-}
-
-// clusterExplanation is how a cluster of a module stands, and what to type next.
-type clusterExplanation struct {
-	fleet.ClusterExplanation
-
-	Next string `json:"next,omitempty"`
-}
-
-// explainModule explains a module, or one cluster of it.
-func (a *asker) explainModule(cmd *cobra.Command, m moduleRef, cluster string) error {
-	reader, options, err := a.connect(cmd.Context(), m.namespace)
-	if err != nil {
-		return err
-	}
-	o := fleet.Options{Namespaces: options.Namespaces, Now: options.Now}
-	if cluster != "" {
-		e, err := fleet.ExplainCluster(cmd.Context(), reader, o, m.kind, m.key(), cluster)
-		if err != nil {
-			return err
-		}
-		both := clusterExplanation{e, m.nextFor(&e)}
-		return show(cmd.OutOrStdout(), a.output, both, func(w io.Writer) { writeCluster(w, &both) })
-	}
-	e, err := fleet.Explain(cmd.Context(), reader, o, m.kind, m.key())
-	if err != nil {
-		return err
-	}
-	both := moduleExplanation{e, m.next(&e)}
-	return show(cmd.OutOrStdout(), a.output, both, func(w io.Writer) { writeModule(w, m, &both) })
-}
-
-// modules are those of a namespace, all if it is empty; none where the kinds are not
-// installed, or may not be looked at: the rest can be told all the same.
-func modules(ctx context.Context, reader client.Reader, options config.Options, namespace string) ([]fleet.Explanation, error) {
-	found, err := fleet.Status(ctx, reader, fleet.Options{Namespaces: options.Namespaces, Now: options.Now}, namespace)
-	if errors.Is(err, fleet.ErrNotInstalled) || isForbidden(err) {
-		return []fleet.Explanation{}, nil
-	}
-	return found, err
-}
-
-// next is what to type about what a module waits for, empty if there is nothing to do.
-func (m moduleRef) next(e *fleet.Explanation) string {
-	switch {
-	case e.Reason == rollout.ReasonPaused:
-		return m.command("fleet resume")
-	case e.Reason == rollout.ReasonGate:
-		return m.command("fleet approve", stageFlag(waitingStage(e))...)
-	case e.Phase == string(fleet.PhaseRolledBack):
-		return "change the template, or: " + m.command("fleet history")
-	case e.Phase == string(rollout.PhaseFailed) && e.Current != "" && e.Current != e.Target:
-		return m.command("fleet rollback")
-	default:
-		return ""
-	}
-}
-
-func stageFlag(stage string) []string {
-	if stage == "" {
-		return nil
-	}
-	return []string{"--stage", stage}
-}
-
-// waitingStage is the first that waits for a gate.
-func waitingStage(e *fleet.Explanation) string {
-	for i := range e.Stages {
-		if isGate(e.Stages[i].State) {
-			return e.Stages[i].Name
-		}
-	}
-	return ""
-}
-
 func isGate(state string) bool {
 	return state == string(rollout.ReasonGate) || state == string(rollout.ReasonGateRefused)
 }
 
-// nextFor is what to type about what a cluster waits for.
-func (m moduleRef) nextFor(c *fleet.ClusterExplanation) string {
-	switch {
-	case c.Hold != nil:
-		return m.command("fleet release", "--cluster", c.Name)
-	case c.Reason == rollout.ReasonPaused:
-		return m.command("fleet resume")
-	case c.Reason == fleet.ReasonForeign:
-		return "kubectl get " + m.assemblages() + "s -n " + m.namespace
-	case c.OnCluster != "" && c.OnCluster != c.Name:
-		return m.command("explain", "--cluster", c.OnCluster)
-	case c.Reason == rollout.ReasonGate || c.Reason == rollout.ReasonGateRefused:
-		return m.command("fleet approve", stageFlag(c.OnStage)...)
-	case c.OnStage != "":
-		return m.command("explain")
-	case c.Reason != "" && c.Revision != "":
-		return "kubectl describe " + m.assemblages() + "/" + c.Name + " -n " + m.namespace
-	default:
-		return ""
-	}
-}
-
-// writeModule writes one sentence, then the facts behind it.
-func writeModule(w io.Writer, m moduleRef, e *moduleExplanation) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", strings.TrimSuffix(e.Sentence, "."))
+// writeModule writes the facts of a module.
+func writeModule(w io.Writer, e *fleet.Explanation) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := rowsIn(t)
-	writeModuleState(row, &e.Explanation)
+	writeModuleState(row, e)
 	for _, problem := range e.Problems {
 		row("problem", "%s", problem)
 	}
 	for i := range e.Stages {
 		row("stage", "%s", stageText(&e.Stages[i]))
 	}
-	writeWaiting(row, m, e.Clusters)
+	writeWaiting(row, moduleRef{e.Kind, e.Namespace, e.Name}, e.Clusters)
 	for i := range min(len(e.History), shownRollouts) {
 		row("rollout", "%s", pastText(&e.History[i]))
 	}
 	for _, note := range e.Notes {
 		row("note", "%s", note)
-	}
-	if e.Next != "" {
-		row("next", "%s", e.Next)
 	}
 	_ = t.Flush() // to a writer that the caller chose
 }
@@ -211,12 +100,6 @@ func writeModuleState(row rowWriter, e *fleet.Explanation) {
 		}
 	}
 	optional("phase", phase)
-	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format(momentLayout))
-	}
-	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format(momentLayout))
-	}
 	optional("target", e.Target)
 	optional("current", e.Current)
 	optional("given up", e.RolledBack)
@@ -289,13 +172,8 @@ func pastText(p *fleetv1.PastRollout) string {
 	return text
 }
 
-// writeCluster writes how a cluster stands.
-func writeCluster(w io.Writer, e *clusterExplanation) {
-	sentence := strings.TrimSuffix(e.Sentence, ".")
-	if e.Stage != "" && !strings.HasPrefix(sentence, e.Name+" ") { // it waits with its whole stage
-		sentence = e.Name + ": " + sentence
-	}
-	_, _ = fmt.Fprintf(w, "%s.\n\n", sentence)
+// writeCluster writes the facts of a cluster.
+func writeCluster(w io.Writer, e *fleet.ClusterExplanation) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := rowsIn(t)
 	for _, fact := range [][2]string{
@@ -305,17 +183,8 @@ func writeCluster(w io.Writer, e *clusterExplanation) {
 			row(fact[0], "%s", fact[1])
 		}
 	}
-	if e.Since != nil {
-		row("since", "%s", e.Since.UTC().Format(momentLayout))
-	}
-	if e.Until != nil {
-		row("until", "%s", e.Until.UTC().Format(momentLayout))
-	}
 	if e.Hold != nil {
 		row("pinned", "%s", wish(e.Hold.By, e.Hold.Reason))
-	}
-	if e.Next != "" {
-		row("next", "%s", e.Next)
 	}
 	_ = t.Flush() // to a writer that the caller chose
 }

@@ -248,16 +248,3 @@ func writeHistory(w io.Writer, history []v1beta1.PastExecution) {
 	}
 	_ = t.Flush() // to a writer that the caller chose
 }
-
-// explainInstance is explain for an Instance.
-func explainInstance(cmd *cobra.Command, a *asker, namespace, name string) error {
-	reader, err := a.cluster.reader()
-	if err != nil {
-		return err
-	}
-	e, err := plans.Explain(cmd.Context(), reader, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil {
-		return err
-	}
-	return show(cmd.OutOrStdout(), a.output, e, func(w io.Writer) { writePlan(w, e, a.env.Now()) })
-}

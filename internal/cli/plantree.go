@@ -14,18 +14,25 @@ import (
 
 // writePlan writes one sentence, then the tree of phases and steps.
 func writePlan(w io.Writer, e plans.Explanation, now time.Time) {
-	writeTree(w, e, now, func(*v1beta1.PhaseStatus) bool { return true })
+	writeTree(w, e, now, everyPhase)
 }
+
+func everyPhase(*v1beta1.PhaseStatus) bool { return true }
 
 // writeTree is writePlan, with the steps of those phases alone that are unfolded.
 func writeTree(w io.Writer, e plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
 	_, _ = fmt.Fprintf(w, "%s.\n\n", e.Sentence)
+	writeSteps(w, &e, now, unfolded)
+}
+
+// writeSteps writes the tree alone.
+func writeSteps(w io.Writer, e *plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
 	if e.Plan == "" {
 		_, _ = fmt.Fprintln(w, "No plan has run yet.")
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(t, "plan %s\t%s\t%s\t%s\n", e.Plan, e.Status, planTook(&e, now), e.Cause)
+	_, _ = fmt.Fprintf(t, "plan %s\t%s\t%s\t%s\n", e.Plan, e.Status, planTook(e, now), e.Cause)
 	for i := range e.Phases {
 		phase := &e.Phases[i]
 		_, _ = fmt.Fprintf(t, "  phase %s\t%s\t%s\t\n", phase.Name, phase.Status, phaseTook(phase, now))
@@ -179,7 +186,7 @@ func (v *liveView) show(i *v1beta1.Instance, now time.Time) {
 // rests. If not all does, phases without a step on its way are shown without
 // their steps; and if that is not enough, the end is cut off.
 func frame(e plans.Explanation, now time.Time, width, height int) []string {
-	lines := drawn(e, now, func(*v1beta1.PhaseStatus) bool { return true })
+	lines := drawn(e, now, everyPhase)
 	if len(lines) >= height {
 		lines = drawn(e, now, isOpen)
 	}

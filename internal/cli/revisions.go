@@ -39,7 +39,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func (g *goingBack) run(ctx context.Context) error {
-	return g.steer(ctx, "RolledBackTo", fleet.Steering{Verb: fleet.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+	return g.steer(ctx, reasonRolledBackTo, fleet.Steering{Verb: fleet.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 		if g.to == latest {
 			return g.forward(spec)
 		}

@@ -65,7 +65,7 @@ func newRoot(env Environment) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newManager(env), newInstall(env), newUninstall(env), newCheck(env), newExplain(env), newStatus(env), newPause(env), newResume(env), newRetry(env), newPlan(env), newFleet(env), newSimulate(env), newDemo(env), newVersion())
+	root.AddCommand(newManager(env), newInstall(env), newUninstall(env), newCheck(env), newExplain(env), newStatus(env), newPause(env), newResume(env), newRetry(env), newPlan(env), newFleet(env), newLint(env), newSimulate(env), newDemo(env), newVersion())
 	return root
 }
 

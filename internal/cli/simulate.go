@@ -239,7 +239,7 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readi
 			number++
 			mark = fmt.Sprintf("%d.", number)
 		}
-		wrapped(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
+		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text, simulatedWidth)
 	}
 	s.writeEnd(w, r, ready)
 }
@@ -297,10 +297,10 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Re
 		if r.WaitedBefore(wait) {
 			mark, text = "  - ", text+", as before the change"
 		}
-		wrapped(w, mark, s.placed(wait.Namespace, text+mendOf(wait)))
+		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)), simulatedWidth)
 	}
 	for _, risk := range r.Risks {
-		wrapped(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))
+		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend), simulatedWidth)
 	}
 }
 
@@ -328,22 +328,4 @@ var mends = map[rollout.Reason]string{
 	config.ReasonNotPermitted:  "share it, or grant what is missing",
 	zones.ReasonWindow:         "look further ahead with --within, or open a window",
 	plans.ReasonFatal:          "mend the plan",
-}
-
-// wrapped writes a line, and goes on below its text where it is too long.
-func wrapped(w io.Writer, lead, text string) {
-	indent := len([]rune(lead))
-	line := lead
-	column := indent
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		if i > 0 && column+1+n > simulatedWidth {
-			_, _ = fmt.Fprintln(w, line)
-			line, column = strings.Repeat(" ", indent), indent
-		} else if i > 0 {
-			line, column = line+" ", column+1
-		}
-		line, column = line+word, column+n
-	}
-	_, _ = fmt.Fprintln(w, line)
 }

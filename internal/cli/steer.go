@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // steering is what pause, resume and retry have in common: a person tells a
@@ -131,14 +132,14 @@ func (s *steering) leaveNote(ctx context.Context, c client.Client, group *v1alph
 
 // leaveNote records in an Event about an object who did something to it, in a word,
 // and why.
-func leaveNote(ctx context.Context, c client.Client, about corev1.ObjectReference, word string, who record, now time.Time) error {
-	note := word + byWhom(who.by)
+func leaveNote(ctx context.Context, c client.Client, about corev1.ObjectReference, word rollout.Reason, who record, now time.Time) error {
+	note := string(word) + byWhom(who.by)
 	if who.reason != "" {
 		note += ": " + who.reason
 	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
-		EventTime:  metav1.NewMicroTime(now), Type: corev1.EventTypeNormal, Reason: word, Action: "Steer", Note: note,
+		EventTime:  metav1.NewMicroTime(now), Type: corev1.EventTypeNormal, Reason: string(word), Action: "Steer", Note: note,
 		ReportingController: commandOwner, ReportingInstance: commandOwner, Regarding: about,
 	}
 	err := c.Create(ctx, event)
@@ -152,8 +153,8 @@ func leaveNote(ctx context.Context, c client.Client, about corev1.ObjectReferenc
 }
 
 // reasonWord is the verb as an Event's reason: "Paused".
-func (s *steering) reasonWord() string {
-	return map[string]string{"pause": "Paused", "resume": "Resumed", "retry": "Retried"}[s.verb]
+func (s *steering) reasonWord() rollout.Reason {
+	return map[string]rollout.Reason{"pause": reasonPaused, "resume": reasonResumed, "retry": reasonRetried}[s.verb]
 }
 
 // commandOwner is the name of a person's writes in managedFields; those of the

@@ -38,6 +38,8 @@ type Explanation struct {
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
+	// Deadline is when a rolling workload gives its place in the budget back.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
 	// Progress is how far a rolling workload is, as kstatus says it.
@@ -45,13 +47,20 @@ type Explanation struct {
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
-	LastRoll *Roll     `json:"lastRoll,omitempty"`
-	Problems []string  `json:"problems,omitempty"`
+	// Lacking is Missing for whoever follows it.
+	Lacking []Missing `json:"-"`
+	// Changed is what it has not been rolled for yet, or what it is rolling for:
+	// "ConfigMap app: LOG_LEVEL". Nil if that was not seen to change.
+	Changed  []string `json:"changed,omitempty"`
+	LastRoll *Roll    `json:"lastRoll,omitempty"`
+	Problems []string `json:"problems,omitempty"`
 }
 
 // UseFact is one use of an object.
 type UseFact struct {
 	Object string `json:"object"`
+	// Of is the object that Object names.
+	Of Object `json:"-"`
 	// Keys are those used, empty for all of them.
 	Keys     []string `json:"keys,omitempty"`
 	Exists   bool     `json:"exists"`
@@ -102,12 +111,30 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	if err != nil {
 		return nil, err
 	}
-	plan := decide(observed, options)
-	explanations := make([]Explanation, 0, len(observed.Workloads))
-	for i := range observed.Workloads {
-		explanations = append(explanations, explain(&observed.Workloads[i], plan))
+	return explained(observed, options), nil
+}
+
+// explained explains every workload that was seen.
+func explained(o Observed, options Options) []Explanation {
+	answers := answersOf(decide(o, options))
+	explanations := make([]Explanation, 0, len(o.Workloads))
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		explanations = append(explanations, explain(w, answers[w.path().String()]))
 	}
-	return explanations, nil
+	return explanations
+}
+
+// answersOf is what a plan says of each workload, by its path: each has one answer.
+func answersOf(p Plan) map[string]rollout.Answer {
+	answers := make(map[string]rollout.Answer, len(p.Steps)+len(p.Holds))
+	for i := range p.Holds {
+		answers[p.Holds[i].Path.String()] = rollout.Answer{Hold: &p.Holds[i]}
+	}
+	for i := range p.Steps {
+		answers[p.Steps[i].Path.String()] = rollout.Answer{Step: &p.Steps[i]}
+	}
+	return answers
 }
 
 // Trace is what keeps a workload's Pods from being scheduled, and what the
@@ -154,16 +181,23 @@ func notTracked(name Name) Explanation {
 }
 
 // explain puts the facts of one workload together.
-func explain(w *Workload, plan Plan) Explanation {
+func explain(w *Workload, answer rollout.Answer) Explanation {
 	e := notTracked(w.Name)
 	if w.Settings.Tracked || !w.Suspension.settled() {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
-		e.apply(plan.At(w.path()...))
+		e.apply(answer)
 	}
-	if e.State == StateRolling {
-		e.Progress = w.Health.Reason
+	switch e.State {
+	case StateRolling:
+		if at := w.Records.Roll.At; !at.IsZero() {
+			e.Deadline = moment(at.Add(progressDeadline))
+		}
+		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
+	case StateNext, StateWaiting:
+		e.Changed = w.Change.Keys
+	case StateUpToDate, StateNotTracked:
 	}
-	e.Hash, e.Uses = w.Template.Hash, useFacts(w)
+	e.Hash, e.Uses, e.Lacking = w.Template.Hash, useFacts(w), w.Missing
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
@@ -200,7 +234,7 @@ func moment(t time.Time) *time.Time {
 func useFacts(w *Workload) []UseFact {
 	facts := make([]UseFact, 0, len(w.Uses))
 	for _, use := range w.Uses {
-		fact := UseFact{Object: use.Object.From(w.Namespace), Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
+		fact := UseFact{Object: use.Object.From(w.Namespace), Of: use.Object, Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}
 		for _, key := range use.Keys {
 			fact.Keys = append(fact.Keys, key.Name)
 		}

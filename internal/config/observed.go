@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // Observed is what the ring saw in one pass. Nothing changes it afterwards.
@@ -132,11 +133,11 @@ type Baseline struct {
 // Condition is a Kubernetes condition, kept as JSON in an annotation because
 // the status of a workload is not ours to write.
 type Condition struct {
-	Type    string    `json:"type"`
-	Status  string    `json:"status"`
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Since   time.Time `json:"lastTransitionTime"`
+	Type    string         `json:"type"`
+	Status  string         `json:"status"`
+	Reason  rollout.Reason `json:"reason"`
+	Message string         `json:"message"`
+	Since   time.Time      `json:"lastTransitionTime"`
 }
 
 // equal compares two conditions, either of which may be nil for none.

@@ -27,12 +27,7 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := decide(observed, o.observer.options)
-	explanations := make([]Explanation, 0, len(observed.Workloads))
-	for i := range observed.Workloads {
-		explanations = append(explanations, explain(&observed.Workloads[i], plan))
-	}
-	return explanations, nil
+	return explained(observed, o.observer.options), nil
 }
 
 // Lacks says what a Pod cannot start without and is not there, each as a clause.

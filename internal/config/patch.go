@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -34,7 +35,9 @@ type Patch struct {
 
 // Event is something to tell whoever looks at the workload.
 type Event struct {
-	Type, Reason, Note string
+	Type   string
+	Reason rollout.Reason
+	Note   string
 }
 
 type operation struct {
@@ -118,12 +121,12 @@ func roll(w *Workload, now time.Time) Write {
 	e := editOf(w)
 	if w.Suspension.suspended() {
 		e.release()
-		write.Events = append(write.Events, Event{corev1.EventTypeNormal, "SchedulingEnabled", "Scheduling enabled: the config that the Pods wait for exists"})
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventReleased, "Scheduling enabled: the config that the Pods wait for exists"})
 	}
 	if w.Settings.Tracked {
 		e.hash()
 		e.annotate(vocabulary.ConfigChange, encode(Roll{At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys)}))
-		write.Events = append(write.Events, Event{corev1.EventTypeNormal, "ConfigChanged", "Configuration hash updated to " + w.Hashes.Desired})
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
 	e.drop(vocabulary.ConfigBaseline)
 	e.conclude(now)
@@ -230,7 +233,7 @@ func conditionEvents(w *Workload, c *Condition) []Event {
 	}
 	events := []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
 	if w.Suspension.suspended() && len(w.Missing) > 0 {
-		events = append(events, Event{corev1.EventTypeNormal, "SchedulingDisabled", "Scheduling disabled until the config of the Pods exists: " + w.missing()})
+		events = append(events, Event{corev1.EventTypeNormal, EventSuspended, "Scheduling disabled until the config of the Pods exists: " + w.missing()})
 	}
 	return events
 }

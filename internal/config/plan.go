@@ -9,24 +9,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
-// The ring's own reasons for a Hold.
-const (
-	// ReasonConfigMissing: something that a Pod cannot start without does not exist.
-	ReasonConfigMissing rollout.Reason = "ConfigMissing"
-	// ReasonNotPermitted: something may not be looked at.
-	ReasonNotPermitted rollout.Reason = "NotPermitted"
-	// ReasonCoalescing: the config has just changed and may go on changing.
-	ReasonCoalescing rollout.Reason = "Coalescing"
-	// ReasonUnread: the config could not be read.
-	ReasonUnread rollout.Reason = "Unread"
-	// ReasonReleasing: the workload was released, and Pods made before still wait.
-	ReasonReleasing rollout.Reason = "Releasing"
-	// ReasonNotHeld: Pods of a zone would move out of turn.
-	ReasonNotHeld rollout.Reason = "NotHeld"
-	// ReasonInvalidAnnotation: an annotation could not be understood.
-	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
-)
-
 // Plan is what the ring is about to do, and what it waits for.
 type Plan struct {
 	rollout.Plan
@@ -361,11 +343,11 @@ func (w *Workload) condition(now time.Time) *Condition {
 	var c *Condition
 	switch {
 	case len(w.Denied) > 0:
-		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonNotPermitted), Message: strings.Join(w.Denied, "; ")}
+		c = &Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; ")}
 	case len(w.Missing) > 0:
-		c = &Condition{Type: "Ready", Status: "False", Reason: string(ReasonConfigMissing), Message: w.missingSentence()}
+		c = &Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingSentence()}
 	case len(w.Settings.Problems) > 0:
-		c = &Condition{Type: "Stalled", Status: "True", Reason: string(ReasonInvalidAnnotation), Message: w.problems()}
+		c = &Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
 	default:
 		return nil
 	}

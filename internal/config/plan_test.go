@@ -170,12 +170,12 @@ func TestAConditionKeepsItsBeginning(t *testing.T) {
 	before := now.Add(-time.Hour)
 	w := outdated("a", func(w *Workload) {
 		w.Missing = []Missing{{Object: object(Secret, "db")}}
-		w.Records.Condition = &Condition{Reason: string(ReasonConfigMissing), Since: before}
+		w.Records.Condition = &Condition{Reason: ReasonConfigMissing, Since: before}
 	})
 	if c := w.condition(now); !c.Since.Equal(before) {
 		t.Errorf("since %s, want %s", c.Since, before)
 	}
-	w.Records.Condition.Reason = string(ReasonInvalidAnnotation)
+	w.Records.Condition.Reason = ReasonInvalidAnnotation
 	if c := w.condition(now); !c.Since.Equal(now) {
 		t.Errorf("since %s, want %s", c.Since, now)
 	}

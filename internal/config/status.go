@@ -36,7 +36,7 @@ func (r *reporter) report(ctx context.Context, o Observed, plan Plan, outcomes [
 
 func (r *reporter) made(ctx context.Context, w Write) {
 	for _, e := range w.Events {
-		r.events.Eventf(w.Workload.object, nil, e.Type, e.Reason, "Configure", "%s", e.Note)
+		r.events.Eventf(w.Workload.object, nil, e.Type, string(e.Reason), "Configure", "%s", e.Note)
 	}
 	writes.WithLabelValues("made").Inc()
 	if !w.Rolls {

@@ -51,7 +51,9 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	ns := testenv.Namespace(t)
-	return &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns)}
+	w := &world{t: t, client: newClient(t), namespace: ns, requests: &requests{}, options: defaultOptions(ns)}
+	testenv.KnownReasons(t, w.client, ns, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{})
+	return w
 }
 
 func newClient(t *testing.T) client.Client {

@@ -28,26 +28,7 @@ func (d *decision) acts() []Write {
 		others := append(d.corrections(), d.removals()...)
 		writes = append(writes, others[:min(len(others), writesAtOnce)]...)
 	}
-	return slices.Concat(writes, d.resolved(), d.outdated())
-}
-
-// resolved are for revisions of which a cluster has told for the first time what
-// they turned out to be.
-func (d *decision) resolved() []Write {
-	var writes []Write
-	for i := range d.o.Revisions {
-		r := &d.o.Revisions[i]
-		if r.Resolved != "" || r.Deleting {
-			continue
-		}
-		ran := func(record Record) bool {
-			return record.Revision == r.Name && record.Reported && record.State == v1alpha1.StateSucceeded && record.Resolved != ""
-		}
-		if i := slices.IndexFunc(d.o.Records, ran); i >= 0 {
-			writes = append(writes, Write{Act: Resolve, Revision: r.Name, Resolved: d.o.Records[i].Resolved})
-		}
-	}
-	return writes
+	return slices.Concat(writes, d.outdated())
 }
 
 // prepare makes the revision that is wanted, and its gates once it is there.
@@ -88,12 +69,12 @@ func (d *decision) needsFinalizer() bool {
 	return len(d.plan.Steps) > 0 && !d.isPaused() || slices.ContainsFunc(d.o.Records, func(r Record) bool { return r.Assigned })
 }
 
-// corrections are for syncs that are not what their revision says, and of clusters
-// that are not pinned.
+// corrections are for syncs that are not what their revision says, of clusters that
+// nobody holds.
 func (d *decision) corrections() []Write {
 	var writes []Write
 	for _, m := range d.members {
-		if m.isAssigned() && m.record.Drifted && !m.isHeld() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
+		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
 			})
@@ -109,7 +90,7 @@ func (d *decision) removals() []Write {
 	var writes []Write
 	for i := range d.o.Clusters {
 		c := &d.o.Clusters[i]
-		r := d.records[c.Name]
+		r := d.record(c.Name)
 		if r == nil || !r.Assigned || c.Deleting || d.isSelected(c) {
 			continue
 		}

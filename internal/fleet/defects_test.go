@@ -347,7 +347,7 @@ func TestWhatIsEditedByHandIsPutRight(t *testing.T) {
 
 // New clusters get the current good revision at once, and take no place in the
 // budget; then they have their turn.
-func TestNewClustersGetTheGoodRevisionAtOnce(t *testing.T) {
+func TestRFCNewClustersTakeNoPlaceInTheBudget(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a canary=true", "b")
@@ -368,7 +368,7 @@ func TestNewClustersGetTheGoodRevisionAtOnce(t *testing.T) {
 }
 
 // External: revisions and gates are made, and a report, but nothing is assigned.
-func TestExternalAssignsNothing(t *testing.T) {
+func TestRFCThirdPartiesRollOutByThemselves(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a canary=true", "b")
@@ -394,7 +394,7 @@ func TestExternalAssignsNothing(t *testing.T) {
 }
 
 // Of revisions as many are kept as should be, and those in use.
-func TestRevisionHistoryLimit(t *testing.T) {
+func TestRFCHistory(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a")

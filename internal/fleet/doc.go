@@ -17,6 +17,8 @@
 //   - Nobody is unassigned for being unready, unreachable, or not known at present: a
 //     sync is removed only from a cluster that is there and not selected, or with the
 //     module.
+//   - A tag is looked up once: no cluster is assigned one after another cluster has
+//     succeeded with it.
 //   - A report counts only for the assignment that it speaks of: by revision and by
 //     the moment of the assignment.
 //   - What is assigned was written into the status of the module before, by

@@ -49,6 +49,11 @@ type Explanation struct {
 	Stages   []v1alpha1.StageStatus `json:"stages,omitempty"`
 	// Holds are all that wait, stages and clusters, each with the one reason.
 	Holds []rollout.Hold `json:"holds,omitempty"`
+	// Telling is the one of them that tells most of the whole, nil if nothing waits or
+	// something moves.
+	Telling *rollout.Hold `json:"-"`
+	// Deadline is when what moves counts as failed, nil if nothing does.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Clusters are those of the module, in the order in which they go.
 	Clusters []ClusterExplanation `json:"clusters,omitempty"`
 	// Steered is what a person has told it last, nil if nobody has.
@@ -101,6 +106,11 @@ func Explain(ctx context.Context, reader client.Reader, options Options, moduleK
 		return notWatched(moduleKind, key, options.Namespaces), nil
 	}
 	return kindNamed(moduleKind).explain(ctx, reader, options, key)
+}
+
+// StageHold is what a stage as a whole waits for, nil if it does not wait.
+func (e *Explanation) StageHold(stage string) *rollout.Hold {
+	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
 }
 
 // ExplainCluster says how one cluster stands with a module, also if it is none of its
@@ -245,10 +255,10 @@ func explain(s *sight) Explanation {
 	reason, message, _ := d.verdict()
 	e.Sentence, e.Problems = message, d.problems
 	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason = rollout.Reason(reason)
+		e.Reason = reason
 	}
 	if hold := d.plan.At().Hold; hold != nil {
-		e.Until = momentOrNil(hold.Until)
+		e.Telling, e.Until, e.Deadline = hold, momentOrNil(hold.Until), d.due(hold)
 	}
 	e.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
 	for _, m := range d.members {
@@ -256,6 +266,14 @@ func explain(s *sight) Explanation {
 	}
 	e.Notes = d.notes()
 	return e
+}
+
+// due is when what moves counts as failed, nil of what does not move.
+func (d *decision) due(hold *rollout.Hold) *time.Time {
+	if hold.Reason != rollout.ReasonProgressing || hold.Since.IsZero() {
+		return nil
+	}
+	return momentOrNil(hold.Since.Add(d.deadline()))
 }
 
 // explainWritten tells what the manager has written, where the caller may not see
@@ -374,7 +392,7 @@ func orNothing(revision string) string {
 func (d *decision) explainStranger(name string) ClusterExplanation {
 	e := ClusterExplanation{Name: name}
 	i := slices.IndexFunc(d.o.Clusters, func(c Cluster) bool { return c.Name == name })
-	r := d.records[name]
+	r := d.record(name)
 	if r != nil && r.Assigned {
 		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // kind is what differs between Modules and BootstrapModules: the type of the module,
@@ -198,7 +199,7 @@ func (k *kind) says(sync any, a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) b
 func recordOf(a *assembled, module string) Record {
 	r := Record{
 		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
-		Kubeconfig: a.kubeconfig, Ref: a.ref,
+		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
 	}
 	assignment, _, assigned := a.sync(module)
 	if assignment == nil {
@@ -215,7 +216,7 @@ func recordOf(a *assembled, module string) Record {
 // report reads what became of a sync.
 func (r *Record) report(s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
-	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), s.Reason, s.Message
+	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
 	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration()
 }

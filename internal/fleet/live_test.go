@@ -22,7 +22,7 @@ const (
 func isConflict(err error) bool { return apierrors.IsConflict(err) }
 
 // RFC: strategy Replace updates all clusters at once.
-func TestReplaceUpdatesAllAtOnce(t *testing.T) {
+func TestRFCReplace(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a env=dev", "b env=dev", "c env=prod")
@@ -52,7 +52,7 @@ func TestTheOldShapeMeansReplace(t *testing.T) {
 }
 
 // RFC: strategy Incremental, at most N clusters unready at a time.
-func TestIncrementalKeepsToMaxUnreadyClusters(t *testing.T) {
+func TestRFCIncrementalAtMostSoManyUnready(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b", "c", "d", "e")
@@ -79,7 +79,7 @@ func TestIncrementalKeepsToMaxUnreadyClusters(t *testing.T) {
 }
 
 // RFC, the other reading: one canary, then all others at once.
-func TestIncrementalOneCanaryThenAll(t *testing.T) {
+func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b", "c")
@@ -166,7 +166,7 @@ func TestAFailedFirstStageBlocksLaterOnes(t *testing.T) {
 
 // Roll back, roll forward: targetRevision is a rollout to an older revision, under
 // the same budget.
-func TestGoingBackIsARolloutLikeAnyOther(t *testing.T) {
+func TestRFCRollBackAndForward(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b", "c")
@@ -188,7 +188,7 @@ func TestGoingBackIsARolloutLikeAnyOther(t *testing.T) {
 }
 
 // The handbrake: nothing new is assigned, what runs goes on.
-func TestSuspendIsAHandbrake(t *testing.T) {
+func TestRFCHandbrake(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
@@ -216,7 +216,7 @@ func TestSuspendIsAHandbrake(t *testing.T) {
 }
 
 // One bad cluster is pinned, and the rollout goes on.
-func TestAClusterThatIsPinnedStaysAndTheRestGoesOn(t *testing.T) {
+func TestRFCPinABadClusterAndContinue(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b", "c")

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -30,14 +29,13 @@ type member struct {
 	leaf rollout.Leaf
 	// started is when it was assigned what it has.
 	started time.Time
+	// belongs is true of a cluster that is one of the module's.
+	belongs bool
 	// isNew is true of a cluster that gets the good revision outside of any stage,
 	// because it has never run the module.
 	isNew bool
 	// stage is its place in decision.stages, or what else becomes of it.
 	stage int
-	// rank and hash are its place in the order.
-	rank float64
-	hash uint64
 	// hold is why it waits, nil if it does not; moves is true if it moves now.
 	hold  *rollout.Hold
 	moves bool
@@ -55,31 +53,56 @@ const (
 // that is selected and was never ready is none yet; one that was assigned
 // something stays one, whatever becomes of it.
 func (d *decision) findMembers(selector labels.Selector) {
-	records := make(map[string]*Record, len(d.o.Records))
-	for i := range d.o.Records {
-		records[d.o.Records[i].Cluster] = &d.o.Records[i]
-	}
-	pending := map[string]*v1alpha1.Move{}
-	for i := range d.o.Module.Status.Moves {
-		m := &d.o.Module.Status.Moves[i]
-		if !isDone(m, records[m.Cluster]) {
-			pending[m.Cluster] = m
-		}
-	}
-	d.members = make([]*member, 0, len(d.o.Clusters))
-	memory := make([]member, len(d.o.Clusters)) // one block is cheaper than many
-	for i := range d.o.Clusters {
-		c, m := &d.o.Clusters[i], &memory[i]
-		*m = member{Cluster: c, record: records[c.Name], move: pending[c.Name]}
-		if c.Deleting || !selector.Matches(labels.Set(c.Labels)) || !c.Ready && !m.isAssigned() && m.move == nil {
+	all := d.meet()
+	d.members = make([]*member, 0, len(all))
+	for i := range all {
+		m := &all[i]
+		if m.Deleting || !selector.Matches(labels.Set(m.Labels)) || !m.Ready && !m.isAssigned() && m.move == nil {
 			continue
 		}
+		m.belongs = true
 		d.members = append(d.members, m)
 	}
-	d.records = records
+}
+
+// meet brings together what is known of each cluster, selected or not. Of ten thousand
+// there is one block of memory, and one map.
+func (d *decision) meet() []member {
+	all := make([]member, len(d.o.Clusters))
+	d.known, d.strays = make(map[string]*member, len(all)), map[string]*Record{}
+	for i := range all {
+		all[i].Cluster = &d.o.Clusters[i]
+		d.known[all[i].Name] = &all[i]
+	}
+	for i := range d.o.Records {
+		r := &d.o.Records[i]
+		if m := d.known[r.Cluster]; m != nil {
+			m.record = r
+		} else {
+			d.strays[r.Cluster] = r
+		}
+	}
+	for i := range d.o.Module.Status.Moves {
+		move := &d.o.Module.Status.Moves[i]
+		if m := d.known[move.Cluster]; m != nil && !isDone(move, m.record) {
+			m.move = move
+		}
+	}
+	return all
+}
+
+// record is what the assemblage of a cluster says, nil if there is none.
+func (d *decision) record(cluster string) *Record {
+	if m := d.known[cluster]; m != nil {
+		return m.record
+	}
+	return d.strays[cluster]
 }
 
 func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }
+
+// isEnding is true of a cluster whose assemblage is on its way out.
+func (m *member) isEnding() bool { return m.record != nil && m.record.Deleting }
 
 // isHeld is true if somebody has pinned the cluster.
 func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil }
@@ -88,18 +111,37 @@ func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil 
 // then by a hash, so that it is arbitrary and always the same.
 func (d *decision) order() {
 	by := d.o.Module.rollout().OrderBy
-	for _, m := range d.members {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(m.UID)) // it never fails
-		m.hash = h.Sum64()
+	places := make([]place, len(d.members))
+	for i, m := range d.members {
+		places[i] = place{hash: hashOf(string(m.UID)), member: m}
 		if by != nil {
-			m.rank = rankOf(m.Labels[by.LabelKey])
+			places[i].rank = rankOf(m.Labels[by.LabelKey])
 		}
 	}
-	slices.SortFunc(d.members, compareMembers)
+	slices.SortFunc(places, comparePlaces)
+	for i := range places {
+		d.members[i] = places[i].member
+	}
 }
 
-func compareMembers(a, b *member) int {
+// place is where a member stands in the order.
+type place struct {
+	rank float64
+	hash uint64
+	*member
+}
+
+// hashOf is the FNV-1a hash of a text.
+func hashOf(text string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	hash := uint64(offset)
+	for i := range len(text) {
+		hash = (hash ^ uint64(text[i])) * prime
+	}
+	return hash
+}
+
+func comparePlaces(a, b place) int {
 	switch {
 	case a.rank != b.rank:
 		return cmp.Compare(a.rank, b.rank)
@@ -135,10 +177,20 @@ func (d *decision) look(m *member) {
 	case !m.Ready:
 		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not ready: its control plane is not up"
 	}
+	if m.leaf.Current == d.target { // the very same text: it is compared many times, and that is faster
+		m.leaf.Current = d.target
+	}
+	if len(d.o.Refusals) > 0 {
+		d.lookBack(m)
+	}
+	m.isNew = d.isNew(m)
+}
+
+// lookBack is at writes that were refused.
+func (d *decision) lookBack(m *member) {
 	if r, refused := d.o.Refusals[m.Name]; refused {
 		m.leaf.RetryAt, m.leaf.RetryReason = r.At, r.Reason
 	}
-	m.isNew = d.isNew(m)
 }
 
 // isNew is true of a cluster that has never run the module, where there is a
@@ -195,7 +247,7 @@ func later(a, b time.Time) time.Time {
 func (r *Record) said() string {
 	text := ""
 	if r.Reason != "" {
-		text = " (" + r.Reason + ")"
+		text = " (" + string(r.Reason) + ")"
 	}
 	if r.Message != "" {
 		text += ": " + short(r.Message, saidLength)
@@ -229,6 +281,21 @@ func (d *decision) assign() error {
 		d.fill(i, &specs[i])
 	}
 	d.addOthers()
+	d.divide()
+	return nil
+}
+
+// divide puts the members into their stages, or aside.
+func (d *decision) divide() {
+	sizes := make([]int, len(d.stages))
+	for _, m := range d.members {
+		if m.stage >= 0 {
+			sizes[m.stage]++
+		}
+	}
+	for i, size := range sizes {
+		d.stages[i].members = make([]*member, 0, size)
+	}
 	for _, m := range d.members {
 		if m.stage >= 0 {
 			d.stages[m.stage].members = append(d.stages[m.stage].members, m)
@@ -236,7 +303,6 @@ func (d *decision) assign() error {
 			d.aside = append(d.aside, m)
 		}
 	}
-	return nil
 }
 
 // stage are clusters that go together.
@@ -276,9 +342,10 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 // where they should be already, so that it does not begin anew when a cluster
 // joins, and those last that have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
-	var candidates []*member
+	candidates := make([]*member, 0, len(d.members))
+	all := s.selector.Empty()
 	for _, m := range d.members {
-		if m.stage == unmatched && s.selector.Matches(labels.Set(m.Labels)) {
+		if m.stage == unmatched && (all || s.selector.Matches(labels.Set(m.Labels))) {
 			candidates = append(candidates, m)
 		}
 	}
@@ -293,12 +360,19 @@ func (d *decision) fill(i int, s *stageSpec) {
 
 // byClaim puts those with the better claim first, and otherwise keeps the order.
 func (d *decision) byClaim(candidates []*member) []*member {
-	var by [3][]*member
-	for _, m := range candidates {
-		by[d.claim(m)] = append(by[d.claim(m)], m)
+	ordered := make([]*member, 0, len(candidates))
+	for claim := range claims {
+		for _, m := range candidates {
+			if d.claim(m) == claim {
+				ordered = append(ordered, m)
+			}
+		}
 	}
-	return slices.Concat(by[:]...)
+	return ordered
 }
+
+// claims is how many kinds of claims there are.
+const claims = 3
 
 func (d *decision) claim(m *member) int {
 	switch {

@@ -85,14 +85,19 @@ type drift struct {
 	version  string
 	revision string
 	policy   string
+	resolved string
 	known    bool
 	drifted  bool
+	follows  bool
 }
 
 func keyOf(w *Write) made {
 	key := made{act: w.Act, target: w.target()}
 	if w.Record != nil {
 		key.version = w.Record.ResourceVersion
+	}
+	if w.Act == Resolve {
+		key.version = string(w.UID) // there may be another revision of the name
 	}
 	if w.Act == Assign && w.Record == nil {
 		key.version = w.AssignedAt.String()

@@ -32,7 +32,7 @@ func isDone(m *v1alpha1.Move, r *Record) bool {
 // keeps is true if a move still says something: that the cluster may be assigned
 // that revision at any moment.
 func (d *decision) keeps(m *v1alpha1.Move) bool {
-	return !isDone(m, d.records[m.Cluster]) && (d.wants(m) || !d.o.Live || !d.o.isTooLate(m))
+	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.o.isTooLate(m))
 }
 
 func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.Add(WithdrawAfter)) }
@@ -45,7 +45,7 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
-	if m.Repair && c.isUp() {
+	if m.Repair && c.isUp() || c.isEnding() {
 		return false
 	}
 	if c.isNew {
@@ -56,7 +56,10 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 
 // member is a cluster of the module by name, nil if it is none.
 func (d *decision) member(name string) *member {
-	return d.byName[name]
+	if m := d.known[name]; m != nil && m.belongs {
+		return m
+	}
+	return nil
 }
 
 // moves are those that are kept.
@@ -74,7 +77,7 @@ func (d *decision) moves() []v1alpha1.Move {
 // nothing.
 func (d *decision) mayWithdraw() bool {
 	return slices.ContainsFunc(d.o.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return d.o.isTooLate(&m) && !isDone(&m, d.records[m.Cluster]) && !d.wants(&m)
+		return d.o.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -56,7 +57,7 @@ type sight struct {
 	key types.NamespacedName
 	// object is the module itself, nil if there is none.
 	object client.Object
-	// templates are what the revisions say.
+	// templates are what the revisions say, with what their tags turned out to be.
 	templates map[string]*v1alpha1.TemplateSpec
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
 	revisions map[string]*spillway.ModuleRevision
@@ -133,7 +134,7 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
-		s.templates[r.Name], s.revisions[r.Name] = &r.Spec.Template, r
+		s.templates[r.Name], s.revisions[r.Name] = exact(&r.Spec.Template, r.Status.Resolved), r
 		s.Revisions = append(s.Revisions, Revision{
 			Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Number: r.Spec.Number,
 			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved,
@@ -282,19 +283,41 @@ func (o *observer) records(s *sight, m *memory, v *view) {
 func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	policy := s.Module.deletionPolicy()
 	known := m.drifts[r.UID]
-	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known {
-		r.Drifted, r.Revision = known.drifted, known.revision
+	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
+		r.Drifted, r.Follows, r.Revision = known.drifted, known.follows, known.revision
 		return
 	}
 	o.adopt(s, a, r)
-	template, ok := s.templates[r.Revision]
-	if !ok {
+	revision := s.revisions[r.Revision]
+	if revision == nil {
 		return // nobody knows what it should be
 	}
 	assignment, sync, _ := a.sync(s.key.Name)
 	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
-	r.Drifted = !o.kind.says(sync, wanted, template)
-	m.drifts[r.UID] = drift{version: r.ResourceVersion, revision: r.Revision, policy: string(policy), known: true, drifted: r.Drifted}
+	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
+	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
+		r.follow(revision.Status.Resolved)
+	}
+	m.drifts[r.UID] = drift{
+		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
+		known: true, drifted: r.Drifted, follows: r.Follows,
+	}
+}
+
+// resolved is what the tag of a revision turned out to be.
+func (s *sight) resolved(revision string) string {
+	if r := s.revisions[revision]; r != nil {
+		return r.Status.Resolved
+	}
+	return ""
+}
+
+// follow is of a sync that follows a tag which stands for something known. One that is
+// on its way goes on; it is told later.
+func (r *Record) follow(resolved string) {
+	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
+	r.Drifted = succeeded && assemblage.Digest(r.Resolved) != assemblage.Digest(resolved)
+	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
 }
 
 // adopt recognises a sync that says no revision but is what one says: whoever wrote
@@ -304,8 +327,8 @@ func (o *observer) adopt(s *sight, a *assembled, r *Record) {
 		return
 	}
 	assignment, sync, _ := a.sync(s.key.Name)
-	for name, template := range s.templates {
-		if o.kind.says(sync, *assignment, template) {
+	for name, revision := range s.revisions {
+		if o.kind.says(sync, *assignment, &revision.Spec.Template) {
 			r.Revision = name
 			return
 		}

@@ -88,6 +88,9 @@ type Record struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
+	// Deleting is true of an assemblage that is on its way out. What is written into
+	// it goes with it.
+	Deleting bool
 	// Kubeconfig and Ref are what it says of the cluster.
 	Kubeconfig v1alpha1.LocalReference
 	Ref        *v1alpha1.ClusterReference
@@ -99,15 +102,19 @@ type Record struct {
 	Revision   string
 	AssignedAt time.Time
 	// Drifted is true if the sync is not what its revision and the module say.
-	Drifted        bool
+	Drifted bool
+	// Follows is true if all that is different is that it follows a tag, of which it
+	// is known by now what it stands for. It has nothing to gain by going on with it.
+	Follows        bool
 	DeletionPolicy v1alpha1.DeletionPolicy
 	Hold           *v1alpha1.Hold
 	// Reported is true if the rest speaks of this very assignment.
 	Reported bool
 	State    v1alpha1.State
 	// Since is when the state began.
-	Since           time.Time
-	Reason, Message string
+	Since   time.Time
+	Reason  rollout.Reason
+	Message string
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
 	// Noticed is true once the last change of the assemblage has been seen by

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/rollout"
@@ -68,10 +69,11 @@ type Write struct {
 	// Revision is what is assigned, made or deleted, AssignedAt since when.
 	Revision   string
 	AssignedAt time.Time
-	// Number is for CreateRevision, Resolved for Resolve, Stage and Gate for
-	// CreateGate.
+	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,
+	// Stage and Gate for CreateGate.
 	Number   int64
 	Resolved string
+	UID      types.UID
 	Stage    string
 	Gate     v1alpha1.Gate
 	// Until is when it is too late for the write; zero for never.
@@ -98,7 +100,9 @@ func Decide(o Observed) Plan {
 	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
 	d := decide(&o)
 	p := Plan{Plan: d.plan, Tree: d.tree, Aside: d.rest, Status: o.Module.Status}
-	p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
+	if len(d.restPlan.Holds) > 0 {
+		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
+	}
 	p.Wake = d.wake()
 	if p.NeedsLive = !o.Live && (o.isBehind() || d.mayWithdraw()); p.NeedsLive {
 		return p
@@ -109,6 +113,9 @@ func Decide(o Observed) Plan {
 	}
 	if d.needsFinalizer() {
 		p.Writes = []Write{{Act: AddFinalizer}}
+		return p
+	}
+	if d.resolve(&p) {
 		return p
 	}
 	if status, permits := d.permit(); permits {
@@ -131,11 +138,12 @@ type decision struct {
 	windowNext           time.Time
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
-	records  map[string]*Record
+	// known are all clusters by name, strays records of clusters that are not known.
+	known  map[string]*member
+	strays map[string]*Record
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
 	members  []*member
-	byName   map[string]*member
 	stages   []stage
 	aside    []*member
 	tree     rollout.Observed
@@ -212,9 +220,7 @@ func (d *decision) gather() {
 	}
 	d.findMembers(selector)
 	d.order()
-	d.byName = make(map[string]*member, len(d.members))
 	for _, m := range d.members {
-		d.byName[m.Name] = m
 		d.look(m)
 	}
 	if err := d.assign(); err != nil {
@@ -315,7 +321,7 @@ func (d *decision) wake() time.Time {
 		}
 	}
 	for i := range d.o.Module.Status.Moves {
-		if m := &d.o.Module.Status.Moves[i]; !isDone(m, d.records[m.Cluster]) {
+		if m := &d.o.Module.Status.Moves[i]; !isDone(m, d.record(m.Cluster)) {
 			sooner(m.At.Add(ActWithin))
 			sooner(m.At.Add(WithdrawAfter))
 		}

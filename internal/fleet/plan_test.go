@@ -293,3 +293,21 @@ func TestRevisionNames(t *testing.T) {
 		t.Errorf("names collide: %v", all)
 	}
 }
+
+// While an assemblage is being deleted nothing is written into it, as that would go with
+// it; somebody else goes meanwhile.
+func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
+	o := planned(t, "strategy: Incremental", "a v1 up\nb v1 up")
+	for i := range o.Records {
+		o.Records[i].Deleting = o.Clusters[i].Name == "a"
+	}
+	p := fleet.Decide(o)
+	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" || !strings.Contains(said(&p), "a waits: its old assemblage is being deleted") {
+		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
+	}
+	o.Module.Status = p.Status
+	o.Records[1].Deleting = true
+	if p := fleet.Decide(o); len(p.Writes) > 0 {
+		t.Errorf("it is written to: %+v", p.Writes)
+	}
+}

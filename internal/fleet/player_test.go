@@ -27,6 +27,8 @@ type player struct {
 	mu sync.Mutex
 	// fate is what becomes of a tag, or of "cluster tag"; without one it succeeds.
 	fate map[string]v1alpha1.State
+	// commits are what a tag is, or one that a cluster fetches: "cluster tag".
+	commits map[string]string
 	// latest are the assemblages as they were last seen.
 	latest map[string]*v1alpha1.ProxyAssemblage
 	// disrupted are clusters that were assigned something while they were up.
@@ -41,7 +43,7 @@ type player struct {
 func newPlayer(t *testing.T, c client.WithWatch, namespace string) *player {
 	t.Helper()
 	p := &player{
-		t: t, client: c, namespace: namespace, fate: map[string]v1alpha1.State{},
+		t: t, client: c, namespace: namespace, fate: map[string]v1alpha1.State{}, commits: map[string]string{},
 		latest: map[string]*v1alpha1.ProxyAssemblage{}, disrupted: map[string]bool{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -99,7 +101,7 @@ func assigned(a *v1alpha1.ProxyAssemblage) string {
 	}
 	for _, s := range a.Spec.Assemblage.Syncs {
 		if s.Name == app && s.Source != nil {
-			return s.Source.Git.Version.Tag
+			return s.Source.Git.Version.Tag + s.Source.Git.Version.Revision
 		}
 	}
 	return ""
@@ -127,9 +129,13 @@ func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
 func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1alpha1.SyncStatus {
 	tag := s.Source.Git.Version.Tag
 	state := v1alpha1.StateSucceeded
+	resolved := "sha1:" + tag + s.Source.Git.Version.Revision
 	for _, key := range []string{tag, a.Name + " " + tag} {
 		if fate, ok := p.fate[key]; ok {
 			state = fate
+		}
+		if commit, ok := p.commits[key]; ok && tag != "" {
+			resolved = tag + "@sha1:" + commit
 		}
 	}
 	before := v1alpha1.SyncStatus{}
@@ -140,7 +146,7 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	}
 	report := v1alpha1.SyncStatus{
 		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: state, ObservedGeneration: a.Generation,
-		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, Resolved: "sha1:" + tag,
+		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, Resolved: before.Resolved,
 	}
 	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != state {
 		now := metav1.NowMicro()
@@ -148,7 +154,7 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	}
 	switch state {
 	case v1alpha1.StateSucceeded:
-		report.LastSucceededRevision = s.Revision
+		report.LastSucceededRevision, report.Resolved = s.Revision, resolved
 	case v1alpha1.StateFailed:
 		report.Reason, report.Message = "HealthCheckFailed", "Deployment web is not ready"
 	default:

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -96,7 +97,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	}
 	s.Phase = string(PhaseDeleting)
 	s.WaitingFor = fmt.Sprintf("it is taken away from %d clusters", left)
-	for _, c := range conditionsOf(false, true, false, string(PhaseDeleting), s.WaitingFor) {
+	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
 		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -148,21 +149,21 @@ func (d *decision) outcome() rollout.Phase {
 }
 
 // verdict is the state of the module as a word and a sentence.
-func (d *decision) verdict() (reason, message string, since time.Time) {
+func (d *decision) verdict() (reason rollout.Reason, message string, since time.Time) {
 	if len(d.problems) > 0 {
-		return string(ReasonInvalid), short(d.problems[0], sentenceLength), time.Time{}
+		return ReasonInvalid, short(d.problems[0], sentenceLength), time.Time{}
 	}
 	answer := d.plan.At()
 	switch {
 	case d.phase() == PhaseRolledBack:
-		return string(PhaseRolledBack), fmt.Sprintf("%s failed and was given up, all clusters are at %s; change the template to try again",
+		return ReasonRolledBack, fmt.Sprintf("%s failed and was given up, all clusters are at %s; change the template to try again",
 			d.wanted, d.target), time.Time{}
 	case answer.Hold != nil:
-		return string(answer.Hold.Reason), short(answer.Hold.Message, sentenceLength), answer.Hold.Since
+		return answer.Hold.Reason, short(answer.Hold.Message, sentenceLength), answer.Hold.Since
 	case answer.Step != nil:
-		return string(rollout.ReasonProgressing), answer.Message(), time.Time{}
+		return rollout.ReasonProgressing, answer.Message(), time.Time{}
 	default:
-		return string(rollout.PhaseComplete), d.completed(), time.Time{}
+		return reasons.Complete, d.completed(), time.Time{}
 	}
 }
 
@@ -175,7 +176,7 @@ func (d *decision) completed() string {
 }
 
 // conditions are Ready, Reconciling and Stalled, without their times.
-func (d *decision) conditions(reason, message string) []metav1.Condition {
+func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Condition {
 	switch d.phase() {
 	case rollout.PhaseComplete:
 		return conditionsOf(true, false, false, reason, message)
@@ -188,11 +189,11 @@ func (d *decision) conditions(reason, message string) []metav1.Condition {
 	}
 }
 
-func conditionsOf(ready, reconciling, stalled bool, reason, message string) []metav1.Condition {
+func conditionsOf(ready, reconciling, stalled bool, reason rollout.Reason, message string) []metav1.Condition {
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: truth(ready), Reason: reason, Message: message},
-		{Type: ConditionReconciling, Status: truth(reconciling), Reason: reason, Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: reason, Message: message},
+		{Type: ConditionReady, Status: truth(ready), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: truth(reconciling), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
 	}
 }
 
@@ -324,7 +325,7 @@ func (d *decision) failing() (examples []v1alpha1.FailingCluster, more bool) {
 func (m *member) failure() v1alpha1.FailingCluster {
 	f := v1alpha1.FailingCluster{Name: m.Name, Revision: m.leaf.Current, Reason: string(rollout.ReasonFailed)}
 	if m.record != nil && m.record.Reason != "" {
-		f.Reason = m.record.Reason
+		f.Reason = string(m.record.Reason)
 	}
 	switch {
 	case m.record != nil && m.record.Message != "":

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 const (
@@ -68,7 +69,7 @@ func gateTime(g v1alpha1.Gate) v1alpha1.GateTime {
 // FieldOwner is the name under which a module's part of an assemblage stands in
 // managedFields.
 func FieldOwner(module string) string {
-	owner := "spillway-module/" + module
+	owner := kube.ModuleOwner + module
 	if len(owner) <= fieldOwnerLength {
 		return owner
 	}

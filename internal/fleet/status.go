@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -66,15 +67,15 @@ func (r *reporter) tell(before, after client.Object) {
 	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":
-		r.event(after, corev1.EventTypeWarning, "RolledBack", "%s has failed: going back to %s", is.RolledBack, is.CurrentRevision)
+		r.event(after, corev1.EventTypeWarning, ReasonRolledBack, "%s has failed: going back to %s", is.RolledBack, is.CurrentRevision)
 	case was.CurrentRevision != is.CurrentRevision:
-		r.event(after, corev1.EventTypeNormal, "RolloutComplete", "%s is on all clusters: %s", is.CurrentRevision, is.Clusters)
+		r.event(after, corev1.EventTypeNormal, EventComplete, "%s is on all clusters: %s", is.CurrentRevision, is.Clusters)
 	case !isStalled(was) && isStalled(is):
-		r.event(after, corev1.EventTypeWarning, "RolloutStuck", "%s", is.WaitingFor)
+		r.event(after, corev1.EventTypeWarning, reasons.RolloutStuck, "%s", is.WaitingFor)
 	case isStalled(was) && !isStalled(is), isPaused(was) && !isPaused(is):
-		r.event(after, corev1.EventTypeNormal, "RolloutResumed", "the rollout goes on: %s clusters are up to date", is.Clusters)
+		r.event(after, corev1.EventTypeNormal, reasons.RolloutResumed, "the rollout goes on: %s clusters are up to date", is.Clusters)
 	case !isPaused(was) && isPaused(is):
-		r.event(after, corev1.EventTypeNormal, "RolloutPaused", "%s", is.WaitingFor)
+		r.event(after, corev1.EventTypeNormal, reasons.RolloutPaused, "%s", is.WaitingFor)
 	}
 }
 
@@ -92,18 +93,18 @@ func (r *reporter) tellStage(module client.Object, was, is *v1alpha1.ModuleStatu
 	}
 	started := before.StartedAt == nil || !before.StartedAt.Equal(stage.StartedAt)
 	if started {
-		r.event(module, corev1.EventTypeNormal, "StageStarted", "stage %s goes to %s", stage.Name, is.TargetRevision)
+		r.event(module, corev1.EventTypeNormal, EventStageStarted, "stage %s goes to %s", stage.Name, is.TargetRevision)
 	}
 	if stage.State == StateComplete && (started || before.State != StateComplete) {
-		r.event(module, corev1.EventTypeNormal, "StageDone", "stage %s is done: %d of %d clusters are up to date", stage.Name, stage.Ready, stage.Total)
+		r.event(module, corev1.EventTypeNormal, EventStageDone, "stage %s is done: %d of %d clusters are up to date", stage.Name, stage.Ready, stage.Total)
 	}
 	if stage.State == string(rollout.ReasonGate) && before.State != stage.State {
-		r.event(module, corev1.EventTypeNormal, "GateWaiting", "%s", stage.Message)
+		r.event(module, corev1.EventTypeNormal, EventGate, "%s", stage.Message)
 	}
 }
 
-func (r *reporter) event(module client.Object, kind, reason, note string, args ...any) {
-	r.events.Eventf(module, nil, kind, reason, "Roll", note, args...)
+func (r *reporter) event(module client.Object, kind string, reason rollout.Reason, note string, args ...any) {
+	r.events.Eventf(module, nil, kind, string(reason), "Roll", note, args...)
 }
 
 // logWait logs what a module waits for when that begins or its sentence changes.
@@ -122,7 +123,7 @@ func (r *reporter) measure(s *sight, p *pass) {
 	}
 	namespace, name := s.key.Namespace, s.key.Name
 	phases.WithLabelValues(r.kind.name, namespace, name, p.Status.Phase).Set(1)
-	for reason, n := range reasons(p.Holds) {
+	for reason, n := range countHolds(p.Holds) {
 		waiting.WithLabelValues(r.kind.name, namespace, name, string(reason)).Set(float64(n))
 	}
 	if c := p.Status.Summary; c != nil {
@@ -135,8 +136,8 @@ func (r *reporter) measure(s *sight, p *pass) {
 	}
 }
 
-// reasons counts the holds by their reasons: there may be one for each of many clusters.
-func reasons(holds []rollout.Hold) map[rollout.Reason]int {
+// countHolds counts the holds by their reasons: there may be one for each of many clusters.
+func countHolds(holds []rollout.Hold) map[rollout.Reason]int {
 	counts := map[rollout.Reason]int{}
 	for i := range holds {
 		counts[holds[i].Reason]++

@@ -10,20 +10,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
-// The reasons to wait that are the ring's own.
-const (
-	// ReasonInvalid: something in the module cannot be understood.
-	ReasonInvalid rollout.Reason = "Invalid"
-	// ReasonWindow: no window is open.
-	ReasonWindow rollout.Reason = "OutsideWindow"
-	// ReasonNoStage: no stage selects the cluster.
-	ReasonNoStage rollout.Reason = "NoStage"
-	// ReasonForeign: somebody else keeps a sync of the module's name.
-	ReasonForeign rollout.Reason = "DuplicateSync"
-	// ReasonRevision: there is no ModuleRevision yet.
-	ReasonRevision rollout.Reason = "RevisionMissing"
-)
-
 // The units beneath the root.
 const (
 	unitNew    = "new clusters"
@@ -52,7 +38,7 @@ func limitOf(v *intstr.IntOrString) limit {
 // of is the limit out of a total, as the engine rounds it.
 func (l limit) of(total int) int {
 	if !l.Percent {
-		return l.Value
+		return max(0, l.Value) // the API server refuses what is less, but manifests are read as well
 	}
 	return max(1, total*l.Value/100)
 }
@@ -69,9 +55,11 @@ func (d *decision) root() rollout.Unit {
 		unit.Children = make([]rollout.Unit, 0, len(s.members))
 		for _, m := range s.members {
 			if m.isNew {
-				fresh.Children = append(fresh.Children, d.leafUnit(m, d.good))
+				fresh.Children = append(fresh.Children, rollout.Unit{})
+				d.leafUnit(&fresh.Children[len(fresh.Children)-1], m, d.good)
 			} else {
-				unit.Children = append(unit.Children, d.leafUnit(m, d.target))
+				unit.Children = unit.Children[:len(unit.Children)+1] // there is room for all
+				d.leafUnit(&unit.Children[len(unit.Children)-1], m, d.target)
 			}
 		}
 		stages.Children = append(stages.Children, unit)
@@ -91,7 +79,8 @@ func (d *decision) root() rollout.Unit {
 func (d *decision) restRoot() rollout.Unit {
 	held, spare := rollout.Unit{Name: unitPinned, Group: true}, rollout.Unit{Name: unitSpare, Group: true}
 	for _, m := range d.aside {
-		unit := d.leafUnit(m, d.target)
+		unit := rollout.Unit{}
+		d.leafUnit(&unit, m, d.target)
 		if m.stage == pinned {
 			unit.Pause = pauseOf(m.record.Hold)
 			held.Children = append(held.Children, unit)
@@ -203,6 +192,9 @@ func (d *decision) block() *rollout.Block {
 	switch {
 	case d.o.revision(d.target) == nil:
 		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
+	case d.isPutOff(d.target):
+		r := d.o.Refusals[d.target]
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + r.Reason, Until: r.At}
 	case len(d.o.Module.rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
@@ -212,10 +204,11 @@ func (d *decision) block() *rollout.Block {
 	}
 }
 
-func (d *decision) leafUnit(m *member, target string) rollout.Unit {
-	leaf := m.leaf
-	leaf.Target = target
-	unit := rollout.Unit{Name: m.Name, Leaf: leaf}
+// leafUnit makes a unit that of a member.
+func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
+	unit.Name, unit.Leaf = m.Name, m.leaf
+	unit.Leaf.Target = target
+	leaf := &m.leaf
 	switch {
 	case leaf.Current == target && m.isDrifted():
 		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, "not what its revision says"
@@ -224,8 +217,9 @@ func (d *decision) leafUnit(m *member, target string) rollout.Unit {
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
+	case m.isEnding():
+		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
 		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
 	}
-	return unit
 }

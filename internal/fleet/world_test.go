@@ -74,6 +74,7 @@ func newWorldNow(t *testing.T) *world {
 	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New()}
 	w.options = fleet.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 200 * time.Millisecond}
 	w.options.Assemblages = func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil } // the player does
+	testenv.KnownReasons(t, w.client, w.namespace, &v1alpha1.ModuleList{}, &v1alpha1.BootstrapModuleList{})
 	w.player = newPlayer(t, w.client, w.namespace)
 	return w
 }
@@ -298,10 +299,11 @@ func wordOf(p *v1alpha1.ProxyAssemblage) string {
 		if s.Name != app || s.Source == nil {
 			continue
 		}
-		if word := p.Name + ":" + s.Source.Git.Version.Tag; isUp(p) {
+		word := p.Name + ":" + s.Source.Git.Version.Tag + s.Source.Git.Version.Revision
+		if isUp(p) {
 			return word
 		}
-		return p.Name + ":" + s.Source.Git.Version.Tag + "!"
+		return word + "!"
 	}
 	return ""
 }

@@ -153,7 +153,7 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 // fields that say who wrote what.
 func cacheOptions(o Options, rings []ring) cache.Options {
 	return cache.Options{
-		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: unattributed(rings),
+		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: slimmed(rings),
 	}
 }
 

@@ -50,7 +50,10 @@ type ring struct {
 	// attributed are kinds of which the cache keeps who has written them, whether or
 	// not they are installed.
 	attributed []client.Object
-	setup      func(context.Context, ctrl.Manager) error
+	// reduced are kinds of which the cache keeps only what the ring looks at, whether
+	// or not they are installed.
+	reduced []kube.Interest
+	setup   func(context.Context, ctrl.Manager) error
 	// routes answer the ring's webhooks, which [Options.Declarations] lists. Nil if it has none.
 	routes func(ctrl.Manager) ([]admission.Route, error)
 }
@@ -97,10 +100,13 @@ func (o Options) rings() ([]ring, error) {
 			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
 		},
-		RingAssemblage: {setup: func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) }},
+		RingAssemblage: {
+			reduced: assemblage.Reduced(),
+			setup:   func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) },
+		},
 		RingFleet: {
-			attributed: fleet.Attributed(),
-			setup:      func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) },
+			attributed: fleet.Attributed(), reduced: assemblage.Reduced(),
+			setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) },
 		},
 	}
 	var rings []ring
@@ -123,21 +129,30 @@ func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cl
 	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
 }
 
-// unattributed leaves out of objects who has written them, but for the kinds of which
-// a ring wants to know.
-func unattributed(rings []ring) toolscache.TransformFunc {
-	kept := map[reflect.Type]bool{}
+// slimmed leaves out of objects who has written them, but for the kinds of which a ring
+// wants to know, and whatever no ring looks at of the kinds that are reduced. It is for
+// all kinds, as one with a transform of its own has to be installed.
+func slimmed(rings []ring) toolscache.TransformFunc {
+	kept, reduced := map[reflect.Type]bool{}, map[reflect.Type]toolscache.TransformFunc{}
 	for _, r := range rings {
 		for _, obj := range r.attributed {
 			kept[reflect.TypeOf(obj)] = true
 		}
+		for _, i := range r.reduced {
+			reduced[reflect.TypeOf(i.Object)] = kube.Transform([]kube.Interest{i})
+		}
 	}
 	strip := cache.TransformStripManagedFields()
 	return func(obj any) (any, error) {
-		if kept[reflect.TypeOf(obj)] {
+		kind := reflect.TypeOf(obj)
+		switch reduce := reduced[kind]; {
+		case reduce != nil:
+			return reduce(obj)
+		case kept[kind]:
 			return obj, nil
+		default:
+			return strip(obj)
 		}
-		return strip(obj)
 	}
 }
 

@@ -124,6 +124,11 @@ func RulesOf(part string) ([]rbacv1.PolicyRule, error) {
 	return role.Rules, nil
 }
 
+// CustomKinds are the CustomResourceDefinitions of all rings.
+func CustomKinds() ([]client.Object, error) {
+	return customKinds(Options{Rings: append(manager.Rings(), manager.RingFleet, manager.RingAssemblage)})
+}
+
 // customKinds are the CustomResourceDefinitions of the rings.
 func customKinds(o Options) ([]client.Object, error) {
 	var kinds []client.Object

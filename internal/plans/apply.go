@@ -12,10 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// ReasonForeign holds a task back: an object is there already, and is not the
-// Instance's.
-const ReasonForeign rollout.Reason = "ForeignObject"
-
 // applyTask applies the objects of its templates, in the order of their kinds,
 // and is done when all of them are healthy.
 type applyTask struct{}

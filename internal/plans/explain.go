@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // State sums up an Instance in one word.
@@ -28,11 +29,11 @@ const (
 
 // Explanation says in one sentence how an Instance stands, and then the facts.
 type Explanation struct {
-	Namespace       string `json:"namespace"`
-	Name            string `json:"name"`
-	OperatorVersion string `json:"operatorVersion"`
-	State           State  `json:"state"`
-	Reason          string `json:"reason,omitempty"`
+	Namespace       string         `json:"namespace"`
+	Name            string         `json:"name"`
+	OperatorVersion string         `json:"operatorVersion"`
+	State           State          `json:"state"`
+	Reason          rollout.Reason `json:"reason,omitempty"`
 	// Sentence is the one that the status has.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
@@ -86,7 +87,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 		e.Status, e.Phases = s.PlanStatus[x.Plan].Status, s.PlanStatus[x.Plan].Phases
 	}
 	if ready := apimeta.FindStatusCondition(s.Conditions, ConditionReady); ready != nil {
-		e.Reason = ready.Reason
+		e.Reason = rollout.Reason(ready.Reason)
 	}
 	e.summarise(i)
 	return e

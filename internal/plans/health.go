@@ -42,6 +42,17 @@ func (w *work) judge(ref Ref, live *unstructured.Unstructured, needs *Needs) ver
 	}
 }
 
+// Judge says of an object, by the same rules, what it waits for, empty if it is well,
+// and whether it waits in vain. Of the group that it may be a zone of it knows nothing.
+func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
+	w := &work{o: &Observed{Kinds: map[schema.GroupKind]Scope{groupKind.GroupKind(): NoSuchKind}}}
+	v := w.judge(refOf(live), live, &Needs{})
+	if v.fatal != "" {
+		return v.fatal, true
+	}
+	return v.lacks, false
+}
+
 // judgeStatus goes by kstatus. What has failed there may still recover, as a
 // Deployment does that was late.
 func judgeStatus(ref Ref, live *unstructured.Unstructured) verdict {

@@ -13,16 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// The ring's own reasons for waiting.
-const (
-	// ReasonNoVersion: the OperatorVersion is not there.
-	ReasonNoVersion rollout.Reason = "OperatorVersionMissing"
-	// ReasonNoContent: what the plan began with is not there any more.
-	ReasonNoContent rollout.Reason = "ContentMissing"
-	// ReasonUnseen: something may not be looked at.
-	ReasonUnseen rollout.Reason = "NotPermitted"
-)
-
 // goesOn is the link of a plan that runs: it goes on, unless somebody gives it up
 // or something else takes its place.
 func (d *decision) goesOn() bool {

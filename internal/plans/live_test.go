@@ -66,10 +66,12 @@ func newQuietCluster(t *testing.T) *cluster {
 
 func newClusterOn(t *testing.T, cp *controlplane.ControlPlane) *cluster {
 	t.Helper()
-	return &cluster{
+	c := &cluster{
 		t: t, cp: cp, client: newClient(t, cp), namespace: testenv.NamespaceOn(t, cp), files: filesOf{}, config: cp.Config(),
 		rings: []string{manager.RingPlans},
 	}
+	testenv.KnownReasons(t, c.client, c.namespace, &v1beta1.InstanceList{})
+	return c
 }
 
 // filesOf are the files of all Pods, by path.

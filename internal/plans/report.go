@@ -22,19 +22,6 @@ const (
 	ConditionStalled     = "Stalled"
 )
 
-// The reasons of the conditions, besides those of Holds.
-const (
-	// ReasonInvalid: something in the Instance cannot be followed.
-	ReasonInvalid = "InvalidInput"
-	// ReasonInProgress and ReasonFatal are the predecessor's.
-	ReasonInProgress = "PlanInProgress"
-	ReasonFatal      = "PlanInFatalError"
-	// ReasonIdle: there is nothing to do, and all is well.
-	ReasonIdle = "Complete"
-	// ReasonUnready: there is nothing to do, and not all is well.
-	ReasonUnready = "WorkloadNotReady"
-)
-
 // settled is how long the status keeps its words, if nothing else changes.
 const settled = 10 * time.Second
 
@@ -88,7 +75,7 @@ func (d *decision) report() {
 // hush leaves the words as they are, for a while, where only they have changed: a
 // plan that waits and makes progress, or that goes on soon, is not written about
 // each time.
-func (d *decision) hush(reason string) {
+func (d *decision) hush(reason rollout.Reason) {
 	if d.was.Since == nil || reason != ReasonInProgress {
 		return
 	}
@@ -152,7 +139,7 @@ func (d *decision) place() string {
 }
 
 // verdict is the state of the Instance as a word and a sentence.
-func (d *decision) verdict() (reason, message string) {
+func (d *decision) verdict() (reason rollout.Reason, message string) {
 	e := d.status.Execution
 	switch {
 	case d.execution() != nil:
@@ -160,7 +147,7 @@ func (d *decision) verdict() (reason, message string) {
 	case len(d.problems) > 0:
 		return ReasonInvalid, sentences(d.problems)
 	case d.block != nil:
-		return string(d.block.Reason), d.block.Message
+		return d.block.Reason, d.block.Message
 	case d.status.AggregatedStatus.Status == v1beta1.FatalError && e != nil:
 		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", e.Plan, howItEnded[e.Result], e.Message)
 	case d.status.Attempted != nil:
@@ -174,11 +161,11 @@ func (d *decision) verdict() (reason, message string) {
 }
 
 // progress is what the plan that runs waits for.
-func (d *decision) progress() (reason, message string) {
+func (d *decision) progress() (reason rollout.Reason, message string) {
 	answer := d.plan.At()
 	switch {
 	case d.block != nil:
-		return string(d.block.Reason), d.block.Message
+		return d.block.Reason, d.block.Message
 	case answer.Hold != nil:
 		message = answer.Hold.Message
 	case answer.Step != nil:
@@ -201,17 +188,17 @@ func (d *decision) begins(step *rollout.Step) string {
 }
 
 // conditions are Ready, Reconciling and Stalled, without their times.
-func (d *decision) conditions(reason, message string) []metav1.Condition {
+func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Condition {
 	running := d.execution() != nil && d.block == nil
-	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == string(ReasonNoContent)
+	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
 	ready := truth(reason == ReasonIdle)
 	if running {
 		ready = metav1.ConditionUnknown
 	}
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: ready, Reason: reason, Message: message},
-		{Type: ConditionReconciling, Status: truth(running || reason == string(ReasonNoVersion)), Reason: reason, Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: reason, Message: message},
+		{Type: ConditionReady, Status: ready, Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
 	}
 }
 

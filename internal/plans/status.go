@@ -15,17 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-)
-
-// The reasons of the Events.
-const (
-	EventBegan    = "PlanBegan"
-	EventComplete = "PlanComplete"
-	EventFailed   = "PlanFailed"
-	EventStep     = "StepFailed"
-	EventStalled  = "Stalled"
-	// EventNotPermitted: something may not be looked at or watched.
-	EventNotPermitted = "NotPermitted"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // reporter tells what happened: Events, metrics, log.
@@ -58,8 +48,8 @@ func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, d *deeds) {
 	r.logSentence(ctx, client.ObjectKeyFromObject(o.Instance), p.Sentence)
 }
 
-func (r *reporter) eventf(i *v1beta1.Instance, kind, reason, format string, args ...any) {
-	r.events.Eventf(i, nil, kind, reason, "RunPlan", "%s", fmt.Sprintf(format, args...))
+func (r *reporter) eventf(i *v1beta1.Instance, kind string, reason rollout.Reason, format string, args ...any) {
+	r.events.Eventf(i, nil, kind, string(reason), "RunPlan", "%s", fmt.Sprintf(format, args...))
 }
 
 // cannotLook tells of what may not be looked at, since no status can.
@@ -84,7 +74,7 @@ func (r *reporter) tellTransitions(o *Observed, p *Plan) {
 	}
 	stalled := apimeta.FindStatusCondition(now.Conditions, ConditionStalled)
 	if before := apimeta.FindStatusCondition(was.Conditions, ConditionStalled); stalled != nil && stalled.Status == "True" &&
-		stalled.Reason == ReasonInvalid && (before == nil || before.Message != stalled.Message) {
+		stalled.Reason == string(ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
 		r.eventf(o.Instance, corev1.EventTypeWarning, EventStalled, "%s", stalled.Message)
 	}
 }

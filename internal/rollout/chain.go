@@ -148,14 +148,16 @@ func (d *decision) gated(n *node) *cause {
 	return nil
 }
 
-// of is the cause as the hold of one unit.
-func (c *cause) of(n *node) Hold {
+// holdOf is the cause for a unit to wait as its hold.
+func (d *decision) holdOf(n *node) Hold {
+	c := n.hold
+
 	h := Hold{
-		Path: n.path(), Reason: c.reason, Message: c.message,
+		Path: d.path(n), Reason: c.reason, Message: c.message,
 		Since: c.since, Until: c.until, Position: c.position,
 	}
 	if c.on != nil {
-		h.On = c.on.path()
+		h.On = d.pathAgain(c.on)
 	}
 
 	return h

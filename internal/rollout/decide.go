@@ -22,6 +22,10 @@ type decision struct {
 	self string
 	// nodes are the units in the order of the tree, the root first.
 	nodes []*node
+	// names is where paths are. A path of which much is said is made only once.
+	names    []string
+	last     *node
+	lastPath Path
 	// lock is the first unit that has a lock, nil if none has.
 	lock *node
 	// steps are the leaves that move, in the order in which they do.
@@ -60,18 +64,27 @@ func (d *decision) stepsTaken() []Step {
 	steps := make([]Step, len(d.steps))
 	for i, n := range d.steps {
 		leaf := n.unit.Leaf
-		steps[i] = Step{Path: n.path(), From: leaf.Current, To: leaf.Target, Repair: !n.up}
+		steps[i] = Step{Path: d.path(n), From: leaf.Current, To: leaf.Target, Repair: !n.up}
 	}
 
 	return steps
 }
 
 func (d *decision) holds() []Hold {
-	var holds []Hold
+	size := 0
+	for _, n := range d.nodes {
+		size += one(n.hold != nil)
+	}
+
+	if size == 0 {
+		return nil
+	}
+
+	holds := make([]Hold, 0, size)
 
 	for _, n := range d.nodes {
 		if n.hold != nil {
-			holds = append(holds, n.hold.of(n))
+			holds = append(holds, d.holdOf(n))
 		}
 	}
 

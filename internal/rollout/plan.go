@@ -61,39 +61,61 @@ type Hold struct {
 // Path names a unit by the names of the units above it and its own.
 type Path []string
 
-// Reason is a CamelCase word that machines may depend on.
+// Reason is a word that machines may depend on, CamelCase but for those that a
+// predecessor's metrics have.
 type Reason string
 
-// The reasons that the engine itself gives. Rings add their own with [Block].
+// The reasons that the engine itself gives. Rings add their own with [Block]. Of
+// each, the comment says the cause, and then, after "Mend:", what a person does about it.
 const (
 	// ReasonPaused: a user has paused the unit or one above it.
+	// Mend: resume it, after asking whoever the message names: spillway resume for a
+	// group, spillway fleet resume for a module, spillway fleet release for a cluster;
+	// or take away the annotation or field that pauses it.
 	ReasonPaused Reason = "Paused"
 	// ReasonLocked: somebody else holds the lock.
+	// Mend: nothing, it passes by itself when the holder that the message names is done.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
+	// Mend: decide the gate: spillway fleet approve for one of a module; or wait for
+	// whatever decides it.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
+	// Mend: correct what was refused and roll out another revision, or let the gate pass
+	// after all.
 	ReasonGateRefused Reason = "GateRefused"
 	// ReasonOrder: an earlier unit is not complete.
+	// Mend: nothing if that unit goes on; otherwise mend what the message says of it.
 	ReasonOrder Reason = "WaitingForPrevious"
 	// ReasonOther: another child is disrupted and only one may be.
+	// Mend: nothing if that unit becomes well; otherwise mend what the message says of it.
 	ReasonOther Reason = "WaitingForOther"
 	// ReasonBudget: as many as may be are unavailable already.
+	// Mend: nothing if those become well; otherwise mend them, or raise maxUnavailable.
 	ReasonBudget Reason = "BudgetExhausted"
 	// ReasonRate: steps are taken as often as they may be.
+	// Mend: nothing, it passes by itself.
 	ReasonRate Reason = "RateLimited"
 	// ReasonSoak: it, or what it waits for, has to stay healthy for a while yet:
 	// a leaf for MinReady, a unit for Soak.
+	// Mend: nothing, it passes by itself.
 	ReasonSoak Reason = "Soaking"
 	// ReasonProgressing: it has moved and is not healthy yet.
+	// Mend: nothing, it passes by itself; if it does not, the message says what is lacking.
 	ReasonProgressing Reason = "Progressing"
 	// ReasonUnhealthy: it is up to date and was not brought down by a step.
+	// Mend: mend it as the message says; it is not the rollout that broke it.
 	ReasonUnhealthy Reason = "Unhealthy"
 	// ReasonDeadline: it has moved and did not become healthy in time.
+	// Mend: mend it as the message says, or roll out another revision; spillway retry
+	// gives a group the time anew.
 	ReasonDeadline Reason = "DeadlineExceeded"
 	// ReasonFailed: it has failed, or too many others have.
+	// Mend: mend it as the message says, or roll out another revision.
 	ReasonFailed Reason = "Failed"
 	// ReasonRetry: a step failed and is tried again later.
+	// Mend: nothing, it is tried again by itself; if it fails each time, mend what the
+	// message says.
 	ReasonRetry Reason = "RetryLater"
 )
 

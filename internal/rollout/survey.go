@@ -118,7 +118,10 @@ func (d *decision) build(u *Unit, parent *node, memory []node) *node {
 		d.lock = n
 	}
 
-	n.children = make([]*node, 0, len(u.Children))
+	if len(u.Children) > 0 {
+		n.children = make([]*node, 0, len(u.Children))
+	}
+
 	for i := range u.Children {
 		n.children = append(n.children, d.build(&u.Children[i], n, memory))
 	}
@@ -263,20 +266,39 @@ func (n *node) isEmpty() bool {
 	return n.leaves == 0
 }
 
+// namesAtOnce is for how many names of paths there is memory at a time.
+const namesAtOnce = 512
+
 // path are the names from below the root down to the unit.
-func (n *node) path() Path {
+func (d *decision) path(n *node) Path {
 	depth := 0
 	for a := n; a.parent != nil; a = a.parent {
 		depth++
 	}
 
-	path := make(Path, depth)
+	if cap(d.names)-len(d.names) < depth {
+		d.names = make([]string, 0, max(namesAtOnce, depth))
+	}
+
+	size := len(d.names) + depth
+	path := Path(d.names[len(d.names):size:size])
+	d.names = d.names[:size]
+
 	for a := n; a.parent != nil; a = a.parent {
 		depth--
 		path[depth] = a.unit.Name
 	}
 
 	return path
+}
+
+// pathAgain is the path of a unit that others wait for, as many of them do.
+func (d *decision) pathAgain(n *node) Path {
+	if d.last != n {
+		d.last, d.lastPath = n, d.path(n)
+	}
+
+	return d.lastPath
 }
 
 // beneath are the nodes of the unit and of everything beneath it.

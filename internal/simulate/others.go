@@ -104,7 +104,6 @@ func give(obj client.Object) {
 		}
 	case *policyv1.PodDisruptionBudget:
 		o.Status.ObservedGeneration = o.Generation
-		o.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionTrue, Reason: policyv1.SufficientPodsReason}}
 	}
 }
 

@@ -20,10 +20,10 @@ const Stdin = "-"
 // end in .yaml, .yml or .json, and leaves out what is hidden.
 //
 // The documents come in the order of the paths, of the names of files, and of the
-// lines. What could be read is returned also with an error; [Errors] takes that
-// apart.
+// lines; what is named twice is read once. What could be read is returned also with
+// an error; [Errors] takes that apart.
 func Read(stdin io.Reader, paths ...string) ([]Document, error) {
-	r := reader{stdin: stdin}
+	r := reader{stdin: stdin, seen: map[string]bool{}}
 	for _, path := range paths {
 		r.path(path)
 	}
@@ -34,7 +34,9 @@ func Read(stdin io.Reader, paths ...string) ([]Document, error) {
 }
 
 type reader struct {
-	stdin     io.Reader
+	stdin io.Reader
+	// seen are the files that were read.
+	seen      map[string]bool
 	documents []Document
 	errs      []error
 }
@@ -128,6 +130,10 @@ func (r *reader) file(path string) {
 }
 
 func (r *reader) read(file string, content func() ([]byte, error)) {
+	if r.seen[filepath.Clean(file)] {
+		return
+	}
+	r.seen[filepath.Clean(file)] = true
 	raw, err := content()
 	if err != nil {
 		r.unreadable(file, err)

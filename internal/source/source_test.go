@@ -160,7 +160,7 @@ shop/a.yml:1 Secret a
 shop/b.yaml:1 Secret b
 shop/deep/er/c.json:1 Secret c
 -:1 Secret piped
-`, shown(source.Read(strings.NewReader(object("piped")), "extra.txt", "./shop", source.Stdin)))
+`, shown(source.Read(strings.NewReader(object("piped")), "extra.txt", "./shop", "shop/b.yaml", source.Stdin, source.Stdin)))
 	t.Chdir("shop/.git")
 	same(t, "../a.yml:1 Secret a\n", shown(source.Read(nil, "../a.yml")))
 }

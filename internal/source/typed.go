@@ -19,7 +19,8 @@ var ErrUnknownKind = errors.New("is of a kind that is not known here")
 // Into is the object as a kind that the scheme knows, with no defaults applied.
 //
 // It is strict: fields that the kind does not have are an error, as are values of
-// the wrong type; [Errors] takes it apart, one [Error] for each field.
+// the wrong type; [Errors] takes it apart, one [Error] for each field. With nothing
+// worse than fields that it does not have, the object is returned beside the error.
 func (d *Document) Into(scheme *runtime.Scheme) (client.Object, error) {
 	raw, err := json.Marshal(d.Object.Object)
 	if err != nil {
@@ -27,17 +28,19 @@ func (d *Document) Into(scheme *runtime.Scheme) (client.Object, error) {
 	}
 	decoder := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme, scheme, serializer.SerializerOptions{Strict: true})
 	decoded, _, err := decoder.Decode(raw, nil, nil)
+	typed, isObject := decoded.(client.Object)
 	switch {
 	case runtime.IsNotRegisteredError(err):
 		return nil, fmt.Errorf("%s:%d: %s %w", d.File, d.Line, d.Object.GetKind(), ErrUnknownKind)
+	case err != nil && isObject: // which is whole but for what the kind does not have
+		return typed, d.undecoded(err)
 	case err != nil:
 		return nil, d.undecoded(err)
-	}
-	typed, ok := decoded.(client.Object)
-	if !ok {
+	case !isObject:
 		return nil, d.Mistake(d.Object.GetKind()+" is no object of its own", "leave it out", "kind")
+	default:
+		return typed, nil
 	}
-	return typed, nil
 }
 
 func (d *Document) undecoded(err error) error {

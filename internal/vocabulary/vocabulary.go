@@ -126,6 +126,9 @@ var (
 	// ProxiedBy names, on an Assemblage of a workload cluster, the ProxyAssemblage
 	// by its UID that writes it.
 	ProxiedBy = Key{Native: "spillway.dev/proxied-by"}
+	// Repointed is, on a Kustomization, its generation that differs from the one
+	// before, which had succeeded, only in where the same is fetched from.
+	Repointed = Key{Native: "spillway.dev/repointed"}
 	// SharedSource is the label of sources that are collected once nothing fetches
 	// from them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}

@@ -39,8 +39,15 @@ type Explanation struct {
 	Updated string `json:"updated"`
 	// Zones has a row for each zone, in the order in which they go.
 	Zones []v1alpha1.Zone `json:"zones,omitempty"`
-	// Holds are all that wait, zones and Pods, each with the one reason.
+	// Holds are all that wait, zones and Pods, each with the one reason; and Steps the
+	// Pods that are moved next.
 	Holds []rollout.Hold `json:"holds,omitempty"`
+	Steps []rollout.Step `json:"steps,omitempty"`
+	// Telling is the one of them that tells most of the whole, nil if nothing waits or
+	// something moves.
+	Telling *rollout.Hold `json:"-"`
+	// Deadline is when what moves counts as failed, nil if nothing does.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// Lock is who may disrupt the group, nil if nobody does.
 	Lock *v1alpha1.Lock `json:"lock,omitempty"`
 	// Pause and Retry are what users asked for.
@@ -49,7 +56,9 @@ type Explanation struct {
 	// Problems are mistakes, each with its mend; Notes are what is worth knowing
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
+	// Faults are the problems for whoever follows them.
+	Faults []Problem `json:"-"`
+	Notes  []string  `json:"notes,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.Rollout `json:"history,omitempty"`
 	// Automatic is true of a group that nobody wrote and nobody has changed; and
@@ -179,7 +188,7 @@ func explain(s *sight) Explanation {
 	status := d.status()
 	e := Explanation{
 		Namespace: s.key.Namespace, Name: s.key.Name, Phase: status.Phase,
-		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds,
+		Zone: status.Zone, Updated: status.Updated, Zones: status.Zones, Holds: d.plan.Holds, Steps: d.plan.Steps,
 		Lock: s.Group.Status.Lock, Pause: s.Group.Spec.Pause, Retry: s.Group.Spec.Retry,
 		History: status.History, Notes: notes(s),
 		Automatic: s.object != nil && isUntouched(s.object), Missing: s.object == nil,
@@ -187,11 +196,12 @@ func explain(s *sight) Explanation {
 	reason, message := d.verdict()
 	e.Sentence = message
 	if e.Phase != string(rollout.PhaseComplete) {
-		e.Reason, e.Since = rollout.Reason(reason), moment(status.Since)
+		e.Reason, e.Since = reason, moment(status.Since)
 	}
-	if hold := d.plan.At().Hold; hold != nil && !hold.Until.IsZero() {
-		e.Until = &hold.Until
+	if hold := d.plan.At().Hold; hold != nil {
+		e.follow(hold, deadline(&s.Group.Spec))
 	}
+	e.Faults = d.problems
 	for _, p := range d.problems {
 		e.Problems = append(e.Problems, p.String())
 	}
@@ -200,6 +210,18 @@ func explain(s *sight) Explanation {
 		e.Sentence = problem
 	}
 	return e
+}
+
+// follow takes over what tells most.
+func (e *Explanation) follow(hold *rollout.Hold, patience time.Duration) {
+	e.Telling = hold
+	if !hold.Until.IsZero() {
+		e.Until = &hold.Until
+	}
+	if hold.Reason == rollout.ReasonProgressing && !hold.Since.IsZero() {
+		due := hold.Since.Add(patience)
+		e.Deadline = &due
+	}
 }
 
 func moment(t *metav1.Time) *time.Time {

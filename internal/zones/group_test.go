@@ -143,6 +143,12 @@ func TestStatusThatAnswers(t *testing.T) {
 	w.roll("v2", "zone-b", "zone-c")
 	w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
 	w.saysEventually("Progressing", "zone-a-0 is on its way")
+	w.eventually(func() error { // the sets were edited one after the other, and so the status follows
+		if s := w.group().Status; s.Updated != "0/6" || cmp.Diff(s.Zones, w.explain().Zones) != "" {
+			return errors.New(w.says())
+		}
+		return nil
+	})
 	w.event("ZoneStarted")
 
 	s := w.group().Status

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -206,9 +207,9 @@ func (d *decision) conditions() []metav1.Condition {
 	done := phase == rollout.PhaseComplete
 	moving := !stalled && !done && phase != rollout.PhasePaused
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: truth(done), Reason: reason, Message: message},
-		{Type: ConditionReconciling, Status: truth(moving), Reason: reason, Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: reason, Message: message},
+		{Type: ConditionReady, Status: truth(done), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: truth(moving), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
 	}
 }
 
@@ -220,16 +221,16 @@ func truth(yes bool) metav1.ConditionStatus {
 }
 
 // verdict is the state of the group as a word and a sentence.
-func (d *decision) verdict() (reason, message string) {
+func (d *decision) verdict() (reason rollout.Reason, message string) {
 	answer := d.plan.At()
 	switch {
 	case len(d.problems) > 0:
-		return string(ReasonInvalid), sentences(d.problems)
+		return ReasonInvalid, sentences(d.problems)
 	case answer.Hold != nil:
-		return string(answer.Hold.Reason), answer.Hold.Message
+		return answer.Hold.Reason, answer.Hold.Message
 	case answer.Step != nil:
-		return string(rollout.ReasonProgressing), answer.Message()
+		return rollout.ReasonProgressing, answer.Message()
 	default:
-		return string(rollout.PhaseComplete), fmt.Sprintf("all of %d zones are up to date", len(d.zones))
+		return reasons.Complete, fmt.Sprintf("all of %d zones are up to date", len(d.zones))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -70,11 +71,11 @@ func (r *reporter) tell(before, after *v1alpha1.RolloutGroup) {
 	was, is := &before.Status, &after.Status
 	switch {
 	case !isStalled(was) && isStalled(is):
-		r.event(after, corev1.EventTypeWarning, "RolloutStuck", "%s", is.WaitingFor)
+		r.event(after, corev1.EventTypeWarning, reasons.RolloutStuck, "%s", is.WaitingFor)
 	case isStalled(was) && !isStalled(is), wasPaused(was) && !wasPaused(is):
-		r.event(after, corev1.EventTypeNormal, "RolloutResumed", "the rollout goes on: %s of Pods are up to date", is.Updated)
+		r.event(after, corev1.EventTypeNormal, reasons.RolloutResumed, "the rollout goes on: %s of Pods are up to date", is.Updated)
 	case !wasPaused(was) && wasPaused(is):
-		r.event(after, corev1.EventTypeNormal, "RolloutPaused", "%s", is.WaitingFor)
+		r.event(after, corev1.EventTypeNormal, reasons.RolloutPaused, "%s", is.WaitingFor)
 	}
 }
 
@@ -84,15 +85,15 @@ func (r *reporter) tellZone(group *v1alpha1.RolloutGroup, was v1alpha1.Zone, is 
 	}
 	started := was.StartedAt == nil || !was.StartedAt.Equal(is.StartedAt)
 	if started {
-		r.event(group, corev1.EventTypeNormal, "ZoneStarted", "zone %s goes to revision %s", is.Name, is.Target)
+		r.event(group, corev1.EventTypeNormal, EventZoneStarted, "zone %s goes to revision %s", is.Name, is.Target)
 	}
 	if is.State == StateComplete && (started || was.State != StateComplete) {
-		r.event(group, corev1.EventTypeNormal, "ZoneDone", "zone %s is done: %d of %d Pods are up to date", is.Name, is.Updated, is.Total)
+		r.event(group, corev1.EventTypeNormal, EventZoneDone, "zone %s is done: %d of %d Pods are up to date", is.Name, is.Updated, is.Total)
 	}
 }
 
-func (r *reporter) event(group *v1alpha1.RolloutGroup, kind, reason, note string, args ...any) {
-	r.events.Eventf(group, nil, kind, reason, "Roll", note, args...)
+func (r *reporter) event(group *v1alpha1.RolloutGroup, kind string, reason rollout.Reason, note string, args ...any) {
+	r.events.Eventf(group, nil, kind, string(reason), "Roll", note, args...)
 }
 
 func rowOf(group *v1alpha1.RolloutGroup, name string) v1alpha1.Zone {
@@ -117,7 +118,7 @@ func (r *reporter) warn(s *sight, p *pass, m *memory) {
 	}
 	m.told = p.nameless
 	for i := range s.sets {
-		r.events.Eventf(&s.sets[i], nil, corev1.EventTypeWarning, "InvalidRolloutGroup", "Roll", "%s", p.nameless)
+		r.events.Eventf(&s.sets[i], nil, corev1.EventTypeWarning, string(EventNameless), "Roll", "%s", p.nameless)
 	}
 }
 

@@ -11,24 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
-// The ring's own reasons for a Hold.
-const (
-	// ReasonInvalid: something cannot be understood.
-	ReasonInvalid rollout.Reason = "InvalidInput"
-	// ReasonNotObserved: a StatefulSet's status does not speak of its spec yet.
-	ReasonNotObserved rollout.Reason = "StatusNotObserved"
-	// ReasonStaleView: this view is older than what was decided upon last.
-	ReasonStaleView rollout.Reason = "StaleView"
-	// ReasonDeleting: the StatefulSet is being deleted.
-	ReasonDeleting rollout.Reason = "Deleting"
-	// ReasonStuck: a Pod is not ready, and the group keeps such Pods.
-	ReasonStuck rollout.Reason = "StuckPodKept"
-	// ReasonRipening: a Pod has not been ready for long enough.
-	ReasonRipening rollout.Reason = "MinReadySeconds"
-	// ReasonHeld: a Pod would come back at the revision that it has.
-	ReasonHeld rollout.Reason = "HeldByPartition"
-)
-
 // zone is a StatefulSet with what is known of it besides.
 type zone struct {
 	*Set

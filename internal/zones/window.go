@@ -9,9 +9,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/window"
 )
 
-// ReasonWindow is that no maintenance window is open.
-const ReasonWindow rollout.Reason = "OutsideWindow"
-
 // windows are the maintenance windows of the group as they can be understood.
 func (o *Observed) windows() []window.Window {
 	spec := o.Group.Spec.MaintenanceWindows

@@ -73,6 +73,7 @@ func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 	w := &world{t: t, client: newClient(t, cp), namespace: namespace, requests: fault.New()}
 	w.options = zones.Options{Namespaces: []string{namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
 	installKinds(t, w.client)
+	testenv.KnownReasons(t, w.client, namespace, &v1alpha1.RolloutGroupList{})
 	w.witness = newWitness(t, cp, namespace)
 	return w
 }

@@ -98,17 +98,24 @@ type GitSource struct {
 // GitVersion is a tag or a commit.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.revision)",message="exactly one of tag and revision has to be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
 type GitVersion struct {
 	// Tag is the name of a tag.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Tag string `json:"tag,omitempty"`
-	// Revision is the hash of a commit.
+	// Revision is the hash of a commit, which has to be on a branch: Flux fetches
+	// nothing else when it looks for one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Revision string `json:"revision,omitempty"`
+	// Mutable says that the tag is meant to move, and that each cluster follows it by
+	// itself. Otherwise all clusters of a module get the commit that the tag was when
+	// the first of them succeeded.
+	// +optional
+	Mutable bool `json:"mutable,omitempty"`
 }
 
 // OCISource is a version of an artifact in an OCI registry.
@@ -127,6 +134,7 @@ type OCISource struct {
 // OCIVersion is a tag or a digest.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="exactly one of tag and digest has to be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
 type OCIVersion struct {
 	// Tag is the name of a tag.
 	// +optional
@@ -138,6 +146,11 @@ type OCIVersion struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+:[a-f0-9]{32,}$`
 	// +kubebuilder:validation:MaxLength=256
 	Digest string `json:"digest,omitempty"`
+	// Mutable says that the tag is meant to move, and that each cluster follows it by
+	// itself. Otherwise all clusters of a module get the digest that the tag was when
+	// the first of them succeeded.
+	// +optional
+	Mutable bool `json:"mutable,omitempty"`
 }
 
 // Package is how to apply what a source has.

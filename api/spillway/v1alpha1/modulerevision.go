@@ -67,7 +67,7 @@ type ModuleReference struct {
 // ModuleRevisionStatus is what was found out about a revision.
 type ModuleRevisionStatus struct {
 	// Resolved is the commit or the digest that its tag stood for on the first
-	// cluster that ran it.
+	// cluster that ran it. All others get that, wherever the tag may have moved.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`
 }

@@ -87,7 +87,7 @@ func (s *Sources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Publish has a version (a tag, a commit, or a digest) of a repository consist of
 // these files, given by path, and returns its revision in Flux's words. A tag that
-// is published once more moves.
+// is published once more moves. What it stood for stays, as a commit or a digest.
 func (s *Sources) Publish(ctx context.Context, url, version string, files map[string]string) (revision string, err error) {
 	archive, err := pack(files)
 	if err != nil {
@@ -97,6 +97,10 @@ func (s *Sources) Publish(ctx context.Context, url, version string, files map[st
 	a := artifact{revision: revisionOf(url, version, archive), digest: "sha256:" + hex.EncodeToString(sum[:]), path: hex.EncodeToString(sum[:]) + ".tar.gz", size: int64(len(archive))}
 	s.mu.Lock()
 	s.published[reference{url, version}] = a
+	if exact := exactly(url, a); exact.version != version {
+		a.revision = revisionOf(url, exact.version, archive)
+		s.published[exact] = a
+	}
 	s.archives[a.path] = archive
 	players := slices.Clone(s.players)
 	s.mu.Unlock()
@@ -105,7 +109,16 @@ func (s *Sources) Publish(ctx context.Context, url, version string, files map[st
 			return "", err
 		}
 	}
-	return a.revision, nil
+	return revisionOf(url, version, archive), nil
+}
+
+// exactly is the commit, or the digest, that an artifact is.
+func exactly(url string, a artifact) reference {
+	digest := a.revision[strings.LastIndex(a.revision, "@")+1:]
+	if strings.HasPrefix(url, "oci://") {
+		return reference{url, digest}
+	}
+	return reference{url, strings.TrimPrefix(digest, "sha1:")}
 }
 
 // revisionOf names a revision as source-controller does.

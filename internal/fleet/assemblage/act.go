@@ -65,7 +65,7 @@ func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d deeds) {
 // changesObject is true if a write has made another version of the assemblage.
 func changesObject(writes []Write) bool {
 	for _, w := range writes {
-		if w.Act == AddFinalizer || w.Act == RemoveFinalizer {
+		if w.Act == AddFinalizer || w.Act == RemoveFinalizer || w.Act == Retire {
 			return true
 		}
 	}
@@ -107,6 +107,8 @@ func (a actor) write(ctx context.Context, o *Observed, w Write) error {
 		return a.remove(ctx, o, w)
 	case Orphan:
 		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": kustomizev1.DeletionPolicyOrphan}})
+	case Retire:
+		return a.retire(ctx, o)
 	case Kick:
 		return a.change(ctx, o, w, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]any{meta.ReconcileRequestAnnotation: a.now().Format(time.RFC3339Nano)},
@@ -163,6 +165,17 @@ func (a actor) change(ctx context.Context, o *Observed, w Write, patch map[strin
 		return nil
 	}
 	return wrapped(err, "change Kustomization %s", w.Name)
+}
+
+// retire deletes the assemblage as it was observed.
+func (a actor) retire(ctx context.Context, o *Observed) error {
+	obj, err := a.seen(ctx, o)
+	if err != nil {
+		return err
+	}
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err = a.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return wrapped(client.IgnoreNotFound(err), "retire %s", obj.GetName())
 }
 
 // finalize adds or removes the finalizer of the assemblage as it was seen.

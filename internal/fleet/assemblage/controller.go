@@ -58,6 +58,9 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavour, clusters
 		actor:    actor{flavour: f, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
+	if clusters != nil {
+		r.observer.deserters = &Deserters{Live: mgr.GetAPIReader()}
+	}
 	if err := referents.Build(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
 		return fmt.Errorf("build the controller of %ss: %w", f.kind, err)
 	}
@@ -121,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, err
 		}
 		if !ok {
-			r.observer.referents.Forget(req.NamespacedName)
+			r.observer.forget(req.NamespacedName)
 			r.reporter.Forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}

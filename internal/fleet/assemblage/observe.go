@@ -27,8 +27,9 @@ type observer struct {
 	options   Options
 	cached    client.Reader
 	referents *referent.Reader
-	// clusters are nil where Flux applies where it runs.
-	clusters *Clusters
+	// clusters and deserters are nil where Flux applies where it runs.
+	clusters  *Clusters
+	deserters *Deserters
 }
 
 // Clusters are how the hub knows its clusters.
@@ -55,7 +56,18 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o)); err != nil {
 		return nil, false, err
 	}
-	return o, true, nil
+	if b.deserters != nil {
+		o.Deserted, err = b.deserters.Deserted(ctx, o.Assemblage.GroupVersionKind, obj, len(o.Assemblage.Syncs))
+	}
+	return o, err == nil, err
+}
+
+// forget forgets an assemblage that is gone.
+func (b *observer) forget(key types.NamespacedName) {
+	b.referents.Forget(key)
+	if b.deserters != nil {
+		b.deserters.Forget(key)
+	}
 }
 
 // observeKustomizations reads those that belong to the assemblage, and those whose

@@ -26,6 +26,9 @@ type Observed struct {
 	Sources map[SourceKey]*Source
 	// Reach is how to reach the cluster, on the hub.
 	Reach Reach
+	// Deserted is true of an assemblage of the hub in which nobody has anything any
+	// more.
+	Deserted bool
 }
 
 // Assemblage is what an Assemblage and a RemoteAssemblage have in common.

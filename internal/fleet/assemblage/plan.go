@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // refusedAgain is when to look again at what could not be looked at: no watch tells.
@@ -36,6 +37,8 @@ const (
 	Orphan Act = "Orphan"
 	// Kick has Flux try again at once.
 	Kick Act = "Kick"
+	// Retire deletes the assemblage itself, in which nobody has anything any more.
+	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -88,6 +91,7 @@ func Decide(o *Observed) Plan {
 		d.each()
 		d.removeUnwanted()
 		d.report()
+		d.retire()
 	}
 	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
 		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
@@ -153,6 +157,14 @@ func (d *decision) removeUnwanted() {
 	}
 }
 
+// retire lets an assemblage go in which nobody has anything any more, once all that it
+// had brought about is gone.
+func (d *decision) retire() {
+	if d.o.Deserted && len(d.owned()) == 0 {
+		d.write(Write{Act: Retire})
+	}
+}
+
 // each decides about every sync by itself.
 func (d *decision) each() {
 	a := &d.o.Assemblage
@@ -209,7 +221,7 @@ func (d *decision) unbound(err error) verdict {
 
 // Unbound is what is said of a sync whose bindings have such an error: what has to be
 // mended goes before what may still come about.
-func Unbound(err error) (state v1alpha1.State, reason, message string) {
+func Unbound(err error) (state v1alpha1.State, reason rollout.Reason, message string) {
 	for _, e := range unjoin(err) {
 		var b *binding.Error
 		if !errors.As(e, &b) || !b.Waits {
@@ -239,7 +251,7 @@ func (d *decision) unusable() (v verdict, ok bool) {
 
 // Unusable is what is said of the syncs of a cluster that cannot be reached, for a reason
 // that package cluster gives.
-func Unusable(problem error, secret string) (state v1alpha1.State, reason, message string) {
+func Unusable(problem error, secret string) (state v1alpha1.State, reason rollout.Reason, message string) {
 	var invalid *cluster.InvalidError
 	switch {
 	case problem == nil:
@@ -269,6 +281,11 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		w := Write{Act: Apply, Object: k}
 		if live != nil {
 			w.UID = live.UID
+		}
+		if d.repoints(s, live, k) {
+			repoint(k, live)
+			d.write(w)
+			return stays(Find(&d.o.Assemblage.Status, &s.Assignment))
 		}
 		d.write(w)
 		changed = true

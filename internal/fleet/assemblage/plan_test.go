@@ -113,6 +113,7 @@ func (m *model) apply(u *unstructured.Unstructured) {
 	k.Generation++
 	k.Status.ObservedGeneration, k.Status.LastAppliedRevision = k.Generation, "artifact of "+k.Spec.SourceRef.Name
 	k.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Applied", ObservedGeneration: k.Generation}}
+	reduceKustomization(k) // as the cache does
 	m.o.Kustomizations[k.Name] = k
 }
 
@@ -335,4 +336,16 @@ func kustomizations(m *model) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// An assemblage of the hub in which nobody has anything goes once all is taken away.
+func TestADesertedOneGoesOnceAllIsTakenAway(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.o.Deserted = true
+	m.wants()
+	_, made := m.step()
+	m.expect(made, []string{"Delete c1-shop"})
+	_, made = m.step()
+	m.expect(made, []string{"Retire "})
 }

@@ -12,13 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-)
-
-// The reasons of Events.
-const (
-	EventSucceeded = "SyncSucceeded"
-	EventFailed    = "SyncFailed"
-	EventWaits     = "SyncWaits"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 var syncs = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -43,7 +37,7 @@ func NewReporter(recorder events.EventRecorder, kind string) *Reporter {
 }
 
 // told is which state is worth an Event.
-var told = map[v1alpha1.State]string{
+var told = map[v1alpha1.State]rollout.Reason{
 	v1alpha1.StateSucceeded: EventSucceeded, v1alpha1.StateFailed: EventFailed,
 	v1alpha1.StateWaiting: EventWaits, v1alpha1.StateUnreachable: EventWaits,
 }
@@ -59,7 +53,7 @@ func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, n
 		s := &now.Syncs[i]
 		states = append(states, s.State)
 		if b := before[s.Name]; written && told[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
-			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), told[s.State], "Sync", "%s", "sync "+s.Name+": "+s.Message)
+			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(told[s.State]), "Sync", "%s", "sync "+s.Name+": "+s.Message)
 		}
 	}
 	r.count(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, states)

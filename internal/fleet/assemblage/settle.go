@@ -11,38 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-)
-
-// The reasons of syncs, besides those that Flux gives for a failure.
-const (
-	// ReasonApplied: it succeeded.
-	ReasonApplied = "Applied"
-	// ReasonApplying: Flux is at it.
-	ReasonApplying = "Applying"
-	// ReasonInvalidBinding: a binding has to be mended.
-	ReasonInvalidBinding = "InvalidBinding"
-	// ReasonBindingNotReady: what a binding refers to is not there.
-	ReasonBindingNotReady = "BindingNotReady"
-	// ReasonSourceNotReady: it cannot be fetched.
-	ReasonSourceNotReady = "SourceNotReady"
-	// ReasonForeign: an object that it needs is somebody else's.
-	ReasonForeign = "ForeignObject"
-	// ReasonSuspended: somebody has suspended the Kustomization.
-	ReasonSuspended = "Suspended"
-	// ReasonNotAssigned: the sync only pins the cluster.
-	ReasonNotAssigned = "NotAssigned"
-	// ReasonTerminating: what has the name that it needs is being deleted.
-	ReasonTerminating = "Terminating"
-	// ReasonKubeconfig: there is none, or it cannot be used.
-	ReasonKubeconfig = "KubeconfigNotUsable"
-	// ReasonUnreachable: the cluster does not answer.
-	ReasonUnreachable = "ClusterUnreachable"
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // verdict is what became of a sync.
 type verdict struct {
-	state           v1alpha1.State
-	reason, message string
+	state   v1alpha1.State
+	reason  rollout.Reason
+	message string
 	// resolved is what was applied, if it succeeded.
 	resolved string
 	// ask is a failure of which the cluster may be the cause: it has to be asked.
@@ -51,11 +27,11 @@ type verdict struct {
 	kick bool
 }
 
-func waits(reason, format string, args ...any) verdict {
+func waits(reason rollout.Reason, format string, args ...any) verdict {
 	return verdict{state: v1alpha1.StateWaiting, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-func failed(reason, format string, args ...any) verdict {
+func failed(reason rollout.Reason, format string, args ...any) verdict {
 	return verdict{state: v1alpha1.StateFailed, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
@@ -72,6 +48,15 @@ var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckC
 // settle says what became of a sync whose source and Kustomization are what is
 // wanted. was is what was said of the same assignment before, nil if nothing was.
 func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+	v := judge(o, source, k, was)
+	if v.state == v1alpha1.StateUpdating && was != nil && was.State == v1alpha1.StateSucceeded && isRepointed(k) {
+		return stays(was)
+	}
+	return v
+}
+
+// judge goes by what Flux says.
+func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
 	if o.Reach.Problem != nil {
 		return verdict{state: v1alpha1.StateUnreachable, reason: ReasonUnreachable, message: o.Reach.Problem.Error()}
 	}
@@ -95,7 +80,7 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 	case passing[ready.Reason]:
 		return updating("%s", shortened(ready.Message))
 	case ready.Reason == meta.DependencyNotReadyReason:
-		return waits(ready.Reason, "%s", shortened(ready.Message))
+		return waits(ReasonDependency, "%s", shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
 	}
@@ -134,7 +119,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 	case k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == source.Revision:
 		return succeeded(source)
 	case was != nil && was.State == v1alpha1.StateFailed:
-		return verdict{state: was.State, reason: was.Reason, message: was.Message}
+		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
 	default:
 		return updating("Flux applies %s", source.Revision)
 	}
@@ -142,7 +127,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 
 // fail says that it has failed, unless the cluster is to blame.
 func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
-	v := failed(ready.Reason, "%s", shortened(ready.Message))
+	v := failed(reasonOf(ready), "%s", shortened(ready.Message))
 	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
 		return v
 	}

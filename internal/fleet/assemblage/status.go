@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -21,9 +22,6 @@ const (
 
 // settled is how long the words about a sync on its way are kept.
 const settled = 10 * time.Second
-
-// ReasonDeleting is the reason of the conditions while an assemblage is deleted.
-const ReasonDeleting = "Deleting"
 
 // report says what became of each sync, and of all of them.
 func (d *decision) report() {
@@ -58,8 +56,9 @@ func (d *decision) reportEnd(left string) {
 type Report struct {
 	*v1alpha1.Assignment
 
-	State           v1alpha1.State
-	Reason, Message string
+	State   v1alpha1.State
+	Reason  rollout.Reason
+	Message string
 	// Resolved is what was applied, if it succeeded.
 	Resolved string
 }
@@ -69,7 +68,7 @@ type Report struct {
 // when the words will change, zero if they need not wait.
 func (r *Report) Hush(status *v1alpha1.AssemblageStatus, now time.Time) (until time.Time) {
 	was := Find(status, r.Assignment)
-	if was == nil || was.State != r.State || was.Reason != r.Reason || was.Message == r.Message || was.LastTransitionTime == nil {
+	if was == nil || was.State != r.State || was.Reason != string(r.Reason) || was.Message == r.Message || was.LastTransitionTime == nil {
 		return time.Time{}
 	}
 	until = was.LastTransitionTime.Add(settled)
@@ -110,7 +109,7 @@ func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64
 
 func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
-		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: r.Reason, Message: r.Message,
+		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: r.Message,
 		ObservedGeneration: generation, LastTransitionTime: &now,
 	}
 	if was != nil {
@@ -126,7 +125,7 @@ func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.M
 }
 
 // Concluded is a status that says of the whole assemblage what stands in its way.
-func Concluded(was *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, state v1alpha1.State, reason, message string) v1alpha1.AssemblageStatus {
+func Concluded(was *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, state v1alpha1.State, reason rollout.Reason, message string) v1alpha1.AssemblageStatus {
 	s := *was.DeepCopy()
 	conclude(&s, generation, now, worst{state, reason, message})
 	return s
@@ -134,8 +133,9 @@ func Concluded(was *v1alpha1.AssemblageStatus, generation int64, now metav1.Micr
 
 // worst is the sync that tells most about an assemblage that is not ready.
 type worst struct {
-	state           v1alpha1.State
-	reason, message string
+	state   v1alpha1.State
+	reason  rollout.Reason
+	message string
 }
 
 // gravity says which state tells most.
@@ -158,7 +158,7 @@ func conclude(s *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTi
 		{Type: ConditionReconciling, Status: truth(!ready && !stalled)},
 		{Type: ConditionStalled, Status: truth(stalled)},
 	} {
-		c.Reason, c.Message = w.reason, w.message
+		c.Reason, c.Message = string(w.reason), w.message
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Time)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}

@@ -74,6 +74,7 @@ func newQuietWorld(t *testing.T) *world {
 	c := newClient(t, testenv.Shared())
 	installed.Do(func() { testenv.InstallKinds(t, c, "../../manifests/generated/assemblage/fleet*.yaml") })
 	w := &world{T: t, cp: testenv.Shared(), client: c, namespace: testenv.Namespace(t)}
+	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.AssemblageList{})
 	w.url = "https://git.test/" + w.namespace
 	return w
 }

@@ -26,6 +26,10 @@ type InvalidError struct{ Reason string }
 // Error implements error.
 func (e *InvalidError) Error() string { return "the kubeconfig cannot be used: " + e.Reason }
 
+// ClientConfig makes a client's configuration of a kubeconfig, for whoever looks once
+// and has no [Registry]. It refuses one that would run programs or read files.
+func ClientConfig(kubeconfig []byte) (*rest.Config, error) { return configOf(kubeconfig) }
+
 // configOf makes a client's configuration of a kubeconfig. Errors never contain any
 // of it.
 func configOf(kubeconfig []byte) (*rest.Config, error) {

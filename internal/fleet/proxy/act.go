@@ -55,7 +55,7 @@ func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p
 			return d
 		}
 		d.made++
-		if w.Act == AddFinalizer || w.Act == RemoveFinalizer {
+		if w.Act == AddFinalizer || w.Act == RemoveFinalizer || w.Act == Retire {
 			return d // there is another version of the object now
 		}
 	}
@@ -97,6 +97,8 @@ func (a actor) write(ctx context.Context, o *Observed, conn *cluster.Connection,
 	switch w.Act {
 	case Send:
 		return a.send(ctx, conn, w)
+	case Retire:
+		return a.retire(ctx, o)
 	case Delete:
 		return a.remove(ctx, o, conn, w)
 	default:
@@ -140,6 +142,16 @@ func (a actor) remove(ctx context.Context, o *Observed, conn *cluster.Connection
 	err := conn.Delete(ctx, obj, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Assemblage %s: %w", obj.Name, err)
+	}
+	return nil
+}
+
+// retire deletes the ProxyAssemblage as it was seen.
+func (a actor) retire(ctx context.Context, o *Observed) error {
+	uid, version := o.Proxy.UID, o.Proxy.ResourceVersion
+	err := a.client.Delete(ctx, o.Proxy.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("retire the ProxyAssemblage: %w", err)
 	}
 	return nil
 }

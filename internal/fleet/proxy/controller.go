@@ -31,7 +31,7 @@ import (
 // kubeconfigs: assemblages get, list, watch, create, patch and delete, and namespaces
 // create.
 //
-// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages;remoteassemblages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages;remoteassemblages,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=proxyassemblages/status;remoteassemblages/status,verbs=update
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories,verbs=list;watch;create;patch;delete
@@ -110,7 +110,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w},
+		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, deserters: &assemblage.Deserters{Live: mgr.GetAPIReader()}},
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
 		reporter: assemblage.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}

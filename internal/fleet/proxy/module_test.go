@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -46,7 +47,10 @@ func (w *world) module(tag string) {
 func (w *world) label(i int, labels map[string]string) {
 	w.Helper()
 	secret := testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i))
-	labels["spillway.dev/cluster"], labels["fleet"] = "true", "yes"
+	labels["spillway.dev/cluster"] = "true"
+	if labels["fleet"] == "" {
+		labels["fleet"] = "yes"
+	}
 	secret.Labels = labels
 	if err := w.hub.Update(w.Context(), secret); err != nil {
 		w.Fatal(err)
@@ -153,13 +157,128 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 	w.remove(w.hub, &v1alpha1.Module{}, "shop")
 	w.gone(w.hub, &v1alpha1.Module{}, "shop")
 	w.runs("", "")
-	testenv.Eventually(t, func(ctx context.Context) error {
-		for i := range 2 {
-			a := &v1alpha1.Assemblage{}
-			if err := w.on(i).Get(ctx, w.key(fmt.Sprintf("c%d", i)), a); !apierrors.IsNotFound(err) && len(a.Spec.Syncs) > 0 {
-				return fmt.Errorf("c%d still has %v", i, a.Spec.Syncs)
-			}
+	for i, name := range []string{"c0", "c1"} { // nobody has anything in them any more
+		w.gone(w.hub, proxied(), name)
+		w.gone(w.on(i), &v1alpha1.Assemblage{}, name)
+	}
+}
+
+// A tag that is moved after the canary has run it, with all real parts: nobody gets what
+// it is now, not even the canary, whose Flux would follow it; nor from a hub that was away.
+func TestATagThatMovesMovesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for _, i := range []int{0, 1} {
+		w.join(i)
+	}
+	w.label(0, map[string]string{"canary": "true"})
+	w.label(1, map[string]string{})
+	commit := strings.TrimPrefix(w.publish("v1"), "v1@sha1:")
+	w.module("v1")
+	w.runs("v1")
+	w.named("c0", commit)
+	w.publishText("v1", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: %s}\ndata: {version: moved}\n", w.namespace))
+	w.stop()
+	w.manage()
+	w.approve()
+	w.runs("v1", "v1")
+	w.named("c1", commit)
+	w.phase("Complete")
+	w.has(w.on(0), 1, 1)
+	w.has(w.on(1), 1, 1)
+}
+
+// named waits until a cluster is assigned a commit, and has applied that.
+func (w *world) named(cluster, commit string) {
+	w.Helper()
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		p := proxied()
+		if err := w.hub.Get(ctx, w.key(cluster), p); err != nil {
+			return err
+		}
+		s := p.Spec.Assemblage.Syncs[0]
+		if len(p.Status.Syncs) == 0 || s.Source.Git.Version.Revision != commit || p.Status.Syncs[0].Resolved != "sha1:"+commit {
+			return fmt.Errorf("%s is assigned %+v, and has applied %+v", cluster, s.Source.Git.Version, p.Status.Syncs)
 		}
 		return nil
 	})
+}
+
+// From a cluster that is not selected any more the assemblage goes as well, here and
+// there, once nobody has anything in it; and comes back with the next. What anybody else
+// has in it keeps it, be it only that they have made it.
+func TestAnAssemblageThatNobodyHasAnythingInGoes(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	for _, i := range []int{0, 1} {
+		w.join(i)
+		w.label(i, map[string]string{"canary": "true"})
+	}
+	w.publish("v1")
+	w.assign("c1", w.sync("other", "v1", "package: {kustomize: {path: .}}\nprune: false"))
+	w.module("v1")
+	w.approve()
+	w.runs("v1", "v1")
+	w.phase("Complete")
+	for _, i := range []int{0, 1} {
+		w.label(i, map[string]string{"fleet": "no"})
+	}
+	w.gone(w.hub, proxied(), "c0")
+	w.gone(w.on(0), &v1alpha1.Assemblage{}, "c0")
+	w.data(0, nil)
+	w.assign("c1")
+	w.has(w.on(1), 0, 0)
+	w.label(0, map[string]string{"canary": "true"})
+	w.runs("v1")
+	w.phase("Complete")
+	if err := w.hub.Get(t.Context(), w.key("c1"), proxied()); err != nil {
+		t.Errorf("what somebody else has made: %v", err)
+	}
+}
+
+// assignAs has a field owner have these syncs in a RemoteAssemblage or a ProxyAssemblage.
+func (w *world) assignAs(owner, kind, cluster string, syncs ...string) {
+	w.Helper()
+	list := "[" + strings.Join(syncs, ", ") + "]"
+	spec := "syncs: " + list
+	if kind == "ProxyAssemblage" {
+		spec = "assemblage: {syncs: " + list + "}"
+	}
+	u := &unstructured.Unstructured{}
+	manifest := fmt.Sprintf("{apiVersion: fleet.squaremo.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, spec: {kubeconfigRef: {name: %s-kubeconfig}, %s}}",
+		kind, cluster, w.namespace, cluster, spec)
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		w.Fatal(manifest, err)
+	}
+	if err := w.hub.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A RemoteAssemblage likewise, once Flux has taken away what it had brought about; not
+// while somebody pins the cluster.
+func TestARemoteAssemblageThatNobodyHasAnythingInGoes(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.join(0)
+	w.publish("v1")
+	w.create(w.on(0), namespaceOf(w))
+	sync := fmt.Sprintf("{name: flux, revision: r, source: {git: {url: %q, version: {tag: v1}}}}", w.url)
+	w.assignAs("spillway-module/flux", "RemoteAssemblage", "c0", sync)
+	w.assignAs("alice", "RemoteAssemblage", "c0", "{name: flux, hold: {reason: slow}}")
+	w.becomes(remote(), "c0", "r", v1alpha1.StateSucceeded, "")
+	w.assignAs("spillway-module/flux", "RemoteAssemblage", "c0")
+	w.data(0, nil)
+	w.has(w.hub, 0, 0)
+	if got := w.status(remote(), "c0"); len(got.Syncs) != 1 || got.Syncs[0].Reason != "NotAssigned" {
+		t.Errorf("it is pinned: %+v", got)
+	}
+	release := &unstructured.Unstructured{}
+	release.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RemoteAssemblage"))
+	release.SetNamespace(w.namespace)
+	release.SetName("c0")
+	if err := w.hub.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(release), client.FieldOwner("alice")); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(w.hub, remote(), "c0")
 }

@@ -33,6 +33,7 @@ type observer struct {
 	referents *referent.Reader
 	clusters  *assemblage.Clusters
 	watches   *watches
+	deserters *assemblage.Deserters
 }
 
 // observe reads a ProxyAssemblage, and the Assemblage that it stands for. There is
@@ -47,6 +48,10 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 		return nil, nil, fmt.Errorf("get ProxyAssemblage: %w", err)
 	}
 	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // nobody has to guess it
+	o.Deserted, err = b.deserters.Deserted(ctx, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), p, len(p.Spec.Assemblage.Syncs))
+	if err != nil {
+		return nil, nil, err
+	}
 	secret := secretKey(p)
 	if conn, o.Problem, err = b.clusters.Connect(ctx, secret); err != nil {
 		return nil, nil, err
@@ -126,4 +131,5 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 func (b *observer) forget(key types.NamespacedName) {
 	b.referents.Forget(key)
 	b.watches.end(key)
+	b.deserters.Forget(key)
 }

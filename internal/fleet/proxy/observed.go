@@ -25,6 +25,8 @@ type Observed struct {
 	KindMissing bool
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
+	// Deserted is true if nobody has anything in the ProxyAssemblage any more.
+	Deserted bool
 	// Watched is true if a change of it is told.
 	Watched bool
 }

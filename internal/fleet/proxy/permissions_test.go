@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -53,6 +54,13 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes(remote(), "c0", "oci-"+tag, v1alpha1.StateSucceeded, "")
 	}
 	w.has(w.hub, 1, 0) // the sources of OCI are not counted
+	w.join(1)
+	for kind, obj := range map[string]client.Object{"ProxyAssemblage": proxied(), "RemoteAssemblage": remote()} {
+		w.assignAs("spillway-module/x", kind, "c1", "{name: x, revision: r, source: {git: {url: 'https://git.test/none', version: {tag: v1}}}}")
+		w.becomes(obj, "c1", "r", v1alpha1.StateWaiting, "")
+		w.assignAs("spillway-module/x", kind, "c1")
+		w.gone(w.hub, obj, "c1")
+	}
 	testenv.Eventually(t, func(context.Context) error { return testenv.Unused(testenv.Permissions(own), w.faults.Requests()) })
 	granted := testenv.Permissions(rules)
 	for permission := range testenv.Used(w.faults.Requests()) {

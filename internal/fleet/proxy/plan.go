@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -43,6 +44,8 @@ const (
 	Send Act = "Send"
 	// Delete deletes it there.
 	Delete Act = "Delete"
+	// Retire deletes the ProxyAssemblage itself, in which nobody has anything any more.
+	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -93,6 +96,7 @@ func Decide(o *Observed) Plan {
 		d.each()
 		d.send()
 		d.report()
+		d.retire()
 	}
 	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
 		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
@@ -197,7 +201,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	d.say(s, state, reason, message)
 }
 
-func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason, message string) {
+func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
 	d.reports = append(d.reports, assemblage.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
 }
 
@@ -219,11 +223,32 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		d.say(s, state, reason, message)
 		return
 	}
-	if live := d.liveSync(s.Name); live == nil || !holds(live, entry) {
+	switch live := d.liveSync(s.Name); {
+	case live != nil && holds(live, entry):
+		d.reports = append(d.reports, d.copied(s))
+	case live != nil && d.merelyNames(s, live, entry):
+		d.reports = append(d.reports, d.former(s))
+	default:
 		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
-		return
 	}
-	d.reports = append(d.reports, d.copied(s))
+}
+
+// merelyNames is true if all that is sent is which commit it is that has succeeded there: a tag
+// stands for it on the cluster so far.
+func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.NamedSync) bool {
+	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
+	if was == nil || was.State != v1alpha1.StateSucceeded || !assemblage.Names(entry.Source, was.Resolved) {
+		return false
+	}
+	same := *live
+	same.Source = entry.Source
+	return holds(&same, entry)
+}
+
+// former is what was said of a sync before.
+func (d *decision) former(s *v1alpha1.ProxySync) assemblage.Report {
+	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
+	return assemblage.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
 }
 
 // holds is true if a sync on the cluster has all that was sent.
@@ -242,18 +267,18 @@ func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
 		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
-			r.State, r.Reason, r.Message, r.Resolved = was.State, was.Reason, was.Message, was.Resolved
+			return d.former(s)
 		}
 		return r
 	}
 	if now := assemblage.Find(&d.o.Live.Status, &s.Assignment); now != nil {
-		r.State, r.Reason, r.Message, r.Resolved = now.State, now.Reason, now.Message, now.Resolved
+		r.State, r.Reason, r.Message, r.Resolved = now.State, rollout.Reason(now.Reason), now.Message, now.Resolved
 	}
 	return r
 }
 
 // obstacle is what keeps all syncs from being sent, if something does.
-func (d *decision) obstacle() (state v1alpha1.State, reason, message string) {
+func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, message string) {
 	name := d.o.Proxy.Spec.KubeconfigRef.Name
 	switch {
 	case d.o.Problem != nil:
@@ -287,6 +312,14 @@ func (d *decision) send() {
 		return
 	}
 	d.write(d.over(Write{Act: Send, Object: u}))
+}
+
+// retire lets a ProxyAssemblage go in which nobody has anything any more, once that has
+// come to the cluster. Of one that does not answer it is not known whether it has.
+func (d *decision) retire() {
+	if state, _, _ := d.obstacle(); state == "" && d.o.Deserted && len(d.plan.Writes) == 0 {
+		d.write(Write{Act: Retire})
+	}
 }
 
 // over is a write over what was seen.

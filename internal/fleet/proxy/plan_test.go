@@ -252,3 +252,49 @@ func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
 		t.Error("it is watched, and looked at all the same")
 	}
 }
+
+// That the commit takes the place of its tag changes nothing that runs there, so what
+// was said of it stands. Of anything else it does not.
+func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
+	commit := strings.Repeat("0", 40)
+	exact := strings.Replace(git("shop", "v1", ""), "{tag: v1}", "{revision: '"+commit+"'}", 1)
+	for name, test := range map[string]struct{ wants, saying string }{
+		"its commit":              {exact, "shop-v1 succeeded: says the cluster"},
+		"another commit":          {strings.Replace(exact, commit, "1"+commit[1:], 1), "shop-v1 updating: it is sent to the cluster"},
+		"another folder":          {exact + "package: {kustomize: {path: deploy}}", "shop-v1 updating: it is sent to the cluster"},
+		"another assignment":      {strings.Replace(exact, "shop-v1", "shop-v2", 1), "shop-v2 updating: it is sent to the cluster"},
+		"another tag all the way": {git("shop", "v2", ""), "shop-v2 updating: it is sent to the cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.step()
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.o.Live.Status.Syncs[0].Resolved = "v1@sha1:" + commit
+			m.step()
+			m.wants(test.wants)
+			_, made := m.step()
+			m.expect(made, []string{"Send"})
+			m.expect(m.says(), test.saying)
+		})
+	}
+}
+
+// A ProxyAssemblage in which nobody has anything goes once that has come to the cluster,
+// and not while it is not known whether it has.
+func TestADesertedOneGoesOnceThatHasComeToTheCluster(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.wants()
+	m.o.Deserted = true
+	m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+	_, made := m.step()
+	m.expect(made, []string(nil))
+	m.o.Problem = nil
+	_, made = m.step()
+	m.expect(made, []string{"Send"})
+	_, made = m.step()
+	m.expect(made, []string{"Retire"})
+	m.o.Deserted = false // somebody has something in it
+	_, made = m.step()
+	m.expect(made, []string(nil))
+}

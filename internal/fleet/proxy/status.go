@@ -10,15 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-)
-
-// The reasons of syncs, besides those of package assemblage.
-const (
-	// ReasonRefused: the cluster does not accept the kubeconfig.
-	ReasonRefused = "KubeconfigRefused"
-	// ReasonKindMissing: Spillway is not installed on the cluster.
-	ReasonKindMissing = "AssemblageKindMissing"
 )
 
 // errBroken: the connection broke, and whether the cluster is there is being found out.
@@ -56,7 +49,7 @@ func (d *decision) poll(active bool) {
 }
 
 // stuck says what the end of the ProxyAssemblage waits for.
-func (d *decision) stuck(state v1alpha1.State, reason, message string) {
+func (d *decision) stuck(state v1alpha1.State, reason rollout.Reason, message string) {
 	p := d.o.Proxy
 	if d.o.Problem != nil || d.o.Refused != "" {
 		message = fmt.Sprintf("cannot be taken away: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)

@@ -96,6 +96,7 @@ func newQuietWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{T: t, hub: hub, namespace: testenv.Namespace(t)}
+	testenv.KnownReasons(t, hub, w.namespace, &v1alpha1.ProxyAssemblageList{})
 	w.url = "https://git.test/" + w.namespace
 	return w
 }
@@ -108,10 +109,16 @@ func (w *world) join(i int) {
 	w.Helper()
 	w.create(w.hub, testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i)))
 	if i != bare {
-		w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
-			Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
-		})
+		w.serve(i)
 	}
+}
+
+// serve runs Spillway on a workload cluster.
+func (w *world) serve(i int) {
+	w.Helper()
+	w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
+		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
+	})
 }
 
 // manage starts a manager on the hub.

@@ -152,6 +152,16 @@ func onlyOwnMoves(m *manager, o *fleet.Observed) {
 	o.Module.Status.Moves = kept
 }
 
+// noticed are worlds that have noticed before that a rule was broken which most do not
+// notice. They are looked at first; once they have changed, the others are.
+var noticed = map[string]uint64{
+	"the status is written whoever has done so": 3136,
+	"a cache is good enough":                    5255,
+	"nobody knows how old a view is":            5255,
+	"moves are acted upon however old they are": 2790,
+	"what is done is not written down before":   778,
+}
+
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the
 // oracle is blind, or the worlds too tame, or the rule is none.
 func TestBrokenRulesAreSeen(t *testing.T) {
@@ -162,7 +172,11 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 			t.Parallel()
 
 			began := time.Now()
-			for seed := uint64(1); seed <= worlds; seed++ {
+			for seed := range uint64(worlds) {
+				if seed == 0 {
+					seed = noticed[name]
+				}
+
 				if failure := brave(seed, r, false).verdict(); failure != "" {
 					t.Logf("seed %d after %s: %s", seed, time.Since(began).Round(time.Millisecond), failure)
 

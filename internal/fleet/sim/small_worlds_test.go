@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,34 +38,101 @@ type small struct {
 	hasGood bool
 }
 
-// TestSmallWorlds decides every world of up to six clusters in two stages. Within a
-// stage it makes no difference which cluster does how.
+// TestSmallWorlds decides every world of up to six clusters in two stages, but for
+// those that are another one in disguise. See TestSmallWorldsInDisguise.
 func TestSmallWorlds(t *testing.T) {
-	n := 0
+	const most = 6
 
-	for size := range 7 {
+	for size := range most + 1 {
 		for first := range size + 1 {
-			eachMultiset(first, func(a []state) {
-				eachMultiset(size-first, func(b []state) {
-					for budget := 1; budget <= 2; budget++ {
-						for _, answer := range []v1alpha1.OnFailure{v1alpha1.Pause, v1alpha1.Continue} {
-							for _, hasGood := range []bool{true, false}[:1+one(size < 5)] {
-								w := small{stages: [2][]state{a, b}, budget: budget, onFailure: answer, hasGood: hasGood}
-								w.check(t)
-								n++
-							}
-						}
+			t.Run(fmt.Sprintf("%d-and-%d", first, size-first), func(t *testing.T) {
+				t.Parallel()
+
+				n := 0
+				eachWorld(first, size-first, func(w *small) {
+					if !w.isDisguised() && !t.Failed() {
+						w.check(t)
+						n++
 					}
 				})
+				t.Logf("%d worlds", n)
 			})
-
-			if t.Failed() {
-				return
-			}
 		}
 	}
+}
 
-	t.Logf("%d worlds", n)
+// eachWorld visits every world with so many clusters in its stages. Within a stage it
+// makes no difference which cluster does how.
+func eachWorld(first, second int, visit func(*small)) {
+	eachMultiset(first, func(a []state) {
+		eachMultiset(second, func(b []state) {
+			for budget := 1; budget <= 2; budget++ {
+				for _, answer := range []v1alpha1.OnFailure{v1alpha1.Pause, v1alpha1.Continue} {
+					for _, hasGood := range []bool{true, false} {
+						visit(&small{stages: [2][]state{a, b}, budget: budget, onFailure: answer, hasGood: hasGood})
+					}
+				}
+			}
+		})
+	})
+}
+
+// isDisguised is true of a world that is decided as another one is: a cluster that is
+// pinned belongs to no stage, wherever its labels would put it; and whether a revision
+// is good matters only to those that have never run the module.
+func (w *small) isDisguised() bool {
+	return slices.Contains(w.stages[0], heldOld) || !w.hasGood && !w.isSomebodyUnassigned()
+}
+
+func (w *small) isSomebodyUnassigned() bool {
+	return slices.Contains(w.stages[0], unassigned) || slices.Contains(w.stages[1], unassigned)
+}
+
+// undisguised is the world that is decided alike.
+func (w *small) undisguised() *small {
+	other := *w
+	other.hasGood = w.hasGood || !w.isSomebodyUnassigned()
+	held := slices.DeleteFunc(slices.Clone(w.stages[0]), func(s state) bool { return s != heldOld })
+	other.stages[0] = slices.DeleteFunc(slices.Clone(w.stages[0]), func(s state) bool { return s == heldOld })
+	other.stages[1] = slices.Concat(w.stages[1], held)
+
+	return &other
+}
+
+// TestSmallWorldsInDisguise is that they are: of up to four clusters, all of them.
+func TestSmallWorldsInDisguise(t *testing.T) {
+	t.Parallel()
+
+	const most = 4
+
+	for size := range most + 1 {
+		for first := range size + 1 {
+			eachWorld(first, size-first, func(w *small) {
+				if !w.isDisguised() {
+					return
+				}
+
+				w.check(t)
+
+				if got, want := w.moving(), w.undisguised().moving(); !slices.Equal(got, want) {
+					t.Errorf("%+v: %v move, and in the world that it is %v", w, got, want)
+				}
+			})
+		}
+	}
+}
+
+// moving are how those do that move, by stage.
+func (w *small) moving() []string {
+	var moving []string
+	for _, s := range fleet.Decide(w.observed()).Steps {
+		name := s.Path[len(s.Path)-1]
+		stage, at := name[0]-'a', name[1]-'0'
+		moving = append(moving, fmt.Sprint(stage, w.stages[stage][at], s.From == oldRevision, s.To == newRevision))
+	}
+	slices.Sort(moving)
+
+	return moving
 }
 
 // eachMultiset visits every non-decreasing sequence of states.

@@ -113,21 +113,51 @@ func compile(name, text string) (*template.Template, error) {
 // names are the functions that a template names, in it and in all that are
 // defined in it, executed or not; sorted.
 func names(name, text string) ([]string, error) {
+	found := map[string]bool{}
+	err := inspect(name, text, func(n parse.Node) {
+		if function, ok := n.(*parse.IdentifierNode); ok {
+			found[function.Ident] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found)), err
+}
+
+// Parameters are the names of the parameters that a template refers to, and those
+// of Pipes, executed or not; sorted. Those that it looks up by the function index,
+// which may be missing, are not among them.
+func Parameters(name, text string) (params, pipes []string, _ error) {
+	found := map[string]map[string]bool{"Params": {}, "Pipes": {}}
+	err := inspect(name, text, func(n parse.Node) {
+		var path []string
+		switch n := n.(type) {
+		case *parse.FieldNode:
+			path = n.Ident
+		case *parse.VariableNode:
+			path = n.Ident[1:]
+		}
+		if len(path) > 1 && found[path[0]] != nil {
+			found[path[0]][path[1]] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found["Params"])), slices.Sorted(maps.Keys(found["Pipes"])), err
+}
+
+// inspect visits all nodes of a template, and of all that are defined in it.
+func inspect(name, text string, visit func(parse.Node)) error {
 	root := parse.New(name)
 	root.Mode = parse.SkipFuncCheck
 	trees := map[string]*parse.Tree{}
 	if _, err := root.Parse(text, "", "", trees); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says which template
+		return err //nolint:wrapcheck // the caller says which template
 	}
-	found := map[string]bool{}
 	for _, tree := range trees {
-		walk(tree.Root, func(name string) { found[name] = true })
+		walk(tree.Root, visit)
 	}
-	return slices.Sorted(maps.Keys(found)), nil
+	return nil
 }
 
-// walk visits the functions that are named anywhere in a tree.
-func walk(n parse.Node, visit func(name string)) {
+// walk visits the nodes of a tree that stand for something.
+func walk(n parse.Node, visit func(parse.Node)) {
 	switch n := n.(type) {
 	case *parse.ListNode:
 		if n != nil {
@@ -143,8 +173,8 @@ func walk(n parse.Node, visit func(name string)) {
 		each(n.Args, visit)
 	case *parse.ChainNode:
 		walk(n.Node, visit)
-	case *parse.IdentifierNode:
-		visit(n.Ident)
+	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
+		visit(n)
 	case *parse.IfNode:
 		walkBranch(&n.BranchNode, visit)
 	case *parse.RangeNode:
@@ -156,13 +186,13 @@ func walk(n parse.Node, visit func(name string)) {
 	}
 }
 
-func walkBranch(b *parse.BranchNode, visit func(string)) {
+func walkBranch(b *parse.BranchNode, visit func(parse.Node)) {
 	walk(b.Pipe, visit)
 	walk(b.List, visit)
 	walk(b.ElseList, visit)
 }
 
-func each[N parse.Node](nodes []N, visit func(string)) {
+func each[N parse.Node](nodes []N, visit func(parse.Node)) {
 	for _, n := range nodes {
 		walk(n, visit)
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
-// reasonMinTime: another zone was scaled down not long enough ago.
-const reasonMinTime rollout.Reason = "MinTimeBetweenZonesDownscale"
-
 // verdict is the answer to a downscale or an eviction.
 type verdict struct {
 	allowed bool
@@ -96,7 +93,7 @@ func (g *group) recentDownscale(except string, now time.Time) (*rollout.Block, e
 			return nil, err
 		}
 		if ok && !last.IsZero() && now.Before(last.Add(wait)) {
-			return &rollout.Block{Reason: reasonMinTime, Since: last, Until: last.Add(wait), Message: fmt.Sprintf(
+			return &rollout.Block{Reason: lock.ReasonMinTime, Since: last, Until: last.Add(wait), Message: fmt.Sprintf(
 				"statefulset %s was downscaled at %s and is labelled to wait %s between zone downscales", set.Name, last.UTC(), wait)}, nil
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
@@ -40,20 +41,21 @@ type refusal struct {
 	code   int32
 	reason string
 	// label is the reason in metrics.
-	label string
+	label rollout.Reason
 }
 
 // Error is the sentence.
 func (r refusal) Error() string { return r.reason }
 
-func (e *evictor) deny(code int32, label string, err error) error {
+func (e *evictor) deny(code int32, label rollout.Reason, err error) error {
 	return refusal{code: code, reason: err.Error(), label: label}
 }
 
 // answer is a yes.
 type answer struct {
 	// label is the reason in metrics.
-	label, warning string
+	label   rollout.Reason
+	warning string
 	// pin is what the Pod has to be when the eviction is made, nil for anything.
 	pin *metav1.Preconditions
 }
@@ -70,11 +72,11 @@ func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.R
 		log.FromContext(ctx).Info("pod eviction denied", "pod", req.Name, "namespace", req.Namespace, "reason", no.reason)
 		return denyWith(no.code, no.reason)
 	case err != nil:
-		answered("failed", http.StatusInternalServerError)
+		answered(reasonError, http.StatusInternalServerError)
 		return denyWith(http.StatusInternalServerError, err.Error())
 	}
 	answered(yes.label, http.StatusOK)
-	log.FromContext(ctx).V(1).Info("pod eviction allowed", "pod", req.Name, "namespace", req.Namespace, "reason", yes.label, "pin", yes.pin.String())
+	log.FromContext(ctx).V(1).Info("pod eviction allowed", "pod", req.Name, "namespace", req.Namespace, "reason", string(yes.label), "pin", yes.pin.String())
 	response := allow()
 	if yes.warning != "" {
 		response = allow(yes.warning)
@@ -109,12 +111,12 @@ func pinned(raw []byte, pin *metav1.Preconditions) []jsonpatch.Operation {
 // handle decides in the predecessor's order.
 func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, error) {
 	if err := isEviction(req); err != nil {
-		return answer{}, e.deny(http.StatusBadRequest, "invalid-request", err)
+		return answer{}, e.deny(http.StatusBadRequest, reasonRequest, err)
 	}
 	pod, err := e.observer.pod(ctx, req.Namespace, req.Name)
 	switch {
 	case err != nil:
-		return answer{}, e.deny(http.StatusBadRequest, "pod-not-found", err)
+		return answer{}, e.deny(http.StatusBadRequest, reasonNoPod, err)
 	case isNoLoss(pod):
 		return e.admitNoLoss(ctx, pod)
 	}
@@ -124,13 +126,13 @@ func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, e
 			return yes, err
 		}
 	}
-	return answer{}, e.deny(http.StatusTooManyRequests, "overtaken", errors.New("too many pods are being evicted at a time; try again"))
+	return answer{}, e.deny(http.StatusTooManyRequests, reasonOvertaken, errors.New("too many pods are being evicted at a time; try again"))
 }
 
 // admitNoLoss admits the eviction of a Pod that is down anyway; and where a budget is for
 // it, of that one alone, and only while it is so.
 func (e *evictor) admitNoLoss(ctx context.Context, pod *corev1.Pod) (answer, error) {
-	yes := answer{label: "pod-not-ready", warning: "pod is not ready"}
+	yes := answer{label: reasonNoLoss, warning: "pod is not ready"}
 	all, err := e.observer.budgets(ctx, pod.Namespace)
 	if err != nil {
 		return yes, err
@@ -174,12 +176,12 @@ func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (answer
 		return answer{}, err
 	}
 	if found == nil {
-		return answer{label: "pod-not-in-scope"}, nil
+		return answer{label: reasonNotInScope}, nil
 	}
 	if err := e.judge(ctx, found); err != nil {
 		return answer{}, err
 	}
-	yes := answer{label: "allowed", pin: &metav1.Preconditions{UID: &pod.UID}}
+	yes := answer{label: reasonAllowed, pin: &metav1.Preconditions{UID: &pod.UID}}
 	if dry {
 		return yes, nil
 	}
@@ -196,7 +198,7 @@ func (e *evictor) look(ctx context.Context, pod *corev1.Pod) (*eviction, v1alpha
 	}
 	owner, err := e.owner(ctx, pod)
 	if err != nil {
-		return nil, seen, e.deny(http.StatusInternalServerError, "sts-not-found", err)
+		return nil, seen, e.deny(http.StatusInternalServerError, reasonNoSet, err)
 	}
 	if found.group, err = e.group(ctx, owner); err != nil {
 		return nil, seen, err
@@ -222,13 +224,13 @@ func (e *evictor) readBudget(ctx context.Context, found *eviction) (bool, error)
 	}
 	object, err := budget.Matching(all, found.pod.Labels)
 	if err != nil {
-		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
+		return false, e.deny(http.StatusBadRequest, reasonBudget, err)
 	}
 	if object == nil {
 		return false, nil
 	}
 	if found.budget, err = budget.Of(object); err != nil {
-		return false, e.deny(http.StatusBadRequest, "cfg-not-found", err)
+		return false, e.deny(http.StatusBadRequest, reasonBudget, err)
 	}
 	return true, nil
 }
@@ -267,27 +269,27 @@ func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1
 func (e *evictor) judge(ctx context.Context, found *eviction) error {
 	most := found.budget.Unavailable(found.owner.set)
 	if most == 0 {
-		return e.deny(http.StatusForbidden, "max-unavailable-0", errors.New("max unavailable = 0"))
+		return e.deny(http.StatusForbidden, reasonZero, errors.New("max unavailable = 0"))
 	}
 	if len(found.zones) < 2 {
-		return e.deny(http.StatusBadRequest, "min-sts-not-found", errors.New("minimum number of StatefulSets not found"))
+		return e.deny(http.StatusBadRequest, reasonFewZones, errors.New("minimum number of StatefulSets not found"))
 	}
 	var err error
 	if found.partition, err = found.budget.PartitionOf(found.pod.Name); err != nil {
-		return e.deny(http.StatusBadRequest, "partition-not-identified", err)
+		return e.deny(http.StatusBadRequest, reasonPartition, err)
 	}
 	if v := found.decideBudget(most); !v.allowed {
-		return e.deny(http.StatusTooManyRequests, "denied", errors.New(v.because))
+		return e.deny(http.StatusTooManyRequests, reasonDenied, errors.New(v.because))
 	}
 	if v := found.decideLock(); !v.allowed {
-		return e.deny(http.StatusTooManyRequests, "locked", errors.New(v.because))
+		return e.deny(http.StatusTooManyRequests, reasonLocked, errors.New(v.because))
 	}
 	native, err := e.observer.nativeBudgets(ctx, found.pod.Namespace)
 	if err != nil {
 		return err
 	}
 	if name := refusing(native, found.pod); name != "" {
-		return e.deny(http.StatusTooManyRequests, "native-pdb", errors.New("PodDisruptionBudget "+name+" allows no disruption now"))
+		return e.deny(http.StatusTooManyRequests, reasonNative, errors.New("PodDisruptionBudget "+name+" allows no disruption now"))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // evictions counts the answers to evictions by the predecessor's reasons.
@@ -27,8 +29,8 @@ func init() { //nolint:gochecknoinits // how the registry of controller-runtime 
 }
 
 // answered counts an answer.
-func answered(reason string, code int) {
+func answered(reason rollout.Reason, code int) {
 	status := strconv.Itoa(code)
-	evictions.WithLabelValues(reason, status).Inc()
-	formerEvictions.WithLabelValues(reason, status).Inc()
+	evictions.WithLabelValues(string(reason), status).Inc()
+	formerEvictions.WithLabelValues(string(reason), status).Inc()
 }

@@ -61,6 +61,7 @@ func newWorld(t *testing.T) *world {
 	t.Parallel()
 	w := newWorldOn(t, testenv.Shared(), testenv.Namespace(t))
 	installKinds(t, w.client)
+	testenv.KnownReasons(t, w.client, w.namespace, &v1alpha1.RolloutGroupList{})
 	return w
 }
 

@@ -11,11 +11,19 @@ import (
 // runs, with the caller's own permissions and nothing but reads. What Pods have said to
 // the manager it cannot know: of a delayed downscale it says what is to come about.
 func Explain(ctx context.Context, c client.Client, o Options, namespace, group string) ([]string, error) {
-	look := observer{options: o, cached: c, live: c, scales: c, mapper: c.RESTMapper()}
-	s, err := look.observe(ctx, types.NamespacedName{Namespace: namespace, Name: group}, newMemory())
+	p, err := Look(ctx, c, o, namespace, group)
 	if err != nil {
 		return nil, err
 	}
-	p := Decide(s.Observed)
 	return p.Explain(), nil
+}
+
+// Look is [Explain] as the engine says it.
+func Look(ctx context.Context, c client.Client, o Options, namespace, group string) (Plan, error) {
+	look := observer{options: o, cached: c, live: c, scales: c, mapper: c.RESTMapper()}
+	s, err := look.observe(ctx, types.NamespacedName{Namespace: namespace, Name: group}, newMemory())
+	if err != nil {
+		return Plan{}, err
+	}
+	return Decide(s.Observed), nil
 }

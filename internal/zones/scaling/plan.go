@@ -12,22 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
-// The ring's own reasons for a Hold.
-const (
-	// ReasonInvalid: an annotation cannot be understood.
-	ReasonInvalid rollout.Reason = "InvalidInput"
-	// ReasonLeader: the leader is not there, or follows the set itself.
-	ReasonLeader rollout.Reason = "LeaderMissing"
-	// ReasonLeaderNotReady: not all Pods of the leader are ready.
-	ReasonLeaderNotReady rollout.Reason = "LeaderNotReady"
-	// ReasonMinTime: another zone was scaled down not long enough ago.
-	ReasonMinTime rollout.Reason = "MinTimeBetweenZonesDownscale"
-	// ReasonMirror: the mirrored object cannot be read.
-	ReasonMirror rollout.Reason = "MirrorUnreadable"
-	// ReasonDelay: Pods have not been prepared for long enough.
-	ReasonDelay rollout.Reason = "DownscaleDelayed"
-)
-
 // The halves of the tree: adding replicas needs no lock.
 const (
 	up   = "upscale"

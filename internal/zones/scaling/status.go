@@ -46,11 +46,11 @@ func (r *reporter) tell(ctx context.Context, s *sight, o *outcome) {
 	}
 	scales.WithLabelValues(s.key.Namespace, s.key.Name, result).Inc()
 	if o.err == nil {
-		reason := "ScaledUp"
+		reason := EventScaledUp
 		if o.scale.To < o.scale.From {
-			reason = "ScaledDown"
+			reason = EventScaledDown
 		}
-		r.events.Eventf(s.object(o.name), nil, corev1.EventTypeNormal, reason, "Scale", "%d replicas, before %d", o.scale.To, o.scale.From)
+		r.events.Eventf(s.object(o.name), nil, corev1.EventTypeNormal, string(reason), "Scale", "%d replicas, before %d", o.scale.To, o.scale.From)
 		log.FromContext(ctx).Info("scales", "statefulset", o.name, "from", o.scale.From, "to", o.scale.To)
 	}
 }
@@ -74,6 +74,6 @@ func (r *reporter) warn(s *sight, set *Set, m *memory) {
 			vocabulary.MinTimeBetweenZonesDownscale.Native
 	}
 	if m.isNews(set.Name+" label", label) {
-		r.events.Eventf(s.object(set.Name), nil, corev1.EventTypeWarning, "LabelInsteadOfAnnotation", "Scale", "%s", label)
+		r.events.Eventf(s.object(set.Name), nil, corev1.EventTypeWarning, string(EventLabel), "Scale", "%s", label)
 	}
 }

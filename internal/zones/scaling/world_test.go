@@ -67,6 +67,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{t: t, client: c, namespace: testenv.Namespace(t), requests: fault.New(), now: time.Now}
 	w.installKinds()
+	testenv.KnownReasons(t, c, w.namespace, &v1alpha1.RolloutGroupList{})
 	w.create(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: ingester}})
 	return w
 }

@@ -1,0 +1,6 @@
+//go:build !bench
+
+package status_test
+
+// A small world, so that every run of the tests checks what is exact.
+var much = size{workloads: 300, groups: 30, instances: 60, clusters: 100}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+const (
+	// lineWidth is how wide the lines of a chain are at most.
+	lineWidth = 80
+	// deepest is how far the lines of a chain are indented at most.
+	deepest = 20
+)
+
+// mapper knows all kinds of the cluster, by their short names too.
+func (c *cluster) mapper() (apimeta.RESTMapper, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	known := memory.NewMemCacheClient(asked)
+	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(known), known, nil), nil
+}
+
+// dial connects to a cluster of the fleet.
+func dial(kubeconfig []byte) (client.Client, error) {
+	config, err := fleetcluster.ClientConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	known, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return c, nil
+}
+
+// writeChain writes one sentence, why it is so down to the root, the facts, and what
+// comes next.
+func writeChain(w io.Writer, chain standing.Chain, now time.Time) {
+	_, _ = fmt.Fprintf(w, "%s.\n", chain.Links[0].Sentence)
+	writeBecauses(w, chain.Links)
+	if chain.Details != nil || len(chain.Facts) > 0 {
+		_, _ = fmt.Fprintln(w)
+	}
+	writeFacts(w, &chain, now)
+	writeOutlook(w, &chain)
+}
+
+// writeBecauses writes the links beneath the first, each deeper than the one that waits
+// for it. What was said before is not said again.
+func writeBecauses(w io.Writer, links []standing.Link) {
+	said := map[string]bool{links[0].Sentence: true}
+	depth := 0
+	for i := range links {
+		if said[links[i].Sentence] {
+			continue
+		}
+		if said[links[i].Sentence], depth = true, depth+1; depth == 1 {
+			_, _ = fmt.Fprintln(w)
+		}
+		writeBecause(w, &links[i], depth)
+	}
+}
+
+// writeBecause writes a link.
+func writeBecause(w io.Writer, link *standing.Link, depth int) {
+	indent := strings.Repeat(" ", min(2*depth, deepest))
+	for i, line := range wrap("because "+namely(link), lineWidth-len(indent)-2) {
+		if i > 0 {
+			line = "  " + line
+		}
+		_, _ = fmt.Fprintln(w, indent+line)
+	}
+}
+
+// namely is the sentence of a link, with the object if the sentence does not name it.
+func namely(link *standing.Link) string {
+	if strings.Contains(link.Sentence, link.Name) {
+		return link.Sentence
+	}
+	return link.Sentence + " (" + link.Ref.String() + ")"
+}
+
+// writeFacts writes what the ring knows besides.
+func writeFacts(w io.Writer, chain *standing.Chain, now time.Time) {
+	switch e := chain.Details.(type) {
+	case config.Explanation:
+		writeExplanation(w, &e)
+	case standing.GroupDetails:
+		writeGroup(w, &e)
+	case plans.Explanation:
+		writeSteps(w, &e, now, everyPhase)
+	case fleet.Explanation:
+		writeModule(w, &e)
+	case fleet.ClusterExplanation:
+		writeCluster(w, &e)
+	default:
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, fact := range chain.Facts {
+			rowsIn(t)(fact.Name, "%s", fact.Value)
+		}
+		_ = t.Flush() // to a writer that the caller chose
+	}
+}
+
+// writeOutlook writes who has it in hand, since when and until when, and what to type.
+func writeOutlook(w io.Writer, chain *standing.Chain) {
+	first, root := &chain.Links[0], chain.Root()
+	var rows []standing.Fact
+	text := func(name string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				rows = append(rows, standing.Fact{Name: name, Value: value})
+				return
+			}
+		}
+	}
+	text("owner", root.Owner, first.Owner)
+	text("since", timeText(first.Since), timeText(root.Since))
+	text("until", timeText(root.Until), timeText(first.Until))
+	text("deadline", timeText(chain.Deadline()))
+	text("next", root.Next, first.Next)
+	if root.Next == "" && first.Next == "" {
+		_, mend, _ := reasons.Of(root.Reason)
+		text("mend", mend)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		rowsIn(t)(row.Name, "%s", row.Value)
+	}
+	_ = t.Flush() // to a writer that the caller chose
+}
+
+func timeText(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(momentLayout)
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// The reasons of the Events that a person's commands leave.
+const (
+	// reasonPaused: somebody has paused a group.
+	reasonPaused = rollout.ReasonPaused
+	// reasonSuspended: somebody has suspended a module.
+	reasonSuspended = reasons.Suspended
+	// reasonResumed: somebody has let go on what was paused or suspended.
+	// Mend: nothing, it is news.
+	reasonResumed rollout.Reason = "Resumed"
+	// reasonRetried: somebody has given a rollout that had failed another try.
+	// Mend: nothing, it is news.
+	reasonRetried rollout.Reason = "Retried"
+	// reasonHeld: somebody has pinned a cluster at its revision.
+	// Mend: to let it follow again: spillway fleet release.
+	reasonHeld rollout.Reason = "Held"
+	// reasonReleased: somebody lets a cluster follow again that was pinned.
+	// Mend: nothing, it is news.
+	reasonReleased rollout.Reason = "Released"
+	// reasonRolledBackTo: somebody has sent a module to another revision, or forward
+	// again to what its template says.
+	// Mend: to follow the template again: spillway fleet rollback --to latest.
+	reasonRolledBackTo rollout.Reason = "RolledBackTo"
+)

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/reasons"
+)
+
+// TestMendsNameCommands: a mend that names a command names one that there is, with
+// flags that it has.
+func TestMendsNameCommands(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile(`spillway((?: [a-z]+)+)((?: --[a-z-]+)*)`)
+	root, found := newRoot(Environment{Args: []string{"spillway"}, Now: time.Now}), 0
+	for _, word := range reasons.All() {
+		_, mend, _ := reasons.Of(word)
+		for _, match := range named.FindAllStringSubmatch(mend, -1) {
+			found++
+			cmd, rest, err := root.Find(strings.Fields(match[1]))
+			if err != nil || cmd == root || cmd.HasSubCommands() {
+				t.Errorf("the mend of %s names %q, which is no command: %v %v", word, match[0], rest, err)
+				continue
+			}
+			for flag := range strings.FieldsSeq(match[2]) {
+				if cmd.Flag(strings.TrimPrefix(flag, "--")) == nil {
+					t.Errorf("the mend of %s names %q, which has no flag %s", word, match[0], flag)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no mend names a command")
+	}
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+// The forms in which status can be printed, besides the one for people.
+const (
+	outputWide = "wide"
+	outputName = "name"
+	outputJSON = "json"
+)
+
+// overview is what status is asked for.
+type overview struct {
+	*asker
+
+	all, waiting bool
+	show         []string
+}
+
+func newStatus(env Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how everything stands that is rolled out, and what it waits for",
+		Long: "Show how everything stands that the rings roll out: the workloads beneath the\n" +
+			"config that changed, the groups of StatefulSets with their zones and Pods, the\n" +
+			"Instances with their plans and steps, the modules with their stages and\n" +
+			"clusters. What is complete takes one line, and if there is much of it, one line\n" +
+			"for all; -o wide leaves nothing out.",
+		Example: "  spillway status -A\n  spillway status -n mimir --ring zones\n  spillway status -A --waiting -o name",
+		Args:    cobra.NoArgs,
+	}
+	s := &overview{asker: newAsker(env, cmd)}
+	flags := cmd.Flags()
+	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "look at all namespaces")
+	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
+	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(standing.Rings(), ", "))
+	flags.Lookup("output").Usage = "json, wide or name; empty for people"
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
+	return cmd
+}
+
+func (s *overview) run(cmd *cobra.Command) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	namespace, err := s.cluster.namespaced()
+	if err != nil {
+		return err
+	}
+	c, rules, err := s.connect(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	if s.all {
+		namespace = ""
+	}
+	sight, err := standing.Look(cmd.Context(), c, standing.Options{Config: rules, Namespace: namespace, Rings: s.show})
+	if err != nil {
+		return err
+	}
+	for _, unseen := range sight.Unseen {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
+	}
+	return s.print(cmd.OutOrStdout(), sight)
+}
+
+// check refuses what cannot be shown before anybody is asked.
+func (s *overview) check() error {
+	for _, ring := range s.show {
+		if !slices.Contains(standing.Rings(), ring) {
+			return fmt.Errorf("--ring: there is no ring %q; choose from %s", ring, strings.Join(standing.Rings(), ", "))
+		}
+	}
+	if !slices.Contains([]string{"", outputJSON, outputWide, outputName}, s.output) {
+		return fmt.Errorf("--output: %q is not known; use json, wide or name, or leave it out", s.output)
+	}
+	if s.all && s.cluster.namespace != "" {
+		return errors.New("-n and -A contradict each other; leave one out")
+	}
+	return nil
+}
+
+func (s *overview) print(w io.Writer, sight standing.Sight) error {
+	units, shown := sight.Units, sight.Units
+	if s.waiting {
+		shown = standing.Waiting(units)
+	}
+	switch s.output {
+	case outputJSON:
+		sight.Units = append([]standing.Unit{}, shown...)
+		return show(w, outputJSON, sight, nil)
+	case outputName:
+		writeNames(w, shown)
+	default:
+		width, _ := terminalSize(w)
+		t := tree{now: s.env.Now(), width: width, whole: s.output == outputWide, namespaces: s.all}
+		s.write(w, &t, units, shown)
+	}
+	return nil
+}
+
+// write writes ring by ring: a line that counts, and the tree.
+func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) {
+	first := true
+	for _, ring := range standing.Rings() {
+		all, some := ofRing(units, ring), ofRing(shown, ring)
+		if len(some) == 0 {
+			continue
+		}
+		if !first {
+			_, _ = fmt.Fprintln(w)
+		}
+		first = false
+		_, _ = fmt.Fprintf(w, "%s: %s\n", ring, counts(all))
+		for _, line := range t.lines(some) {
+			_, _ = fmt.Fprintln(w, line)
+		}
+	}
+	switch {
+	case !first:
+	case len(units) > 0:
+		_, _ = fmt.Fprintln(w, "Nothing waits.")
+	default:
+		_, _ = fmt.Fprintln(w, "Nothing is rolled out here: no workload is tracked, and there is no group of StatefulSets, no Instance and no module.")
+	}
+}
+
+func ofRing(units []standing.Unit, ring string) []standing.Unit {
+	var of []standing.Unit
+	for i := range units {
+		if units[i].Ring == ring {
+			of = append(of, units[i])
+		}
+	}
+	return of
+}
+
+// counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
+func counts(units []standing.Unit) string {
+	var phases []string
+	number := map[string]int{}
+	for i := range units {
+		phase := string(units[i].Phase)
+		if number[phase] == 0 {
+			phases = append(phases, phase)
+		}
+		number[phase]++
+	}
+	slices.Sort(phases)
+	for i, phase := range phases {
+		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
+	}
+	return strings.Join(phases, ", ")
+}
+
+// writeNames writes what kubectl and xargs take.
+func writeNames(w io.Writer, units []standing.Unit) {
+	for i := range units {
+		_, _ = fmt.Fprintln(w, units[i].String())
+	}
+}
+
+// age is how long ago something was, in the largest unit, as kubectl writes it.
+func age(now time.Time, since *time.Time) string {
+	if since == nil {
+		return ""
+	}
+	d := max(now.Sub(*since), 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}

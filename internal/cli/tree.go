@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+const (
+	// shownAlike is how many siblings of the same phase a tree shows before it counts
+	// the others.
+	shownAlike = 10
+	// barWidth is that of a bar of progress.
+	barWidth = 10
+	// roomForSentence is what a sentence needs beside the columns; with less it stands
+	// beneath them.
+	roomForSentence = 40
+	// beneath is how far a sentence is indented that stands beneath its unit.
+	beneath = 8
+)
+
+// tree draws units as lines.
+type tree struct {
+	now time.Time
+	// width is that of the terminal, 0 for none: then nothing is wrapped, so that a line
+	// can be found by what is in it.
+	width int
+	// whole leaves nothing out.
+	whole bool
+	// namespaces shows them.
+	namespaces bool
+}
+
+// row is a line of the tree before it is known how wide the columns are.
+type row struct {
+	name, phase, progress, since, sentence string
+}
+
+// lines draws the units, one line each, or more where a sentence is wrapped.
+func (t *tree) lines(units []standing.Unit) []string {
+	rows := t.rows(nil, units, "", "", "")
+	widths := columns(rows)
+	var lines []string
+	for i := range rows {
+		lines = append(lines, t.lay(&rows[i], widths)...)
+	}
+	return lines
+}
+
+// rows draws siblings: prefix stands before what is beneath them, and said is the
+// sentence of the unit above, which is not said again.
+func (t *tree) rows(rows []row, units []standing.Unit, prefix, namespace, said string) []row {
+	folded, top := t.fold(units), namespace == ""
+	for i := range folded {
+		u, branch, trunk := folded[i].unit, "├─ ", "│  "
+		if i == len(folded)-1 {
+			branch, trunk = "└─ ", "   "
+		}
+		if top {
+			branch, trunk = "", ""
+		}
+		if u == nil {
+			rows = append(rows, row{name: prefix + branch + folded[i].more})
+			continue
+		}
+		r := t.row(u, said)
+		r.name = prefix + branch + r.name
+		rows = append(rows, r)
+		if !u.IsComplete() || t.whole {
+			rows = t.rows(rows, u.Units, prefix+trunk, inNamespace(u, namespace), u.Sentence)
+		}
+	}
+	return rows
+}
+
+// inNamespace is the namespace of what is beneath a unit; not empty.
+func inNamespace(u *standing.Unit, namespace string) string {
+	if u.Namespace != "" {
+		return u.Namespace
+	}
+	if namespace != "" {
+		return namespace
+	}
+	return "cluster"
+}
+
+// row is that of one unit.
+func (t *tree) row(u *standing.Unit, said string) row {
+	r := row{name: nameIn(u), phase: string(u.Phase), progress: progress(u), sentence: u.Sentence}
+	if t.namespaces && u.Namespace != "" {
+		r.name = u.Namespace + "/" + r.name
+	}
+	if !u.IsComplete() {
+		r.since = age(t.now, u.Since)
+	}
+	if r.sentence == said || u.IsComplete() && !t.whole {
+		r.sentence = ""
+	}
+	return r
+}
+
+// nameIn is how kubectl names an object, and the bare name of what is none.
+func nameIn(u *standing.Unit) string {
+	switch u.Kind {
+	case "Zone", "Stage", "Step", "Cluster", "Pod":
+		return u.Name
+	case "Plan":
+		return "plan " + u.Name
+	default:
+		return u.String()
+	}
+}
+
+// progress is a bar and the numbers, empty where nothing is counted.
+func progress(u *standing.Unit) string {
+	if u.Total == 0 {
+		return ""
+	}
+	full := barWidth * min(u.Done, u.Total) / u.Total
+	return fmt.Sprintf("%s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), u.Done, u.Total)
+}
+
+// shownUnit is a unit that is shown, or how many more there are.
+type shownUnit struct {
+	unit *standing.Unit
+	more string
+}
+
+// fold counts what would make the tree long: units that do as others beside them do.
+func (t *tree) fold(units []standing.Unit) []shownUnit {
+	var shown []shownUnit
+	seen, last := map[string]int{}, map[string]int{}
+	for i := range units {
+		kind := alike(&units[i])
+		if seen[kind]++; t.whole || seen[kind] <= shownAlike {
+			shown, last[kind] = append(shown, shownUnit{unit: &units[i]}), len(shown)
+		}
+	}
+	return t.countMore(shown, seen, last)
+}
+
+// countMore adds, after the last that is shown of its like, how many are not.
+func (t *tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUnit {
+	if t.whole {
+		return shown
+	}
+	var with []shownUnit
+	for i := range shown {
+		with = append(with, shown[i])
+		kind := alike(shown[i].unit)
+		if more := seen[kind] - shownAlike; more > 0 && last[kind] == i {
+			with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, shown[i].unit.Phase)})
+		}
+	}
+	return with
+}
+
+// alike is what units have in common of which a few are shown for all.
+func alike(u *standing.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
+
+// columnWidths are those of the columns before the sentence.
+type columnWidths struct{ name, phase, progress, since int }
+
+func columns(rows []row) columnWidths {
+	var w columnWidths
+	for i := range rows {
+		r := &rows[i]
+		if r.phase == "" {
+			continue // it counts what is left out, and has the line to itself
+		}
+		w.name, w.phase = max(w.name, utf8.RuneCountInString(r.name)), max(w.phase, len(r.phase))
+		w.progress, w.since = max(w.progress, utf8.RuneCountInString(r.progress)), max(w.since, len(r.since))
+	}
+	return w
+}
+
+// lay puts a row into its columns, and the sentence beside or beneath them.
+func (t *tree) lay(r *row, w columnWidths) []string {
+	line := pad(r.name, w.name) + "  " + pad(r.phase, w.phase)
+	if w.progress > 0 {
+		line += "  " + pad(r.progress, w.progress)
+	}
+	if w.since > 0 {
+		line += "  " + pad(r.since, w.since)
+	}
+	used := utf8.RuneCountInString(line) + 2
+	switch {
+	case r.phase == "":
+		return []string{r.name}
+	case r.sentence == "":
+		return []string{strings.TrimRight(line, " ")}
+	case t.width == 0:
+		return []string{line + "  " + r.sentence}
+	case t.width-used >= roomForSentence:
+		wrapped := wrap(r.sentence, t.width-used)
+		lines := []string{line + "  " + wrapped[0]}
+		for _, more := range wrapped[1:] {
+			lines = append(lines, strings.Repeat(" ", used)+more)
+		}
+		return lines
+	default:
+		lines := []string{cut(strings.TrimRight(line, " "), t.width)}
+		for _, more := range wrap(r.sentence, max(t.width-beneath, 1)) {
+			lines = append(lines, strings.Repeat(" ", beneath)+more)
+		}
+		return lines
+	}
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+var treeNow = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
+
+func unit(kind, name string, phase rollout.Phase, units ...standing.Unit) standing.Unit {
+	return standing.Unit{Ref: standing.Ref{Kind: kind, Name: name}, Phase: phase, Units: units}
+}
+
+func because(u standing.Unit, sentence string) standing.Unit {
+	since := treeNow.Add(-3 * time.Minute)
+	u.Sentence, u.Since = sentence, &since
+	return u
+}
+
+// rollingGroup is one with a zone that is done, one that moves, and one that waits.
+func rollingGroup() standing.Unit {
+	const onItsWay = "ingester-b-1 is on its way: it is not ready yet"
+	group := because(unit("RolloutGroup", "ingester", rollout.PhaseProgressing,
+		because(unit("Zone", "ingester-a", rollout.PhaseComplete, unit("Pod", "ingester-a-0", rollout.PhaseComplete)), "done"),
+		because(unit("Zone", "ingester-b", rollout.PhaseProgressing, because(unit("Pod", "ingester-b-1", rollout.PhaseProgressing), onItsWay)), onItsWay),
+		because(unit("Zone", "ingester-c", rollout.PhaseWaiting), "ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet"),
+	), onItsWay)
+	group.Namespace, group.Done, group.Total = "mimir", 3, 6
+	return group
+}
+
+func TestTree(t *testing.T) {
+	for name, c := range map[string]struct {
+		tree tree
+		want string
+	}{
+		"where nothing is wrapped": {tree{}, `
+rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready yet
+├─ ingester-a          Complete
+├─ ingester-b          Progressing                  3m
+│  └─ ingester-b-1     Progressing                  3m
+└─ ingester-c          Waiting                      3m  ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet`},
+		"on a narrow terminal": {tree{width: 60}, `
+rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
+        ingester-b-1 is on its way: it is not ready yet
+├─ ingester-a          Complete
+├─ ingester-b          Progressing                  3m
+│  └─ ingester-b-1     Progressing                  3m
+└─ ingester-c          Waiting                      3m
+        ingester-c waits: ingester-b has 1 of 2 ready,
+        ingester-b-1 is not ready yet`},
+		"on a wide one": {tree{width: 100}, `
+rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready
+                                                        yet
+├─ ingester-a          Complete
+├─ ingester-b          Progressing                  3m
+│  └─ ingester-b-1     Progressing                  3m
+└─ ingester-c          Waiting                      3m  ingester-c waits: ingester-b has 1 of 2
+                                                        ready, ingester-b-1 is not ready yet`},
+		"with everything, and its namespace": {tree{whole: true, namespaces: true}, `
+mimir/rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready yet
+├─ ingester-a                Complete                         done
+│  └─ ingester-a-0           Complete
+├─ ingester-b                Progressing                  3m
+│  └─ ingester-b-1           Progressing                  3m
+└─ ingester-c                Waiting                      3m  ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.tree.now = treeNow
+			lines := c.tree.lines([]standing.Unit{rollingGroup()})
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), strings.Join(lines, "\n")); diff != "" {
+				t.Error(diff)
+			}
+			for _, line := range lines {
+				if n := utf8.RuneCountInString(line); c.tree.width > 0 && n > c.tree.width {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+		})
+	}
+}
+
+// Of many that do alike, a few are shown and the others counted, each where the last of
+// its like is.
+func TestTreeOfMany(t *testing.T) {
+	stage := unit("Stage", "rest", rollout.PhaseProgressing)
+	for i := range 25 {
+		phase := rollout.PhaseComplete
+		if i >= 13 {
+			phase = rollout.PhaseWaiting
+		}
+		stage.Units = append(stage.Units, unit("Cluster", fmt.Sprintf("c%02d", i), phase))
+	}
+	units := []standing.Unit{unit("Module", "shop", rollout.PhaseProgressing, stage)}
+	units[0].Namespace = "fleet"
+	few := tree{}
+	text := strings.Join(few.lines(units), "\n")
+	for _, want := range []string{"   ├─ c09", "\n   ├─ ... and 3 more: Complete\n   ├─ c13", "   ├─ c22", "\n   └─ ... and 2 more: Waiting"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q:\n%s", want, text)
+		}
+	}
+	all := tree{whole: true}
+	if lines := all.lines(units); len(lines) != 27 || strings.Contains(strings.Join(lines, ""), "more") {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}

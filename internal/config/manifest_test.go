@@ -1,0 +1,33 @@
+package config
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// TestManifestOf: what is read from a manifest is what the ring looks at.
+func TestManifestOf(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{
+		vocabulary.ConfigTracked.Native: "true", vocabulary.ExtraSecrets.Native: "vault/token", vocabulary.Priority.Native: "high",
+	}}}
+	d.Spec.Template.Spec.InitContainers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}}},
+	}}}
+	m := ManifestOf(d)
+	if !m.Tracked || len(m.Problems) != 1 || m.Problems[0].Annotation != vocabulary.Priority.Native {
+		t.Errorf("tracked %v, problems %v", m.Tracked, m.Problems)
+	}
+	want := []Object{{Secret, "vault", "token"}, {ConfigMap, "shop", "app"}}
+	if len(m.Uses) != len(want) || m.Uses[0].Object != want[0] || m.Uses[1].Object != want[1] {
+		t.Errorf("it uses %v, want %v", m.Uses, want)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{vocabulary.SharedWith.Native: "payments, shop"}}}
+	if !IsSharedWith(secret, "shop") || IsSharedWith(secret, "pay") {
+		t.Error("it is shared with payments and shop, and nobody else")
+	}
+}

@@ -1,0 +1,96 @@
+package fleet_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+)
+
+// The commits that tags are, as a repository has them.
+var (
+	commitOne   = strings.Repeat("1", 40)
+	commitTwo   = strings.Repeat("2", 40)
+	commitThree = strings.Repeat("3", 40)
+)
+
+// tagged has tags, or tags as one cluster fetches them, be commits from now on.
+func (p *player) tagged(commits map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.Copy(p.commits, commits)
+}
+
+// A tag that moves during a rollout: the canary follows it until it has succeeded; from
+// then on all get the commit that it was there, also those that join, also from a hub
+// that was away meanwhile, and also when an older revision is gone back to.
+func TestATagThatMovesMovesNobody(t *testing.T) {
+	w := newWorld(t)
+	stop := w.manage()
+	w.clusters("a canary=true", "b", "c")
+	w.player.tagged(map[string]string{"v1": commitOne, "v2": commitTwo})
+	w.module("v1", canary)
+	w.comes("a:" + commitOne)
+	w.player.tagged(map[string]string{"v1": commitThree})
+	stop()
+	w.manage()
+	w.decide("canary", "True")
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne)
+	if told := w.player.told("v1"); told != "a" {
+		t.Errorf("the tag itself got to %q, and may get to the canary alone", told)
+	}
+	first := w.status().CurrentRevision
+	w.clusters("d")
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
+	w.module("v2", canary)
+	w.comes("a:" + commitTwo + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
+	w.decide("canary", "True")
+	w.complete("a:" + commitTwo + " b:" + commitTwo + " c:" + commitTwo + " d:" + commitTwo)
+	w.module("v2", canary+", targetRevision: "+first)
+	w.decide("canary", "True")
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne + " d:" + commitOne)
+	w.still("a tag has moved")
+}
+
+// Of clusters that are assigned a tag at the same time one may fetch what it was and
+// another what it is: the first that succeeds counts, and the other is put right.
+func TestClustersThatFetchATagWhileItMovesEndAtOneCommit(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c")
+	w.player.tagged(map[string]string{"v1": commitOne, "b v1": commitTwo})
+	w.player.decree(v1alpha1.StateUpdating, "b v1", "c v1")
+	w.module("v1", everywhere)
+	w.comes("a:" + commitOne + " b:v1! c:v1!")
+	w.player.decree(v1alpha1.StateFailed, "c v1")
+	w.player.decree(v1alpha1.StateSucceeded, "b v1")
+	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne)
+	w.still("all are at one commit")
+}
+
+// A tag that is said to move is followed by each cluster.
+func TestATagThatIsSaidToMoveIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b")
+	w.player.tagged(map[string]string{"stable": commitOne})
+	source := &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "stable", Mutable: true}}}
+	w.create(&v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: v1alpha1.ModuleSpec{
+		Selector: &metav1.LabelSelector{}, Template: &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: v1alpha1.Sync{Source: source}}},
+	}})
+	w.complete("a:stable b:stable")
+	w.player.tagged(map[string]string{"stable": commitTwo})
+	w.player.decree(v1alpha1.StateSucceeded, "stable")
+	w.eventually(func() error {
+		a := &v1alpha1.ProxyAssemblage{}
+		if err := w.get(a, "a"); err != nil || a.Status.Syncs[0].Resolved != "stable@sha1:"+commitTwo {
+			return fmt.Errorf("a runs %s: %w", a.Status.Syncs[0].Resolved, err)
+		}
+		return nil
+	})
+	w.still("a tag was followed")
+}

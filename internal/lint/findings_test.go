@@ -1,0 +1,193 @@
+package lint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// TestEveryRuleIsWhole: a code of its own, in order, with all that a person needs.
+func TestEveryRuleIsWhole(t *testing.T) {
+	code := regexp.MustCompile(`^SPW[123459]\d\d$`)
+	var codes []string
+	for _, r := range lint.Rules() {
+		codes = append(codes, r.Code)
+		if !code.MatchString(r.Code) {
+			t.Errorf("%s is no code", r.Code)
+		}
+		if r.Title == "" || strings.HasSuffix(r.Title, ".") || !strings.HasSuffix(r.Why, ".") || !strings.HasSuffix(r.Mend, ".") {
+			t.Errorf("%s: title, why and mend are sentences, the title without a full stop: %q, %q, %q", r.Code, r.Title, r.Why, r.Mend)
+		}
+		if !slices.Contains(lint.Levels(), r.Level) {
+			t.Errorf("%s: %q is no level", r.Code, r.Level)
+		}
+	}
+	if !slices.IsSorted(codes) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
+		t.Errorf("not in order, or not one of each: %s", codes)
+	}
+}
+
+// TestTheExamplesAreClean: what people copy has nothing to mend.
+func TestTheExamplesAreClean(t *testing.T) {
+	findings, objects := lintFile(t, "../../examples")
+	for _, f := range findings {
+		t.Errorf("%s: %s %s", f.Place(), f.Message, f.Code)
+	}
+	if objects == 0 {
+		t.Error("there are no examples")
+	}
+}
+
+// TestTheGuideIsUpToDate: every rule is on the page.
+func TestTheGuideIsUpToDate(t *testing.T) {
+	page, err := os.ReadFile("../../docs/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), lint.GuidePage()); diff != "" {
+		t.Errorf("docs/lint.md is not what make generate makes of the rules (-page +rules)\n%s", diff)
+	}
+	for _, r := range lint.Rules() {
+		if !strings.Contains(string(page), "\n### "+r.Code+"\n") {
+			t.Errorf("%s is not documented", r.Code)
+		}
+	}
+}
+
+// TestWhatIsMeantIsNotFound: an annotation on the object keeps each finding away,
+// and only that one.
+func TestWhatIsMeantIsNotFound(t *testing.T) {
+	for _, rule := range lint.Rules() {
+		if rule.Code == "SPW901" || rule.Code == "SPW909" { // which are about no object, or about the annotation itself
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("testdata", rule.Code, "finds.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := findingsOf(t, string(raw))
+		after := findingsOf(t, ignoring(string(raw), rule.Code))
+		if slices.Contains(after, rule.Code) {
+			t.Errorf("%s is found though it is ignored", rule.Code)
+		}
+		others := func(codes []string) []string {
+			return slices.DeleteFunc(slices.Clone(codes), func(c string) bool { return c == rule.Code })
+		}
+		if !slices.Equal(others(before), others(after)) {
+			t.Errorf("%s: of others, there were %s, and then %s", rule.Code, others(before), others(after))
+		}
+	}
+}
+
+// ignoring annotates all objects; what stands in metadata is in one line or in many.
+func ignoring(text, code string) string {
+	ignore := fmt.Sprintf("%q: %q", vocabulary.LintIgnore.Native, code)
+	text = strings.ReplaceAll(text, "\n  annotations:\n", "\n  annotations:\n    "+ignore+"\n")
+	var lines []string
+	for doc := range strings.SplitSeq(text, "---\n") {
+		switch {
+		case strings.Contains(doc, "\n  annotations:\n"):
+		case strings.Contains(doc, "\nmetadata:\n"):
+			doc = strings.Replace(doc, "\nmetadata:\n", "\nmetadata:\n  annotations: {"+ignore+"}\n", 1)
+		case strings.Contains(doc, ", annotations: {"):
+			doc = strings.Replace(doc, ", annotations: {", ", annotations: {"+ignore+", ", 1)
+		default:
+			doc = strings.Replace(doc, "\nmetadata: {", "\nmetadata: {annotations: {"+ignore+"}, ", 1)
+		}
+		lines = append(lines, doc)
+	}
+	return strings.Join(lines, "---\n")
+}
+
+// findingsOf are the codes of what is found in a text.
+func findingsOf(t *testing.T, text string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	findings, _ := lintFile(t, file)
+	var codes []string
+	for _, f := range findings {
+		codes = append(codes, f.Code)
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// TestTextFitsATerminal: no line is longer than 80 columns that has a place to break.
+func TestTextFitsATerminal(t *testing.T) {
+	for _, rule := range lint.Rules() {
+		findings, objects := lintFile(t, filepath.Join("testdata", rule.Code, "finds.yaml"))
+		var out bytes.Buffer
+		lint.WriteText(&out, findings, objects)
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
+				t.Errorf("%d columns: %s", len(line), line)
+			}
+		}
+	}
+}
+
+func TestLevels(t *testing.T) {
+	for _, c := range []struct {
+		level, bar lint.Level
+		want       bool
+	}{
+		{lint.Error, lint.Error, true},
+		{lint.Error, lint.Note, true},
+		{lint.Warning, lint.Error, false},
+		{lint.Note, lint.Warning, false},
+		{lint.Note, lint.Note, true},
+	} {
+		if got := c.level.AtLeast(c.bar); got != c.want {
+			t.Errorf("%s is at least %s: %v", c.level, c.bar, got)
+		}
+	}
+	findings := []lint.Finding{{Level: lint.Note}, {Level: lint.Error}, {Level: lint.Note}}
+	if got, want := lint.Summary(findings), "1 error, 2 notes"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSARIF has what version 2.1.0 requires: a schema, a version, runs with a tool,
+// results with a message, and places that can be found again.
+func TestSARIF(t *testing.T) {
+	findings, _ := lintFile(t, filepath.Join("testdata", "SPW901", "finds.yaml"))
+	more, _ := lintFile(t, filepath.Join("testdata", "SPW101", "finds.yaml"))
+	raw, err := json.Marshal(lint.ToSARIF(append(findings, more...), "v1.2.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log lint.SARIF
+	if err := json.Unmarshal(raw, &log); err != nil {
+		t.Fatal(err)
+	}
+	if log.Version != "2.1.0" || !strings.Contains(log.Schema, "sarif-schema-2.1.0") || len(log.Runs) != 1 {
+		t.Fatalf("no log of SARIF 2.1.0: %s", raw)
+	}
+	driver, results := log.Runs[0].Tool.Driver, log.Runs[0].Results
+	if driver.Name != "spillway" || driver.Version != "v1.2.3" || len(driver.Rules) != len(lint.Rules()) || len(results) != len(findings)+len(more) {
+		t.Errorf("driver %s %s with %d rules and %d results", driver.Name, driver.Version, len(driver.Rules), len(results))
+	}
+	for _, r := range results {
+		at := r.Locations[0].PhysicalLocation
+		if driver.Rules[r.RuleIndex].ID != r.RuleID || r.Level == "" || r.Message.Text == "" || at.ArtifactLocation.URI == "" || at.Region == nil || at.Region.StartLine < 1 {
+			t.Errorf("not whole: %+v", r)
+		}
+	}
+	if empty, err := json.Marshal(lint.ToSARIF(nil, "")); err != nil || !bytes.Contains(empty, []byte(`"results":[]`)) {
+		t.Errorf("without findings: %s, %v", empty, err)
+	}
+}

@@ -1,0 +1,72 @@
+package lint_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+var update = flag.Bool("update", false, "write what is found as what is wanted")
+
+// lintFile is what is found in a file or a directory, and in how many objects.
+func lintFile(t *testing.T, path string) ([]lint.Finding, int) {
+	t.Helper()
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, unread := source.Read(nil, path)
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings, len(documents)
+}
+
+// TestRules: each rule finds what it is for, and says so as the golden file has it;
+// and it does not find what is in order, which nobody else complains of either.
+func TestRules(t *testing.T) {
+	for _, rule := range lint.Rules() {
+		t.Run(rule.Code, func(t *testing.T) {
+			folder := filepath.Join("testdata", rule.Code)
+			findings, objects := lintFile(t, filepath.Join(folder, "finds.yaml"))
+			if !slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Code == rule.Code && f.Level == rule.Level }) {
+				t.Errorf("%s finds nothing", rule.Code)
+			}
+			var got bytes.Buffer
+			lint.WriteText(&got, findings, objects)
+			golden(t, filepath.Join(folder, "finds.txt"), got.String())
+			findings, _ = lintFile(t, filepath.Join(folder, "fine.yaml"))
+			for _, f := range findings {
+				t.Errorf("%s: %s: %s", f.Place(), f.Code, f.Message)
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", file, diff)
+	}
+}

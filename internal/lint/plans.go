@@ -1,0 +1,279 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/render"
+)
+
+func planRules() []Rule {
+	return []Rule{
+		{
+			Code: "SPW401", Level: Error, Title: "A step names a task that is not there",
+			Why:  "The plan fails for good when it gets there.",
+			Mend: "Mend the name, or add the task.", check: missingTasks,
+		},
+		{
+			Code: "SPW402", Level: Error, Title: "A task names a template that is not there",
+			Why:  "The plan fails for good when it gets there.",
+			Mend: "Mend the name, or add the template.", check: missingTemplates,
+		},
+		{
+			Code: "SPW403", Level: Error, Title: "A template that cannot be rendered",
+			Why:  "It cannot be parsed, or calls a function that is refused. The plan fails for good when it gets there.",
+			Mend: "Correct the template.", check: badTemplates,
+		},
+		{
+			Code: "SPW404", Level: Error, Title: "A parameter that contradicts its OperatorVersion",
+			Why:  "A trigger without its plan, or a default that the parameter may not have, refuses Instances.",
+			Mend: "Correct the parameter.", check: badParameters,
+		},
+		{
+			Code: "SPW405", Level: Error, Title: "An Instance that its OperatorVersion refuses",
+			Why:  "Admission refuses it, and no plan runs for it.",
+			Mend: "Correct the field that is named.", check: refusedInstances,
+		},
+		{
+			Code: "SPW406", Level: Note, Title: "The OperatorVersion of an Instance is not among the manifests",
+			Why:  "It may be in the cluster already. Until it is there, no plan runs.",
+			Mend: "Add it, or make sure that it is there.", check: absentVersion,
+		},
+		{
+			Code: "SPW407", Level: Error, Title: "Operators that need each other in a circle",
+			Why:  "None of them is ever deployed.",
+			Mend: "Take one of the KudoOperator tasks out.", check: circles,
+		},
+		{
+			Code: "SPW408", Level: Note, Title: "A task or a template that nothing uses",
+			Why:  "No step names the task, or no task the template.",
+			Mend: "Use it, or take it out.", check: unusedParts,
+		},
+		{
+			Code: "SPW409", Level: Error, Title: "An OperatorVersion without a plan deploy",
+			Why:  "No Instance of it can be created.",
+			Mend: "Add a plan named deploy.", check: noDeploy,
+		},
+		{
+			Code: "SPW410", Level: Error, Title: "A task that can never be done",
+			Why:  "The plan fails for good when it gets there.",
+			Mend: "Name a parameter that the OperatorVersion has, or set done of the Dummy.", check: endlessTasks,
+		},
+		{
+			Code: "SPW411", Level: Error, Title: "A template refers to a parameter or a Pipe that is not there",
+			Why:  "The plan fails for good when it gets to that part of the template.",
+			Mend: "Mend the name, add the parameter, or look it up by the function index if it may be missing.", check: unknownParameters,
+		},
+	}
+}
+
+// versions visits the OperatorVersions.
+func versions(m *Manifests, visit func(*Object, *v1beta1.OperatorVersion)) { each(m, visit) }
+
+// steps visits the steps of all plans, with the path of each.
+func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.Step)) {
+	for _, name := range sortedKeys(v.Spec.Plans) {
+		for i, phase := range v.Spec.Plans[name].Phases {
+			for j := range phase.Steps {
+				path := append(fields("spec.plans"), append([]string{name}, item("phases", i)...)...)
+				visit(append(path, item("steps", j)...), &phase.Steps[j])
+			}
+		}
+	}
+}
+
+func hasTask(v *v1beta1.OperatorVersion, name string) bool {
+	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Name == name })
+}
+
+func missingTasks(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		steps(v, func(path []string, step *v1beta1.Step) {
+			for i, name := range step.Tasks {
+				if !hasTask(v, name) {
+					r.findf(o, append(path, item("tasks", i)...), "step %s names task %s, which is not there", step.Name, name)
+				}
+			}
+		})
+	})
+}
+
+// template is where a template stands. Its name may have dots.
+func template(name string) []string { return append(fields("spec.templates"), name) }
+
+// templatesOf are the templates that a task names.
+func templatesOf(t *v1beta1.Task) []string {
+	named := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.ParameterFile)
+	return slices.DeleteFunc(named, func(s string) bool { return s == "" })
+}
+
+func missingTemplates(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		for i := range v.Spec.Tasks {
+			for _, name := range templatesOf(&v.Spec.Tasks[i]) {
+				if _, ok := v.Spec.Templates[name]; !ok {
+					r.findf(o, item("spec.tasks", i, "spec"), "task %s names template %s, which is not there", v.Spec.Tasks[i].Name, name)
+				}
+			}
+		}
+	})
+}
+
+func badTemplates(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		for _, name := range sortedKeys(v.Spec.Templates) {
+			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
+				r.findf(o, template(name), "%s", oneLine(err))
+			}
+		}
+	})
+}
+
+// oneLine is an error as a clause.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// badParameters judges the default of each parameter as the value of an Instance.
+func badParameters(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		for i, p := range v.Spec.Parameters {
+			if _, ok := v.Spec.Plans[p.Trigger]; p.Trigger != "" && !ok {
+				r.findf(o, item("spec.parameters", i, "trigger"), "parameter %s triggers plan %s, which is not there", p.Name, p.Trigger)
+			}
+			if p.Default == nil {
+				continue
+			}
+			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
+			for _, problem := range problems {
+				r.findf(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Mend)
+			}
+		}
+	})
+}
+
+// version is the OperatorVersion of an Instance, nil if it is not there.
+func (m *Manifests) version(i *v1beta1.Instance) *v1beta1.OperatorVersion {
+	namespace := i.Spec.OperatorVersion.Namespace
+	if namespace == "" {
+		namespace = i.Namespace
+	}
+	_, v := find[*v1beta1.OperatorVersion](m, namespace, i.Spec.OperatorVersion.Name)
+	return v
+}
+
+func refusedInstances(m *Manifests, r *reporter) {
+	each(m, func(o *Object, i *v1beta1.Instance) {
+		v := m.version(i)
+		if v == nil {
+			return
+		}
+		for _, p := range plans.ProblemsOf(i, v) {
+			r.findf(o, o.ringField(p.Field), "%s", p)
+		}
+	})
+}
+
+func absentVersion(m *Manifests, r *reporter) {
+	each(m, func(o *Object, i *v1beta1.Instance) {
+		if name := i.Spec.OperatorVersion.Name; name != "" && m.version(i) == nil {
+			r.findf(o, fields("spec.operatorVersion"), "OperatorVersion %s is not among the manifests", name)
+		}
+	})
+}
+
+func circles(m *Manifests, r *reporter) {
+	var known []*v1beta1.OperatorVersion
+	versions(m, func(_ *Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		if circle := plans.CircleOf(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
+			r.findf(o, fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
+		}
+	})
+}
+
+func unusedParts(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		var tasks, templates []string
+		steps(v, func(_ []string, step *v1beta1.Step) { tasks = append(tasks, step.Tasks...) })
+		for i := range v.Spec.Tasks {
+			t := &v.Spec.Tasks[i]
+			templates = append(templates, templatesOf(t)...)
+			if !slices.Contains(tasks, t.Name) {
+				r.findf(o, item("spec.tasks", i), "no step names task %s", t.Name)
+			}
+		}
+		for _, name := range sortedKeys(v.Spec.Templates) {
+			if !slices.Contains(templates, name) {
+				r.findf(o, template(name), "no task names template %s", name)
+			}
+		}
+	})
+}
+
+func noDeploy(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		if _, ok := v.Spec.Plans[v1beta1.DeployPlan]; !ok {
+			r.findf(o, fields("spec.plans"), "it has no plan deploy")
+		}
+	})
+}
+
+func endlessTasks(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		for i := range v.Spec.Tasks {
+			if why := endless(v, &v.Spec.Tasks[i]); why != "" {
+				r.findf(o, item("spec.tasks", i), "task %s %s", v.Spec.Tasks[i].Name, why)
+			}
+		}
+	})
+}
+
+func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
+	named := func(p v1beta1.Parameter) bool { return p.Name == t.Spec.Parameter }
+	switch {
+	case t.Kind == v1beta1.ToggleTask && t.Spec.Parameter != "" && !slices.ContainsFunc(v.Spec.Parameters, named):
+		return fmt.Sprintf("is switched by parameter %s, which is not there", t.Spec.Parameter)
+	case t.Kind == v1beta1.DummyTask && !t.Spec.Done && !t.Spec.WantErr:
+		return "is a Dummy that is not done"
+	default:
+		return ""
+	}
+}
+
+func unknownParameters(m *Manifests, r *reporter) {
+	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
+		params, pipes := declared(v)
+		for _, name := range sortedKeys(v.Spec.Templates) {
+			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			if err != nil {
+				continue // which has a rule of its own
+			}
+			for _, param := range without(usedParams, params) {
+				r.findf(o, template(name), "template %s refers to parameter %s, which is not there", name, param)
+			}
+			for _, pipe := range without(usedPipes, pipes) {
+				r.findf(o, template(name), "template %s refers to Pipe %s, which is not there", name, pipe)
+			}
+		}
+	})
+}
+
+// declared are the names of the parameters and of what Pipes keep.
+func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {
+	for i := range v.Spec.Parameters {
+		params = append(params, v.Spec.Parameters[i].Name)
+	}
+	for i := range v.Spec.Tasks {
+		for _, file := range v.Spec.Tasks[i].Spec.Pipe {
+			pipes = append(pipes, file.Key)
+		}
+	}
+	return params, pipes
+}
+
+// without are the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+}

@@ -1,0 +1,173 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
+)
+
+func scalingRules() []Rule {
+	return []Rule{
+		{
+			Code: "SPW301", Level: Error, Title: "A setting about scaling cannot be understood",
+			Why:  "The StatefulSet keeps its replicas until it is mended.",
+			Mend: "Correct the value, or take it out.", check: scalingSettings,
+		},
+		{
+			Code: "SPW302", Level: Error, Title: "Pods are to be prepared, and it does not say where",
+			Why:  "Every downscale of the StatefulSet is refused.",
+			Mend: "Set " + vocabulary.PrepareDownscalePort.Native + ", " + vocabulary.PrepareDownscalePath.Native + " and spec.serviceName, or take the label " + vocabulary.PrepareDownscale.Native + " out.", check: unprepared,
+		},
+		{
+			Code: "SPW303", Level: Error, Title: "A leader that cannot be followed",
+			Why:  "A follower whose leader is not in its group, or follows it in turn, keeps its replicas.",
+			Mend: "Name a StatefulSet of the same group that does not follow this one.", check: badLeader,
+		},
+		{
+			Code: "SPW304", Level: Warning, Title: "A setting about scaling without the one that it belongs to",
+			Why:  "Half of a pair has no effect.",
+			Mend: "Add the other half, or take this one out.", check: halves,
+		},
+		{
+			Code: "SPW310", Level: Warning, Title: "Two that write the replicas of one StatefulSet",
+			Why:  "Each undoes what the other does.",
+			Mend: "Keep one of them; to let a HorizontalPodAutoscaler scale a group, let it scale the leader.", check: twoScalers,
+		},
+		{
+			Code: "SPW311", Level: Warning, Title: "A follower that must never be scaled down",
+			Why:  "It follows its leader up, and is refused every way down.",
+			Mend: "Take out the label " + vocabulary.NoDownscale.Native + ", or the leader.", check: oneWay,
+		},
+		{
+			Code: "SPW312", Level: Note, Title: "A leader that is not among the manifests",
+			Why:  "It may be in the cluster already. Until it is there, and in the same group, the follower keeps its replicas.",
+			Mend: "Add it, or mend its name.", check: absentLeader,
+		},
+	}
+}
+
+func scalingSettings(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		for _, p := range scaling.SettingsOf(set.Labels, set.Annotations).Problems {
+			r.findf(o, o.ringField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Mend)
+		}
+	})
+}
+
+func unprepared(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		if vocabulary.PrepareDownscale.Get(set.Labels) != "true" {
+			return
+		}
+		if _, missing := notice.EndpointOf(set); missing != "" {
+			r.findf(o, o.keyed(vocabulary.PrepareDownscale), "its Pods are to be told before they go, but %s", strings.TrimSuffix(missing, "."))
+		}
+	})
+}
+
+func badLeader(m *Manifests, r *reporter) {
+	for _, g := range m.groups() {
+		for _, o := range g.objects {
+			if problem := scaling.LeaderProblem(o.name(), g.sets); problem != "" && m.leader(o) != nil {
+				r.findf(o, o.keyed(vocabulary.DownscaleLeader), "%s", problem)
+			}
+		}
+	}
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		if vocabulary.GroupOf(set.Labels, set.Annotations) == "" && vocabulary.DownscaleLeader.Get(set.Annotations) != "" {
+			r.findf(o, o.keyed(vocabulary.DownscaleLeader), "it names a leader and belongs to no group")
+		}
+	})
+}
+
+// leader is the StatefulSet that an object is to follow, nil if it is not among the
+// manifests.
+func (m *Manifests) leader(o *Object) *Object {
+	leader, _ := find[*appsv1.StatefulSet](m, o.namespace(), vocabulary.DownscaleLeader.Get(o.Object.GetAnnotations()))
+	return leader
+}
+
+func absentLeader(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		if name := vocabulary.DownscaleLeader.Get(set.Annotations); name != "" && m.leader(o) == nil {
+			r.findf(o, o.keyed(vocabulary.DownscaleLeader), "its leader %s is not among the manifests", name)
+		}
+	})
+}
+
+// half is a key that has no effect without any of the others.
+type half struct {
+	key   vocabulary.Key
+	needs []vocabulary.Key
+}
+
+func pairs() []half {
+	return []half{
+		{vocabulary.UpscaleOnlyWhenLeaderReady, []vocabulary.Key{vocabulary.DownscaleLeader}},
+		{vocabulary.ForceReplicas, []vocabulary.Key{vocabulary.DownscaleLeader, vocabulary.MirrorName}},
+		{vocabulary.MirrorName, []vocabulary.Key{vocabulary.MirrorKind}},
+		{vocabulary.MirrorKind, []vocabulary.Key{vocabulary.MirrorName}},
+		{vocabulary.MirrorAPIVersion, []vocabulary.Key{vocabulary.MirrorName}},
+		{vocabulary.MirrorWriteBack, []vocabulary.Key{vocabulary.MirrorName}},
+		{vocabulary.DelayedDownscale, []vocabulary.Key{vocabulary.DelayedDownscaleURL}},
+		{vocabulary.DelayedDownscaleURL, []vocabulary.Key{vocabulary.DelayedDownscale}},
+		{vocabulary.PrepareDownscalePort, []vocabulary.Key{vocabulary.PrepareDownscale}},
+		{vocabulary.PrepareDownscalePath, []vocabulary.Key{vocabulary.PrepareDownscale}},
+		{vocabulary.PrepareDownscaleScheme, []vocabulary.Key{vocabulary.PrepareDownscale}},
+	}
+}
+
+func halves(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		for _, pair := range pairs() {
+			_, name, ok := pair.key.Lookup(set.Annotations)
+			if !ok || slices.ContainsFunc(pair.needs, func(k vocabulary.Key) bool { return k.Get(set.Annotations)+k.Get(set.Labels) != "" }) {
+				continue
+			}
+			r.findf(o, annotation(name), "%s has no effect without %s", name, nativeNames(pair.needs))
+		}
+	})
+}
+
+func nativeNames(keys []vocabulary.Key) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, k.Native)
+	}
+	return strings.Join(names, " or ")
+}
+
+func twoScalers(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		leads, _, follows := vocabulary.DownscaleLeader.Lookup(set.Annotations)
+		mirrored, name, mirrors := vocabulary.MirrorName.Lookup(set.Annotations)
+		if follows && mirrors && leads != "" && mirrored != "" {
+			r.findf(o, annotation(name), "it follows %s, and so does not mirror %s", leads, mirrored)
+		}
+	})
+	each(m, func(o *Object, hpa *autoscalingv2.HorizontalPodAutoscaler) {
+		target := hpa.Spec.ScaleTargetRef
+		_, set := find[*appsv1.StatefulSet](m, hpa.Namespace, target.Name)
+		if target.Kind != "StatefulSet" || set == nil {
+			return
+		}
+		if s := scaling.SettingsOf(set.Labels, set.Annotations); s.Leader != "" || s.Mirror != nil {
+			r.findf(o, fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
+		}
+	})
+}
+
+func oneWay(m *Manifests, r *reporter) {
+	each(m, func(o *Object, set *appsv1.StatefulSet) {
+		s := scaling.SettingsOf(set.Labels, set.Annotations)
+		if vocabulary.NoDownscale.Get(set.Labels) == "true" && (s.Leader != "" || s.Mirror != nil) {
+			r.findf(o, o.keyed(vocabulary.NoDownscale), "it gets its replicas from elsewhere, and no downscale is let through")
+		}
+	})
+}

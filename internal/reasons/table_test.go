@@ -1,0 +1,27 @@
+package reasons_test
+
+import (
+	"testing"
+
+	"github.com/spillway-dev/spillway/internal/reasons"
+)
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	cause, mend, ok := reasons.Of(reasons.Complete)
+	if !ok || cause != "everything is where it should be, and well" || mend != "nothing, this is how it should be" {
+		t.Errorf("of Complete: %q, %q, %v", cause, mend, ok)
+	}
+	if link := reasons.Link("ConfigMissing"); link != "docs/reasons.md#configmissing" {
+		t.Error(link)
+	}
+}
+
+func TestOfNoReason(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"", "configmissing", "Whatever"} {
+		if cause, mend, ok := reasons.Of(word); ok || cause != "" || mend != "" || reasons.Link(word) != "" {
+			t.Errorf("%q is a reason", word)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package standing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+func (a *asker) fleetOptions() fleet.Options {
+	return fleet.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+}
+
+func keyOf(ref Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// module is a module: its rollout, the stage that it is at, and the cluster there that
+// it waits for.
+func (a *asker) module(ctx context.Context, ref Ref, _ bool) (answer, error) {
+	e, err := fleet.Explain(ctx, a.Client, a.fleetOptions(), ref.Kind, keyOf(ref))
+	if err != nil {
+		return answer{}, err
+	}
+	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
+	link.Ring, link.Phase = manager.RingFleet, rollout.Phase(e.Phase)
+	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
+	m := moduleAnswer{asker: a, ref: ref, e: &e, found: answer{links: []Link{link}, details: e}}
+	err = m.goOn(ctx)
+	return m.found, err
+}
+
+// moduleAnswer is the answer about a module, as it comes together.
+type moduleAnswer struct {
+	*asker
+
+	ref   Ref
+	e     *fleet.Explanation
+	found answer
+}
+
+func (m *moduleAnswer) own() *Link { return &m.found.links[0] }
+
+func (m *moduleAnswer) goOn(ctx context.Context) error {
+	hold := m.e.Telling
+	switch {
+	case len(m.e.Problems) > 0:
+		m.own().Next = m.kubectl("edit", m.ref)
+	case m.e.Phase == string(fleet.PhaseRolledBack):
+		m.own().Next = m.fleet("history")
+		return m.failing(ctx)
+	case m.e.Phase == string(rollout.PhaseComplete):
+	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:
+		return m.gateFromStatus(ctx)
+	case hold == nil || hold.Reason == fleet.ReasonRevision:
+		m.found.on = m.manager(m.ref.Namespace)
+	case hold.Reason == rollout.ReasonPaused:
+		m.paused()
+	case hold.Reason == fleet.ReasonWindow:
+	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
+		return m.gated(ctx, stageIn(hold))
+	default:
+		return m.held(ctx, hold)
+	}
+	return nil
+}
+
+func (m *moduleAnswer) fleet(verb string, args ...string) string {
+	return m.spillway("fleet "+verb, m.ref, args...)
+}
+
+func (m *moduleAnswer) paused() {
+	m.own().Next = m.fleet("resume")
+	if s := m.e.Steered; s != nil {
+		m.own().Owner = s.By
+	}
+}
+
+// gateFromStatus goes on where the caller may not see what was decided from: by what
+// the manager has written of the stages.
+func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
+	for i := range m.e.Stages {
+		if s := m.e.Stages[i].State; s == string(rollout.ReasonGate) || s == string(rollout.ReasonGateRefused) {
+			return m.gated(ctx, m.e.Stages[i].Name)
+		}
+	}
+	return nil
+}
+
+// stageIn is the stage that a hold is about, empty if it is none.
+func stageIn(hold *rollout.Hold) string {
+	for _, path := range []rollout.Path{hold.On, hold.Path} {
+		if len(path) > 1 {
+			return path[1]
+		}
+	}
+	return ""
+}
+
+// clusterIn is the cluster that a hold is about, empty if it is none.
+func clusterIn(hold *rollout.Hold) string {
+	for _, path := range []rollout.Path{hold.On, hold.Path} {
+		if len(path) > 2 {
+			return path[2]
+		}
+	}
+	return ""
+}
+
+// stage is a row of the module as a link.
+func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
+	ref := Ref{Kind: kindStage, Namespace: m.ref.Namespace, Name: name}
+	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
+	if i < 0 {
+		return m.link(ref, "", "stage %s is not there", name)
+	}
+	s := &m.e.Stages[i]
+	link := m.link(ref, reason, "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
+	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
+	return link
+}
+
+// gated goes to the gate of a stage that is not passed.
+func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
+	link := m.stage(stage, m.e.Reason)
+	m.found.links = append(m.found.links, link)
+	gates := &v1alpha1.RolloutGateList{}
+	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
+		return fmt.Errorf("list RolloutGates: %w", err)
+	}
+	last := &m.found.links[len(m.found.links)-1]
+	last.Next = m.fleet("approve", "--stage", stage)
+	for i := range gates.Items {
+		g := &gates.Items[i]
+		s := &g.Spec
+		if s.TargetRef.Kind == m.ref.Kind && s.TargetRef.Name == m.ref.Name && s.Revision == m.e.Target && s.Stage == stage &&
+			!apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.GatePassed) {
+			last.Next = ""
+			m.found.links = append(m.found.links, m.undecided(g))
+			return nil
+		}
+	}
+	return nil
+}
+
+// undecided is a gate as the root of a chain.
+func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
+	s := &g.Spec
+	target := Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
+	link := a.link(refTo(kindGate, g), ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
+	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, moment(g.CreationTimestamp.Time)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
+		link.Reason, link.Since = rollout.ReasonGateRefused, moment(c.LastTransitionTime.Time)
+		link.Sentence = a.place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
+	}
+	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage)
+	return link
+}
+
+// gate is a RolloutGate that somebody asks about.
+func (a *asker) gate(ctx context.Context, ref Ref, _ bool) (answer, error) {
+	g := &v1alpha1.RolloutGate{}
+	if err := a.get(ctx, ref, g); err != nil {
+		return answer{}, err
+	}
+	link := a.undecided(g)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
+		link = a.link(ref, "", "gate %s of stage %s has passed for %s: %s", g.Spec.Gate, g.Spec.Stage, g.Spec.Revision, c.Message)
+		link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseComplete, moment(c.LastTransitionTime.Time)
+	}
+	facts := []Fact{
+		{"of", strings.ToLower(g.Spec.TargetRef.Kind) + "/" + g.Spec.TargetRef.Name}, {"stage", g.Spec.Stage}, {"revision", g.Spec.Revision}, {"when", g.Spec.When},
+	}
+	return answer{links: []Link{link}, facts: facts}, nil
+}
+
+// revision is a ModuleRevision: where it stands is what its module says.
+func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
+	r := &v1alpha1.ModuleRevision{}
+	if err := a.get(ctx, ref, r); err != nil {
+		return answer{}, err
+	}
+	module := Ref{Kind: r.Spec.ModuleRef.Kind, Namespace: ref.Namespace, Name: r.Spec.ModuleRef.Name}
+	e, err := fleet.Explain(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module))
+	if err != nil {
+		return answer{}, err
+	}
+	at := 0
+	for i := range e.Clusters {
+		if e.Clusters[i].Revision == ref.Name {
+			at++
+		}
+	}
+	link := a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
+	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseComplete
+	found := answer{links: []Link{link}, facts: []Fact{{"module", module.String()}, {"number", fmt.Sprint(r.Spec.Number)}, {"resolved", r.Status.Resolved}}}
+	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
+		found.links[0].Phase, found.on = rollout.PhaseProgressing, a.about(module)
+	}
+	return found, nil
+}
+
+// held goes to the stage, and from there to the cluster.
+func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
+	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
+		link := m.stage(name, hold.Reason)
+		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
+			link.Since, link.Until = moment(hold.Since), moment(hold.Until)
+			link.Sentence = m.place() + hold.Message
+		}
+		m.found.links = append(m.found.links, link)
+	}
+	cluster := clusterIn(hold)
+	switch {
+	case hold.Reason == rollout.ReasonBudget:
+		return m.budget(ctx, hold)
+	case cluster == "":
+		return m.failing(ctx)
+	default:
+		m.found.on = m.aboutCluster(cluster)
+		return nil
+	}
+}
+
+// stagesUnit is what the fleet calls all stages together.
+const stagesUnit = "the rollout"
+
+// budget goes to a cluster that is down, and otherwise says that none may be.
+func (m *moduleAnswer) budget(_ context.Context, hold *rollout.Hold) error {
+	for i := range m.e.Clusters {
+		c := &m.e.Clusters[i]
+		if c.Stage == stageIn(hold) && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+			m.found.on = m.aboutCluster(c.Name)
+			return nil
+		}
+	}
+	last := &m.found.links[len(m.found.links)-1]
+	last.Next = m.kubectl("edit", m.ref)
+	return nil
+}
+
+// failing goes to the first cluster that has failed, if one has.
+func (m *moduleAnswer) failing(context.Context) error {
+	for i := range m.e.Clusters {
+		if c := &m.e.Clusters[i]; c.State == fleetv1.StateFailed {
+			m.found.on = m.aboutCluster(c.Name)
+			return nil
+		}
+	}
+	if m.e.Current != "" && m.e.Current != m.e.Target && m.e.Phase == string(rollout.PhaseFailed) {
+		m.own().Next = m.fleet("rollback")
+	}
+	return nil
+}
+
+func (m *moduleAnswer) aboutCluster(name string) *question {
+	return &question{
+		asker: m.asker, ref: Ref{Kind: KindCluster, Namespace: m.ref.Namespace, Name: name},
+		answer: func(ctx context.Context, _ bool) (answer, error) { return m.cluster(ctx, m.ref, name) },
+	}
+}
+
+// cluster is one cluster of a module.
+func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, error) {
+	c, err := fleet.ExplainCluster(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module), name)
+	if err != nil {
+		return answer{}, err
+	}
+	ref := Ref{Kind: KindCluster, Namespace: module.Namespace, Name: name}
+	link := a.link(ref, c.Reason, "%s", clusterSentence(&c))
+	link.Ring, link.Phase, link.Since, link.Until = manager.RingFleet, rollout.PhaseWaiting, c.Since, c.Until
+	m := moduleAnswer{asker: a, ref: module, found: answer{links: []Link{link}, details: c}}
+	switch {
+	case c.Hold != nil:
+		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("release", "--cluster", name)
+	case c.OnCluster != "" && c.OnCluster != name:
+		m.found.on = m.aboutCluster(c.OnCluster)
+	case c.OnStage != "" || c.Reason == rollout.ReasonPaused || c.Reason == rollout.ReasonGate || c.Reason == rollout.ReasonGateRefused || c.Reason == fleet.ReasonWindow:
+		m.found.on = a.about(module)
+	case c.Reason == fleet.ReasonForeign:
+		m.own().Next = a.pointless("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
+	case c.Revision == "" && c.Reason == "":
+		m.own().Next = a.kubectl("get", Ref{Kind: kindSecret, Namespace: module.Namespace, Name: name + "-kubeconfig"}, "--show-labels")
+	case c.Reason == "" && c.State == fleetv1.StateSucceeded:
+		m.own().Phase = rollout.PhaseComplete
+	case c.Revision != "":
+		m.found.on = a.assigned(module, name)
+	}
+	return m.found, nil
+}
+
+// clusterSentence names the cluster also where it waits with its whole stage.
+func clusterSentence(c *fleet.ClusterExplanation) string {
+	sentence := strings.TrimSuffix(c.Sentence, ".")
+	if c.Stage != "" && !strings.HasPrefix(sentence, c.Name+" ") {
+		return c.Name + ": " + sentence
+	}
+	return sentence
+}
+
+func assemblageKind(module Ref) string {
+	if module.Kind == kindBootstrap {
+		return kindRemote
+	}
+	return kindProxy
+}

@@ -1,0 +1,270 @@
+package standing
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// maxObjects bounds how many objects of an inventory are looked at.
+const maxObjects = 200
+
+// planPhases are the states of an Instance as phases.
+var planPhases = map[plans.State]rollout.Phase{
+	plans.StateIdle: rollout.PhaseComplete, plans.StateRunning: rollout.PhaseProgressing,
+	plans.StateStalled: PhaseStalled, plans.StateUnseen: PhaseUnseen,
+}
+
+// instance is an Instance: its plan, the step that it is at, and of what that has
+// applied the object that is not well.
+func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, error) {
+	i := &v1beta1.Instance{}
+	if err := a.get(ctx, ref, i); err != nil {
+		_, err = plans.Explain(ctx, a.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) // says it better
+		return answer{}, err
+	}
+	e := plans.ExplanationOf(i)
+	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
+	link.Ring, link.Phase, link.Since = manager.RingPlans, planPhases[e.State], e.Since
+	if e.State == plans.StateIdle && e.Reason != plans.ReasonIdle {
+		link.Phase = rollout.PhaseWaiting
+	}
+	found := answer{links: []Link{link}, details: e}
+	p := planAnswer{asker: a, i: i, e: &e, found: found}
+	err := p.goOn(ctx)
+	return p.found, err
+}
+
+// planAnswer is the answer about an Instance, as it comes together.
+type planAnswer struct {
+	*asker
+
+	i     *v1beta1.Instance
+	e     *plans.Explanation
+	found answer
+}
+
+func (p *planAnswer) own() *Link { return &p.found.links[0] }
+
+func (p *planAnswer) goOn(ctx context.Context) error {
+	switch {
+	case p.e.State == plans.StateUnseen:
+		p.own().Reason = ReasonNotObserved
+		p.found.on = p.manager(p.i.Namespace)
+		return nil
+	case vocabulary.Paused.Get(p.i.Annotations) == "true" && p.e.State == plans.StateRunning:
+		p.own().Phase, p.own().Owner = rollout.PhasePaused, annotator(p.i, vocabulary.Paused.Native)
+		p.own().Reason = rollout.ReasonPaused
+		p.own().Next = p.kubectl("annotate", refTo(kindInstance, p.i), vocabulary.Paused.Native+"-")
+		return nil
+	case p.e.Reason == plans.ReasonNoVersion:
+		p.noVersion()
+		return nil
+	case p.e.Reason == plans.ReasonInvalid:
+		p.own().Next = p.kubectl("edit", refTo(kindInstance, p.i))
+		return nil
+	case p.e.Reason == plans.ReasonIdle:
+		return nil
+	}
+	p.step()
+	p.own().Deadline = p.deadline(ctx)
+	return p.objects(ctx)
+}
+
+// deadline is when the plan that runs has taken too long, or its phase or its step;
+// nil if they may take for ever, or nobody may see.
+func (p *planAnswer) deadline(ctx context.Context) *time.Time {
+	v := &v1beta1.OperatorVersion{}
+	x := p.i.Status.Execution
+	if x == nil || x.FinishedAt != nil || p.get(ctx, p.version(), v) != nil {
+		return nil
+	}
+	plan := v.Spec.Plans[x.Plan]
+	var soonest *time.Time
+	note := func(timeout *metav1.Duration, from *metav1.MicroTime) {
+		if timeout == nil || timeout.Duration <= 0 || from == nil {
+			return
+		}
+		if due := from.Add(timeout.Duration); soonest == nil || due.Before(*soonest) {
+			soonest = &due
+		}
+	}
+	note(plan.Timeout, &x.StartedAt)
+	for i := range min(len(plan.Phases), len(p.e.Phases)) {
+		phase, is := &plan.Phases[i], &p.e.Phases[i]
+		if is.Status == v1beta1.Complete {
+			continue
+		}
+		note(phase.Timeout, is.StartedAt)
+		for j := range min(len(phase.Steps), len(is.Steps)) {
+			if is.Steps[j].Status != v1beta1.Complete {
+				note(phase.Steps[j].Timeout, is.Steps[j].StartedAt)
+			}
+		}
+	}
+	return soonest
+}
+
+// version is the OperatorVersion that the Instance refers to.
+func (p *planAnswer) version() Ref {
+	ref := Ref{Kind: kindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
+	if ref.Namespace == "" {
+		ref.Namespace = p.i.Namespace
+	}
+	return ref
+}
+
+func (p *planAnswer) noVersion() {
+	ref := p.version()
+	link := p.link(ref, ReasonMissing, "OperatorVersion %s is not there", ref.Name)
+	link.Next = p.pointless("kubectl get operatorversions -n " + ref.Namespace)
+	p.found.links = append(p.found.links, link)
+}
+
+// step is the first step that is not complete.
+func (p *planAnswer) step() {
+	for i := range p.e.Phases {
+		for j := range p.e.Phases[i].Steps {
+			s := &p.e.Phases[i].Steps[j]
+			if s.Status == v1beta1.Complete || s.Status == v1beta1.Pending || s.Status == v1beta1.NeverRun {
+				continue
+			}
+			name := p.e.Phases[i].Name + "/" + s.Name
+			link := p.link(Ref{Kind: kindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
+				"step %s of plan %s is %s", name, p.e.Plan, howStepIs[s.Status])
+			link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
+			if s.Message != "" {
+				link.Sentence += ": " + s.Message
+			}
+			if s.StartedAt != nil {
+				link.Since = moment(s.StartedAt.Time)
+			}
+			if s.Status == v1beta1.FatalError {
+				link.Phase, link.Reason = rollout.PhaseFailed, rollout.ReasonFailed
+			}
+			p.found.links = append(p.found.links, link)
+			return
+		}
+	}
+}
+
+var howStepIs = map[v1beta1.ExecutionStatus]string{
+	v1beta1.InProgress: "on its way", v1beta1.Error: "tried again after it has failed", v1beta1.FatalError: "given up",
+}
+
+// objects goes to the first object of the inventory that is not well: one that was
+// applied by the step that is on its way, or else any.
+func (p *planAnswer) objects(ctx context.Context) error {
+	bad, err := p.notWell(ctx)
+	switch {
+	case err != nil:
+		return err
+	case bad != nil:
+		p.found.on = p.about(*bad)
+		return nil
+	}
+	last := &p.found.links[len(p.found.links)-1]
+	refused, err := p.refusal(ctx, refTo(kindInstance, p.i), p.e.Sentence+" "+p.failure())
+	if err == nil && refused.links[0].Reason != ReasonRefused {
+		p.found = p.found.and(refused)
+		return nil
+	}
+	switch {
+	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
+		last.Next = p.pointless("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
+	case p.e.State == plans.StateRunning:
+		last.Next = p.kubectl("describe", refTo(kindInstance, p.i))
+	}
+	return err
+}
+
+// failure is what the step said that has failed.
+func (p *planAnswer) failure() string {
+	for _, phase := range p.e.Phases {
+		for _, s := range phase.Steps {
+			if s.Message != "" {
+				return s.Message
+			}
+		}
+	}
+	return ""
+}
+
+// notWell is the first object that is not, nil if all are.
+func (p *planAnswer) notWell(ctx context.Context) (*Ref, error) {
+	var other *Ref
+	for _, entry := range p.i.Status.Inventory[:min(len(p.i.Status.Inventory), maxObjects)] {
+		ref := Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: foreign(entry.Group, entry.Version)}
+		u, err := p.readEntry(ctx, entry)
+		if isNotFound(err) {
+			continue // it was about to be applied, and was not
+		}
+		if err != nil {
+			return nil, err
+		}
+		if well, err := p.isWell(ctx, ref, u); err != nil || well {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if p.isOfStep(u) {
+			return &ref, nil
+		}
+		if other == nil {
+			other = &ref
+		}
+	}
+	return other, nil
+}
+
+func (p *planAnswer) readEntry(ctx context.Context, entry v1beta1.InventoryEntry) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(strings.TrimPrefix(entry.Group+"/"+entry.Version, "/"))
+	u.SetKind(entry.Kind)
+	return u, p.get(ctx, Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}, u)
+}
+
+// isOfStep is true of what the step has applied that the plan is at.
+func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	return annotations[vocabulary.PhaseAnnotation]+"/"+annotations[vocabulary.StepAnnotation] == p.i.Status.Place
+}
+
+// isWell judges an object; a StatefulSet that is a zone is well if its group is.
+func (a *asker) isWell(ctx context.Context, ref Ref, u *unstructured.Unstructured) (bool, error) {
+	if lacks, _ := plans.Judge(u); lacks != "" {
+		return false, nil
+	}
+	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
+	if ref.Kind != config.StatefulSet || group == "" {
+		return true, nil
+	}
+	complete, err := a.isComplete(ctx, Ref{Kind: kindGroup, Namespace: ref.Namespace, Name: group})
+	return complete || err != nil, nil //nolint:nilerr // there may be no groups
+}
+
+// known are the groups of Kubernetes, Flux and Spillway, of which the kind alone says
+// what is meant.
+var known = []string{"", "apps", "batch", "policy", "kudo.dev", "spillway.dev", "fleet.squaremo.dev", "rollout-operator.grafana.com",
+	"kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}
+
+// foreign is the apiVersion of a kind that its name alone does not identify.
+func foreign(group, version string) string {
+	if slices.Contains(known, group) {
+		return ""
+	}
+	return group + "/" + version
+}

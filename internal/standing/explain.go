@@ -1,0 +1,196 @@
+package standing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/rollout"
+)
+
+// maxLinks bounds a chain. The longest that makes sense, from a module down to the
+// manager of the cluster beneath it, has fifteen.
+const maxLinks = 24
+
+// World is what [Explain] looks at.
+type World struct {
+	// Client reads with the caller's own permissions. Nothing is written with it.
+	Client client.Client
+	// Options are those by which the manager of the config ring decides; its
+	// Namespaces and its clock are those of all rings.
+	Options config.Options
+	// Dial makes a client of the kubeconfig of a cluster of the fleet. If it is nil,
+	// chains end where such a cluster begins.
+	Dial func(kubeconfig []byte) (client.Client, error)
+}
+
+// Explain follows what somebody has named down to the root: each link waits for the
+// next. It reads single objects on the way, and never goes twice to the same.
+func Explain(ctx context.Context, w World, ref Ref) (Chain, error) {
+	a := &asker{World: w}
+	return follow(ctx, &question{asker: a, ref: ref, first: true, answer: a.answers(ref)})
+}
+
+// ExplainCluster is [Explain] for one cluster of a module.
+func ExplainCluster(ctx context.Context, w World, module Ref, cluster string) (Chain, error) {
+	a := &asker{World: w}
+	return follow(ctx, &question{
+		asker: a, ref: Ref{Kind: KindCluster, Namespace: module.Namespace, Name: cluster}, first: true,
+		answer: func(ctx context.Context, _ bool) (answer, error) { return a.cluster(ctx, module, cluster) },
+	})
+}
+
+// asker asks one cluster.
+type asker struct {
+	World
+
+	// in is the name of the cluster of the fleet that it asks, empty for the one that
+	// the caller has named.
+	in string
+}
+
+// question is what to ask next, and whom.
+type question struct {
+	asker *asker
+	ref   Ref
+	// first is true of what the caller has named: of that all facts are wanted.
+	first  bool
+	answer func(ctx context.Context, first bool) (answer, error)
+}
+
+// answer is what was found out: at least one link, and where it goes on from there,
+// nil at the root.
+type answer struct {
+	links   []Link
+	on      *question
+	facts   []Fact
+	details any
+}
+
+// follow asks until there is nothing more to ask.
+func follow(ctx context.Context, q *question) (Chain, error) {
+	first, err := q.answer(ctx, q.first)
+	if err != nil {
+		return Chain{}, err
+	}
+	chain := Chain{Links: first.links, Facts: first.facts, Details: first.details}
+	asked := map[Ref]bool{q.asker.at(q.ref): true}
+	for next := first.on; next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
+		asked[next.asker.at(next.ref)] = true
+		a, err := next.answer(ctx, false)
+		if err != nil {
+			chain.Links = append(chain.Links, next.asker.unseen(next.ref, err))
+			break
+		}
+		chain.Links = append(chain.Links, a.links...)
+		next = a.on
+	}
+	return chain, nil
+}
+
+// about asks about an object in the same cluster.
+func (a *asker) about(ref Ref) *question {
+	return &question{asker: a, ref: ref, answer: a.answers(ref)}
+}
+
+// answers is how an object of a kind is asked about.
+func (a *asker) answers(ref Ref) func(context.Context, bool) (answer, error) {
+	by := map[string]func(context.Context, Ref, bool) (answer, error){
+		config.Deployment: a.workload, config.StatefulSet: a.workload, config.DaemonSet: a.workload,
+		kindReplicaSet: a.controller, kindJob: a.controller,
+		kindPod: a.pod, kindConfigMap: a.configObject, kindSecret: a.configObject, kindClaim: a.claim, kindService: a.service,
+		kindPDB: a.disruptionBudget, kindZoneBudget: a.zoneBudget,
+		kindGroup: a.group, kindGate: a.gate, kindRevision: a.revision,
+		kindInstance: a.instance,
+		kindModule:   a.module, kindBootstrap: a.module, kindProxy: a.assemblage, kindRemote: a.assemblage,
+		kindKustomization: a.kustomization,
+	}
+	how, known := by[ref.Kind]
+	if !known {
+		how = a.object
+	}
+	return func(ctx context.Context, first bool) (answer, error) { return how(ctx, ref, first) }
+}
+
+// at is a reference as seen by whoever asked.
+func (a *asker) at(ref Ref) Ref {
+	ref.Cluster = a.in
+	return ref
+}
+
+// link is one with a sentence of its own.
+func (a *asker) link(ref Ref, reason rollout.Reason, format string, args ...any) Link {
+	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), ".")}
+}
+
+// place begins a sentence about another cluster than the one that was asked.
+func (a *asker) place() string {
+	if a.in == "" {
+		return ""
+	}
+	return "on cluster " + a.in + ", "
+}
+
+// unseen is the end of a chain where the caller cannot look further.
+func (a *asker) unseen(ref Ref, err error) Link {
+	l := a.link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, lastOf(err))
+	l.Next = a.kubectl("get", ref)
+	return l
+}
+
+// lastOf is what the API server has said, without what was wrapped around it.
+func lastOf(err error) string {
+	for {
+		inner, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // each layer in turn
+		if !ok || inner.Unwrap() == nil {
+			return err.Error()
+		}
+		err = inner.Unwrap()
+	}
+}
+
+// kubectl is a command about an object, in the cluster that it is in.
+func (a *asker) kubectl(verb string, ref Ref, args ...string) string {
+	words := []string{"kubectl", verb, ref.String()}
+	if ref.Namespace != "" {
+		words = append(words, "-n", ref.Namespace)
+	}
+	return strings.Join(append(append(words, args...), a.there()...), " ")
+}
+
+// spillway is a command of our own about an object.
+func (a *asker) spillway(verb string, ref Ref, args ...string) string {
+	words := []string{"spillway", verb, ref.String(), "-n", ref.Namespace}
+	return strings.Join(append(append(words, args...), a.there()...), " ")
+}
+
+// there is the flag by which commands go to another cluster.
+func (a *asker) there() []string {
+	if a.in == "" {
+		return nil
+	}
+	return []string{"--kubeconfig", a.in + ".kubeconfig"}
+}
+
+func (a *asker) get(ctx context.Context, ref Ref, obj client.Object) error {
+	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {
+		return fmt.Errorf("get %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// refTo names an object that was read.
+func refTo(kind string, obj client.Object) Ref {
+	return Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

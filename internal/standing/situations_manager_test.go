@@ -1,0 +1,57 @@
+package standing_test
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+)
+
+// leftBehind is a manager for the namespace: its Deployment, and its Lease, which
+// somebody held an hour ago.
+func leftBehind(spec ...string) string {
+	d := deployment("spillway", append(spec, "label: app.kubernetes.io/name: spillway", "label: app.kubernetes.io/component: manager",
+		"container: args: [manager, --namespaces=NS, --leader-elect-namespace=NS]")...)
+	return d + `---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: spillway-manager}
+spec: {holderIdentity: spillway-5d9f_1, leaseDurationSeconds: 15, renewTime: "` + time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z") + `"}
+---
+`
+}
+
+// managerSituations are what waits for nothing but the manager, and the manager is not
+// there.
+var managerSituations = []situation{{
+	name: "the lock was left by a manager that is dead", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
+	act: func(w *world) {
+		g := &v1alpha1.RolloutGroup{}
+		w.changeStatus(g, "ingester", func() {
+			since := metav1.NewMicroTime(time.Now().Add(-time.Hour))
+			g.Status.Lock = &v1alpha1.Lock{Holder: "downscale/b", Purpose: v1alpha1.PurposeDownscale, Zone: "b", Since: since}
+			g.Status.Downscale = &v1alpha1.Downscale{Zone: "b", From: 2, To: 1, At: since}
+		})
+		w.apply(zone("a", newer))
+	},
+	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas",
+	next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
+	name: "the manager crashes", plant: leftBehind(crash) + operator(deployment("web"), ""),
+	ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "the manager does not renew its Lease", plant: leftBehind() + appAtOne + deployment("web", tracked, usesApp),
+	ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
+	next: "kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager",
+}, {
+	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
+	ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
+}, {
+	name: "the group was not made", plant: leftBehind("spec: replicas: 0") + zone("a"),
+	ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
+	name: "the Module was not seen", plant: leftBehind("spec: replicas: 0") + module(""), act: onCluster("c1"),
+	ask: "module/shop", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}}

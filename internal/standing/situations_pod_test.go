@@ -1,0 +1,269 @@
+package standing_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deployment is one with a Pod of the application of its name. The rest is YAML of the
+// Pod's spec, and of the container if it begins with "container:".
+func deployment(name string, parts ...string) string { return workload("Deployment", name, parts...) }
+
+// workload writes a manifest. Parts are "annotation: k: v", "label: k: v", "pod: k: v"
+// for annotations of the template, "container: YAML", "spec: YAML"; anything else is
+// YAML of the Pod's spec.
+func workload(kind, name string, parts ...string) string {
+	lines := map[string][]string{}
+	for _, part := range parts {
+		where, rest, ok := strings.Cut(part, ": ")
+		if !ok || !strings.Contains(" annotation label pod container spec ", " "+where+" ") {
+			where, rest = "", part
+		}
+		lines[where] = append(lines[where], rest)
+	}
+	flow := func(where string) string { return strings.Join(lines[where], ", ") }
+	block := func(where, indent string) string {
+		text := ""
+		for _, line := range lines[where] {
+			text += "\n" + indent + line
+		}
+		return text
+	}
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: %s
+metadata: {name: %s, annotations: {%s}, labels: {%s}}
+spec:
+  selector: {matchLabels: {app: %s}}%s
+  template:
+    metadata: {labels: {app: %s}, annotations: {%s}}
+    spec:
+      containers:
+      - name: app
+        image: app:v1%s%s
+`, kind, name, flow("annotation"), flow("label"), name, block("spec", "  "), name, flow("pod"), block("container", "        "), block("", "      "))
+}
+
+const (
+	// still keeps kwok from doing anything with a Pod once it is on its node.
+	still      = `pod: testenv.spillway.dev/behaviour: still`
+	neverReady = `pod: testenv.spillway.dev/behaviour: never-ready`
+	crash      = `pod: testenv.spillway.dev/behaviour: crash`
+	needsDB    = `container: env: [{name: P, valueFrom: {secretKeyRef: {name: db, key: password}}}]`
+)
+
+// waiting has the container of Pods wait for a reason.
+func waiting(app, reason, message string) func(*world) {
+	return func(w *world) {
+		w.pods(app, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+			}}
+		})
+	}
+}
+
+func killed(app, reason string, code int32) func(*world) {
+	return func(w *world) {
+		w.pods(app, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", RestartCount: 7,
+				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}},
+			}}
+		})
+	}
+}
+
+// refusing waits until the API server refuses Pods with some words, and then applies
+// manifests.
+func refusing(words, docs string) func(*world) {
+	return func(w *world) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
+		w.eventually(func(ctx context.Context) error {
+			if err := w.client.Create(ctx, pod.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), words) {
+				return fmt.Errorf("it is not refused yet: %w", err)
+			}
+			return nil
+		})
+		w.apply(docs)
+	}
+}
+
+// podSituations are what can be wrong with a Pod, or keep one from being made.
+var podSituations = []situation{{
+	name: "no node has the labels", plant: deployment("web", "nodeSelector: {disk: ssd}"),
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "no node has the labels of its node selector, disk=ssd", next: "kubectl get nodes -l disk=ssd",
+}, {
+	name: "no node is large enough", plant: deployment("web", `container: resources: {requests: {cpu: 100k}}`),
+	ask: "deploy/web", root: "pod/web-*", says: "Insufficient cpu", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "the storage class is missing", plant: `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+` + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim StorageClass", root: "storageclass/fast-NS", says: "does not exist", next: "kubectl get storageclasses",
+}, {
+	name: "the volume claim is missing", plant: deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "does not exist", next: "kubectl get pvc -n NS",
+}, {
+	name: "a scheduling gate of somebody else", plant: deployment("web", "schedulingGates: [{name: acme.io/quota}]"),
+	ask: "deploy/web", root: "pod/web-*", says: "scheduling gate acme.io/quota", next: "kubectl get pod/NAME -n NS -o jsonpath='{.spec.schedulingGates}'",
+}, {
+	name: "the scheduler does not run", plant: deployment("web", "schedulerName: night-shift"),
+	ask: "deploy/web", root: "pod/web-*", says: "waits for scheduler night-shift", next: "kubectl get pods -A | grep night-shift",
+}, {
+	name: "a key is missing", plant: `apiVersion: v1
+kind: Secret
+metadata: {name: db}
+stringData: {user: x}
+---
+` + deployment("web", still, needsDB), act: waiting("web", "CreateContainerConfigError", "couldn't find key password in Secret"),
+	ask: "deploy/web", through: "Deployment Pod Secret", root: "secret/db", says: "Secret db has no key password",
+	next: `kubectl patch secret/db -n NS --type=merge -p '{"stringData":{"password":"VALUE"}}'`,
+}, {
+	name: "a mounted Secret is missing", plant: deployment("web", still, "volumes: [{name: tls, secret: {secretName: tls}}]"),
+	ask: "deploy/web", root: "secret/tls", says: "Secret tls does not exist", next: "kubectl create secret generic tls -n NS --from-literal=KEY=VALUE",
+}, {
+	name: "the image is missing", plant: deployment("web", still), act: waiting("web", "ImagePullBackOff", "not found"),
+	ask: "deploy/web", root: "pod/web-*", says: "cannot pull the image app:v1 of container app: not found", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "the Secret for the registry is missing", plant: deployment("web", still, "imagePullSecrets: [{name: registry}]"), act: waiting("web", "ErrImagePull", "no basic auth credentials"),
+	ask: "deploy/web", root: "secret/registry", says: "does not exist",
+	next: "kubectl create secret docker-registry registry -n NS --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD",
+}, {
+	name: "a container crashes", plant: deployment("web", crash),
+	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "a container uses too much memory", plant: deployment("web", still, "container: resources: {limits: {memory: 64Mi}}"), act: killed("web", "OOMKilled", 137),
+	ask: "deploy/web", root: "pod/web-*", says: "more memory than its limit of 64Mi", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "the readiness probe fails", plant: deployment("web", neverReady, "container: readinessProbe: {httpGet: {path: /ready, port: 8080}}"),
+	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, GET /ready on port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a readiness gate has not passed", plant: deployment("web", neverReady, "readinessGates: [{conditionType: acme.io/in-load-balancer}]"),
+	ask: "deploy/web", root: "pod/web-*", says: "readiness gate acme.io/in-load-balancer", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "an init container fails", plant: deployment("web", still, "initContainers: [{name: migrate, image: x}]"),
+	act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name: "migrate", RestartCount: 3, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
+			}}
+		})
+	},
+	ask: "deploy/web", root: "pod/web-*", says: "init container migrate ends with exit code 2", next: "kubectl logs pod/NAME -n NS -c migrate",
+}, {
+	name: "a finalizer keeps a Pod", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web, finalizers: [acme.io/drain]}
+spec: {containers: [{name: app, image: x}]}
+`, act: func(w *world) {
+		if err := w.client.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}); err != nil {
+			w.t.Fatal(err)
+		}
+	},
+	ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
+}, {
+	name: "the node is gone", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {nodeName: lost-NS, containers: [{name: app, image: x}]}
+`, ask: "pod/web", root: "node/lost-NS", says: "is not there any more", next: "kubectl delete pod/web -n NS --force --grace-period=0",
+}, {
+	name: "a Pod was evicted", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behaviour: still}}
+spec: {containers: [{name: app, image: x}]}
+`, act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+		})
+	},
+	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory.", next: "kubectl describe node/node-*",
+}, {
+	name: "a quota is used up", plant: `apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: "0"}}
+---
+` + deployment("web"),
+	ask: "deploy/web", through: "Deployment ResourceQuota", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
+}, {
+	name: "a quota is used up for a StatefulSet", plant: `apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: "0"}}
+---
+` + workload("StatefulSet", "web"),
+	ask: "sts/web", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
+}, {
+	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
+	ask: "deploy/web", root: "serviceaccount/runner", says: "does not exist", next: "kubectl create serviceaccount runner -n NS",
+}, {
+	name: "a webhook is down", plant: `apiVersion: v1
+kind: Service
+metadata: {name: hook}
+spec: {selector: {app: hook}, ports: [{port: 443}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hook-NS}
+webhooks:
+- name: pods.acme.io
+  sideEffects: None
+  timeoutSeconds: 1
+  admissionReviewVersions: [v1]
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+  clientConfig: {service: {namespace: NS, name: hook}}
+`, act: refusing("failed calling webhook", deployment("web")),
+	ask: "deploy/web", through: "Deployment ValidatingWebhookConfiguration Service", root: "service/hook", says: "has no endpoint that is ready", next: "kubectl describe service/hook -n NS",
+}, {
+	name: "a policy says no", plant: `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: signed-NS}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+    resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+  validations: [{expression: "false", message: the image is not signed}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: signed-NS}
+spec: {policyName: signed-NS, validationActions: [Deny]}
+`, act: refusing("is not signed", deployment("web")),
+	ask: "deploy/web", root: "validatingadmissionpolicy/signed-NS", says: "the image is not signed", next: "kubectl describe validatingadmissionpolicy/signed-NS",
+}, {
+	name: "a Deployment is paused", plant: deployment("web", "spec: paused: true"),
+	ask: "deployment/web", root: "deployment/web", says: "spec.paused is set", next: "kubectl rollout resume deployment/web -n NS",
+}, {
+	name: "a Job has failed", plant: `apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
+    spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
+`, ask: "job/migrate", root: "pod/migrate-*", says: "container app ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a disruption budget of zero", plant: `apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: all}
+spec: {minAvailable: 100%, selector: {matchLabels: {app: web}}}
+---
+` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "lets no Pod go: 1 of 1 are healthy, and 1 have to be", next: "kubectl describe poddisruptionbudget/all -n NS",
+}, {
+	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
+	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
+}}

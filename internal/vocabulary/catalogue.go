@@ -1,0 +1,147 @@
+package vocabulary
+
+import "slices"
+
+// LintIgnore is an annotation of any object in a manifest: the codes of findings of
+// spillway lint that are meant as they are, "SPW203, SPW101".
+var LintIgnore = Key{Native: "spillway.dev/lint-ignore"}
+
+// Place is where a key stands.
+type Place string
+
+// The places.
+const (
+	// Annotation: among the annotations of an object.
+	Annotation Place = "annotation"
+	// Label: among the labels.
+	Label Place = "label"
+	// Either: among either.
+	Either Place = "annotation or label"
+	// Template: among the annotations of a Pod template.
+	Template Place = "annotation of a Pod template"
+)
+
+// Entry says of a key where it belongs, and who writes it.
+type Entry struct {
+	Key
+
+	Place Place
+	// Kinds are the kinds that it means something on; nil for any.
+	Kinds []string
+	// Values are the values that it may have; nil if it is not one of a few.
+	Values []string
+	// Written is true of what Spillway or a predecessor writes by itself.
+	Written bool
+	// Order is true of what somebody orders once, by a command, of what runs.
+	Order bool
+}
+
+var (
+	truth       = []string{"true", "false"}
+	workloads   = []string{"Deployment", "StatefulSet", "DaemonSet"}
+	configs     = []string{"ConfigMap", "Secret"}
+	zone        = []string{"StatefulSet"}
+	webhooks    = []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+	modules     = []string{"Module", "BootstrapModule"}
+	assemblages = []string{"Assemblage", "ProxyAssemblage", "RemoteAssemblage"}
+)
+
+// Catalogue has every key, in the order of the rings.
+func Catalogue() []Entry {
+	return slices.Concat(configKeys(), zoneKeys(), scalingKeys(), planKeys(), fleetKeys(), otherKeys())
+}
+
+func configKeys() []Entry {
+	return []Entry{
+		{Key: ConfigTracked, Place: Annotation, Kinds: workloads, Values: truth},
+		{Key: ExtraConfigMaps, Place: Annotation, Kinds: workloads},
+		{Key: ExtraSecrets, Place: Annotation, Kinds: workloads},
+		{Key: IgnoredConfigMaps, Place: Annotation, Kinds: workloads},
+		{Key: IgnoredSecrets, Place: Annotation, Kinds: workloads},
+		{Key: ImagePullSecrets, Place: Annotation, Kinds: workloads, Values: truth},
+		{Key: Paused, Place: Annotation, Kinds: append(slices.Clone(workloads), "Instance"), Values: truth},
+		{Key: CoalesceWindow, Place: Annotation, Kinds: workloads},
+		{Key: Priority, Place: Annotation, Kinds: workloads},
+		{Key: Ignored, Place: Annotation, Kinds: configs, Values: truth},
+		{Key: SharedWith, Place: Annotation, Kinds: configs},
+		{Key: SchedulingDisabled, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: Suspended, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigChange, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigBaseline, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigStatus, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigHash, Place: Template, Kinds: workloads, Written: true},
+	}
+}
+
+func zoneKeys() []Entry {
+	return []Entry{
+		{Key: RolloutGroup, Place: Either, Kinds: zone},
+		{Key: RolloutMaxUnavailable, Place: Annotation, Kinds: zone},
+		{Key: RolloutPaused, Place: Annotation, Kinds: zone, Values: truth},
+		{Key: ZoneOrder, Place: Annotation, Kinds: zone},
+		{Key: LentStrategy, Place: Annotation, Kinds: zone, Written: true},
+		{Key: Automatic, Place: Annotation, Kinds: []string{"RolloutGroup"}, Written: true},
+	}
+}
+
+func scalingKeys() []Entry {
+	scaled := []string{"StatefulSet", "Deployment", "ReplicaSet"}
+	return []Entry{
+		{Key: NoDownscale, Place: Label, Kinds: scaled, Values: truth},
+		{Key: PrepareDownscale, Place: Label, Kinds: zone, Values: truth},
+		{Key: PrepareDownscalePath, Place: Annotation, Kinds: zone},
+		{Key: PrepareDownscalePort, Place: Annotation, Kinds: zone},
+		{Key: PrepareDownscaleScheme, Place: Annotation, Kinds: zone, Values: []string{"http", "https"}},
+		{Key: MinTimeBetweenZonesDownscale, Place: Either, Kinds: zone},
+		{Key: LastDownscale, Place: Annotation, Kinds: zone, Written: true},
+		{Key: DownscaleLeader, Place: Annotation, Kinds: zone},
+		{Key: UpscaleOnlyWhenLeaderReady, Place: Annotation, Kinds: zone, Values: truth},
+		{Key: ForceReplicas, Place: Annotation, Kinds: zone},
+		{Key: MirrorName, Place: Annotation, Kinds: zone},
+		{Key: MirrorKind, Place: Annotation, Kinds: zone},
+		{Key: MirrorAPIVersion, Place: Annotation, Kinds: zone},
+		{Key: MirrorWriteBack, Place: Annotation, Kinds: zone, Values: truth},
+		{Key: DelayedDownscale, Place: Annotation, Kinds: zone},
+		{Key: DelayedDownscaleURL, Place: Annotation, Kinds: zone},
+	}
+}
+
+func planKeys() []Entry {
+	instance := []string{"Instance"}
+	return []Entry{
+		{Key: AbandonPlan, Place: Annotation, Kinds: instance, Order: true},
+		{Key: RetryPlan, Place: Annotation, Kinds: instance, Order: true},
+		{Key: SupersedePlan, Place: Annotation, Kinds: instance, Order: true},
+		{Key: LastAppliedInstanceState, Place: Annotation, Kinds: instance, Written: true},
+		{Key: Instance, Place: Annotation, Written: true},
+		{Key: Adopt, Place: Annotation, Values: truth},
+		{Key: OnImmutable, Place: Annotation, Values: []string{"fail", "recreate"}},
+		{Key: Prune, Place: Annotation, Values: truth},
+		{Key: GenerateOnce, Place: Annotation, Kinds: []string{"Secret"}},
+		{Key: SkipHashCalculation, Place: Annotation},
+		{Key: Key{Native: PackagePermissions}, Place: Label, Kinds: []string{"ClusterRole"}, Values: truth},
+	}
+}
+
+func fleetKeys() []Entry {
+	return []Entry{
+		{Key: Cluster, Place: Label, Kinds: []string{"Secret"}, Values: truth},
+		{Key: AbandonCluster, Place: Annotation, Kinds: assemblages, Values: truth},
+		{Key: AppliedHash, Place: Annotation, Written: true},
+		{Key: ProxiedBy, Place: Annotation, Written: true},
+		{Key: Repointed, Place: Annotation, Kinds: []string{"Kustomization"}, Written: true},
+		{Key: SharedSource, Place: Label, Written: true},
+		{Key: Steered, Place: Annotation, Kinds: modules, Written: true},
+		{Key: WrittenBy, Place: Annotation, Kinds: []string{"ModuleRevision"}, Written: true},
+	}
+}
+
+func otherKeys() []Entry {
+	return []Entry{
+		{Key: InjectCA, Place: Label, Kinds: webhooks, Values: truth},
+		{Key: ServedFrom, Place: Label, Kinds: webhooks},
+		{Key: Key{Native: Ring}, Place: Label},
+		{Key: Key{Native: Admitted}, Place: Annotation, Written: true},
+		{Key: LintIgnore, Place: Annotation},
+	}
+}
