@@ -43,7 +43,7 @@ verify: ## Check that what is generated is up to date, and that the modules are 
 	hack/verify.sh
 
 .PHONY: generate
-generate: ## Generate what is generated: permissions, kinds and how they are copied, the pages of reasons and of lint
+generate: ## Generate what is generated: permissions, kinds and how they are copied, the pages of reasons, of lint and of the commands
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
@@ -59,6 +59,7 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md
+	$(GO) run ./hack/docs
 
 .PHONY: k8s
 k8s: ## Build the control plane for tests and demo; the last line is its folder

@@ -9,7 +9,7 @@ complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md"
+folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/commands.md"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done

@@ -27,7 +27,7 @@ type approval struct {
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
 	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Let a rollout through a gate, or stop it there",
-		`shop -n clusters --stage canary --reason "error rate is fine"`, a.run))
+		`shop -n clusters --reason "errors are fine"`, a.run))
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
 	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "stop the rollout at the gate instead")

@@ -36,15 +36,16 @@ type finding struct {
 	Advice bool `json:"advice,omitempty"`
 }
 
-func newCheck(Environment) *cobra.Command {
+func newCheck(env Environment) *cobra.Command {
 	var (
 		c                 cluster
 		rings, namespaces []string
 		output            string
 	)
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Say whether this cluster and these permissions will do",
+		Use:     "check",
+		Short:   "Say whether this cluster and these permissions will do",
+		Example: "  spillway check --rings=config,zones --namespaces=shop",
 		Long: "Say whether this cluster and the permissions of the credentials in use will do for\n" +
 			"the manager. The exit code is 1 if they will not.",
 		Args: cobra.NoArgs,
@@ -53,7 +54,7 @@ func newCheck(Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := show(cmd.OutOrStdout(), output, findings, func(w io.Writer) { writeFindings(w, findings) }); err != nil {
+			if err := show(cmd.OutOrStdout(), output, findings, func(w io.Writer) { writeFindings(w, styleOf(w, env.Lookup), findings) }); err != nil {
 				return err
 			}
 			return verdict(findings)
@@ -75,19 +76,19 @@ func verdict(findings []finding) error {
 	return nil
 }
 
-func writeFindings(w io.Writer, findings []finding) {
+func writeFindings(w io.Writer, s style, findings []finding) {
 	for _, f := range findings {
-		mark, mend := "✓", ""
+		mark, mend := s.paint(green, "✓"), ""
 		if !f.OK {
-			mark = "✗"
+			mark = s.paint(red, "✗")
 			if f.Advice {
-				mark = "!"
+				mark = s.paint(yellow, "!")
 			}
 		}
 		if f.Mend != "" {
 			mend = "; " + f.Mend
 		}
-		_, _ = fmt.Fprintf(w, "%s %s%s\n", mark, f.What, mend)
+		_, _ = fmt.Fprintf(w, "%s %s\n", mark, s.fold(f.What+mend, 2))
 	}
 }
 

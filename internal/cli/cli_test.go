@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"apply": apply, "apply-cluster": applyCluster, "delete": remove, "eventually": eventually, "kubeconfig-as": kubeconfigAs,
-			"cluster": fleetCluster, "reporting": reporting, "told": told,
+			"cluster": fleetCluster, "reporting": reporting, "told": told, "exits": exits,
 		},
 	})
 }

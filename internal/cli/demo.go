@@ -50,8 +50,9 @@ type demoRun struct {
 func newDemo(env Environment) *cobra.Command {
 	r := &demoRun{env: env}
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Watch a config change reach running Pods",
+		Use:     "demo",
+		Short:   "Watch a config change reach running Pods",
+		Example: "  spillway demo\n  spillway demo --fleet",
 		Long: "Watch a config change reach running Pods. With no cluster named, the demo starts a\n" +
 			"control plane of its own and leaves it running to go on by hand. With --kubeconfig\n" +
 			"or --context it plays on that cluster, in a namespace that it removes at the end.",

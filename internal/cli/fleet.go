@@ -25,9 +25,9 @@ import (
 type fleeter struct {
 	cluster cluster
 	reason  string
-	output  string
 
 	now    func() time.Time
+	lookup func(string) (string, bool)
 	out    io.Writer
 	client client.Client
 	module moduleRef
@@ -40,14 +40,14 @@ func newFleet(env Environment) *cobra.Command {
 	for _, add := range []func(*fleeter) *cobra.Command{
 		newFleetApprove, newFleetSuspend, newFleetResume, newFleetHold, newFleetRelease, newFleetRollback, newFleetHistory,
 	} {
-		cmd.AddCommand(add(&fleeter{now: env.Now}))
+		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
 	return cmd
 }
 
 func newFleetStatus(env Environment) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
 	a := newAsker(env, cmd)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -160,8 +160,9 @@ func (f *managerFlags) addPredecessors(flags *pflag.FlagSet) {
 func newManager(env Environment) *cobra.Command {
 	f := &managerFlags{}
 	cmd := &cobra.Command{
-		Use:   "manager",
-		Short: "Run the manager",
+		Use:     "manager",
+		Short:   "Run the manager",
+		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
 		Long: "Run the manager until it is asked to stop.\n\n" +
 			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
 		Args: cobra.NoArgs,

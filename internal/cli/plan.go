@@ -8,10 +8,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -20,6 +20,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -32,23 +34,26 @@ type planner struct {
 	timeout time.Duration
 
 	now    func() time.Time
+	lookup func(string) (string, bool)
 	out    io.Writer
 	client client.WithWatch
 	name   types.NamespacedName
+	// uid is that of the Instance that was changed.
+	uid types.UID
 }
 
 func newPlan(env Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
-		cmd.AddCommand(add(&planner{now: env.Now}))
+		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup}))
 	}
 	return cmd
 }
 
 // command is one of them; run has a client and the Instance's name.
-func (p *planner) command(use, short string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
+func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: exactly(n, "see the usage: spillway plan "+use),
+		Use: use, Short: short, Example: "  spillway plan " + example, Args: exactly(n, "see the usage: spillway plan "+use),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, err := p.cluster.namespaced()
 			if err != nil {
@@ -90,7 +95,7 @@ func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
 }
 
 func newPlanStatus(p *planner) *cobra.Command {
-	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", 1, func(ctx context.Context, _ []string) error {
+	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
 			return err
@@ -112,19 +117,17 @@ func newPlanStatus(p *planner) *cobra.Command {
 }
 
 func newPlanHistory(p *planner) *cobra.Command {
-	cmd := p.command("history INSTANCE", "List the last executions, the newest first", 1, func(ctx context.Context, _ []string) error {
-		e, err := plans.Explain(ctx, p.client, p.name)
-		if err != nil {
-			return err
-		}
-		return show(p.out, p.output, e.History, func(w io.Writer) { writeHistory(w, e.History) })
+	told := &past{env: Environment{Now: p.now, Lookup: p.lookup}}
+	var cmd *cobra.Command
+	cmd = p.command("history INSTANCE", "List the last executions, the newest first", "history zookeeper -n shop", 1, func(context.Context, []string) error {
+		return told.tell(cmd, p.client, standing.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
 	})
-	outputFlag(cmd, &p.output)
+	told.addFlags(cmd)
 	return cmd
 }
 
 func newPlanTrigger(p *planner) *cobra.Command {
-	return p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", 2, func(ctx context.Context, args []string) error {
+	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", "trigger zookeeper backup -n shop --wait --timeout 10m", 2, func(ctx context.Context, args []string) error {
 		uid := uuid.NewUUID()
 		err := p.change(ctx, func(i *v1beta1.Instance) error {
 			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
@@ -133,13 +136,16 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := p.leaveNote(ctx, reasonTriggered); err != nil {
+			return err
+		}
 		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
-	}))
+	})))
 }
 
 func newPlanAbandon(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.FinishedAt != nil {
 				return errors.New("no plan runs; there is nothing to give up")
@@ -161,7 +167,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 }
 
 func newPlanRetry(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
 				return errors.New("the last plan has not failed, nor was it given up; there is nothing to try again")
@@ -194,7 +200,18 @@ func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1b
 		i.Annotations[key.Native] = string(raw)
 		return nil
 	})
-	return uid, err
+	if err != nil {
+		return "", err
+	}
+	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: reasonAbandoned, vocabulary.RetryPlan.Native: reasonRetried}[key.Native])
+}
+
+// leaveNote records in an Event who wanted what was done.
+func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
+	who := record{by: whoami(ctx, p.client), reason: p.reason}
+	return leaveNote(ctx, p.client, corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid,
+	}, word, who, p.now())
 }
 
 // change changes the Instance, if it is as it was seen; if it is not, it is looked at
@@ -220,6 +237,7 @@ func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) 
 	if err != nil {
 		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
 	}
+	p.uid = i.UID
 	return nil
 }
 
@@ -229,22 +247,4 @@ func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
 		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
 	}
 	return i, nil
-}
-
-func writeHistory(w io.Writer, history []v1beta1.PastExecution) {
-	if len(history) == 0 {
-		_, _ = fmt.Fprintln(w, "No plan has ended yet.")
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "PLAN\tRESULT\tSTARTED\tTOOK\tOPERATORVERSION\tCAUSE\tMESSAGE")
-	for _, past := range history {
-		cause := string(past.Cause)
-		if past.Changed != "" {
-			cause += " (" + past.Changed + ")"
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", past.Plan, past.Result, past.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
-			past.FinishedAt.Sub(past.StartedAt.Time).Round(100*time.Millisecond), past.OperatorVersion, cause, past.Message)
-	}
-	_ = t.Flush() // to a writer that the caller chose
 }

@@ -15,8 +15,13 @@ const (
 	// Mend: nothing, it is news.
 	reasonResumed rollout.Reason = "Resumed"
 	// reasonRetried: somebody has given a rollout that had failed another try.
+	reasonRetried = reasons.Retried
+	// reasonTriggered: somebody has asked for a plan of an Instance.
 	// Mend: nothing, it is news.
-	reasonRetried rollout.Reason = "Retried"
+	reasonTriggered rollout.Reason = "Triggered"
+	// reasonAbandoned: somebody has given up the plan that ran.
+	// Mend: to go on from the step that failed: spillway plan retry.
+	reasonAbandoned rollout.Reason = "Abandoned"
 	// reasonHeld: somebody has pinned a cluster at its revision.
 	// Mend: to let it follow again: spillway fleet release.
 	reasonHeld rollout.Reason = "Held"

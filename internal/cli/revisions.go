@@ -3,12 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +14,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 // latest stands for what the template says, as the revision to go to.
@@ -117,22 +114,10 @@ func namesOf(revisions []revision) string {
 	return strings.Join(names, ", ")
 }
 
-// revision is a ModuleRevision, and what became of it.
+// revision is a ModuleRevision, as far as one is chosen by it.
 type revision struct {
-	Name   string `json:"name"`
-	Number int64  `json:"number"`
-	// MadeAt is when the module first stood for it, WrittenBy the field manager that
-	// wrote it, empty if that is not known.
-	MadeAt    time.Time `json:"madeAt"`
-	WrittenBy string    `json:"writtenBy,omitempty"`
-	Source    string    `json:"source"`
-	Resolved  string    `json:"resolved,omitempty"`
-	// StartedAt and EndedAt are of its last rollout, Outcome is how that went, and
-	// SteeredBy is who asked for it where it was a rollback.
-	StartedAt *time.Time `json:"startedAt,omitempty"`
-	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	Outcome   string     `json:"outcome,omitempty"`
-	SteeredBy string     `json:"steeredBy,omitempty"`
+	Name   string
+	Number int64
 }
 
 // revisionsOf are those of a module, the newest first.
@@ -144,86 +129,19 @@ func revisionsOf(ctx context.Context, c client.Client, m moduleRef, module clien
 	revisions := []revision{}
 	for i := range list.Items {
 		if r := &list.Items[i]; metav1.IsControlledBy(r, module) {
-			revisions = append(revisions, revisionOf(r, module))
+			revisions = append(revisions, revision{r.Name, r.Spec.Number})
 		}
 	}
 	slices.SortFunc(revisions, func(a, b revision) int { return int(b.Number - a.Number) })
 	return revisions, nil
 }
 
-func revisionOf(r *spillwayv1.ModuleRevision, module client.Object) revision {
-	_, status := fleet.Parts(module)
-	seen := revision{
-		Name: r.Name, Number: r.Spec.Number, MadeAt: r.CreationTimestamp.Time, WrittenBy: vocabulary.WrittenBy.Get(r.Annotations),
-		Source: sourceText(r.Spec.Template.Sync.Source), Resolved: r.Status.Resolved,
-	}
-	i := slices.IndexFunc(status.History, func(p fleetv1.PastRollout) bool { return p.Revision == r.Name })
-	if i < 0 {
-		return seen
-	}
-	past := &status.History[i]
-	seen.StartedAt, seen.Outcome = &past.StartedAt.Time, past.Outcome
-	if past.FinishedAt != nil {
-		seen.EndedAt = &past.FinishedAt.Time
-	}
-	if s := fleet.SteeringOf(module); s != nil && s.Verb == fleet.VerbRollback && s.Revision == r.Name {
-		seen.SteeredBy = s.By
-	}
-	return seen
-}
-
-// sourceText is the exact version that a revision stands for.
-func sourceText(s *fleetv1.Source) string {
-	switch {
-	case s == nil:
-		return ""
-	case s.Git != nil:
-		return s.Git.Version.Tag + s.Git.Version.Revision
-	case s.OCI != nil:
-		return s.OCI.Version.Tag + s.OCI.Version.Digest
-	default:
-		return ""
-	}
-}
-
 func newFleetHistory(f *fleeter) *cobra.Command {
-	cmd := f.command("history", "", "List the revisions of a module, who wrote them, and what became of them", "shop -n clusters", func(ctx context.Context) error {
-		module, err := f.get(ctx)
-		if err != nil {
-			return err
-		}
-		revisions, err := revisionsOf(ctx, f.client, f.module, module)
-		if err != nil {
-			return err
-		}
-		return show(f.out, f.output, revisions, func(w io.Writer) { writeRevisions(w, revisions) })
+	told := &past{env: Environment{Now: f.now, Lookup: f.lookup}}
+	var cmd *cobra.Command
+	cmd = f.command("history", "", "List the revisions of a module, who wrote them, and what became of them", "shop -n clusters", func(context.Context) error {
+		return told.tell(cmd, f.client, standing.Ref{Kind: f.module.kind, Namespace: f.module.namespace, Name: f.module.name})
 	})
-	outputFlag(cmd, &f.output)
+	told.addFlags(cmd)
 	return cmd
-}
-
-func writeRevisions(w io.Writer, revisions []revision) {
-	if len(revisions) == 0 {
-		_, _ = fmt.Fprintln(w, "It has no revision yet; is a manager running with --rings=fleet?")
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NUMBER\tREVISION\tVERSION\tMADE\tBY\tLAST ROLLOUT\tOUTCOME")
-	for i := range revisions {
-		r := &revisions[i]
-		began := ""
-		if r.StartedAt != nil {
-			began = r.StartedAt.UTC().Format(momentLayout)
-		}
-		_, _ = fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Number, r.Name, r.Source, r.MadeAt.UTC().Format(momentLayout), r.WrittenBy, began, outcomeText(r))
-	}
-	_ = t.Flush() // to a writer that the caller chose
-}
-
-func outcomeText(r *revision) string {
-	if r.SteeredBy == "" {
-		return r.Outcome
-	}
-	return r.Outcome + ", by " + r.SteeredBy
 }

@@ -2,11 +2,12 @@
 // plugin.
 //
 // An error is printed once, in one line, with what is wrong and how to mend it;
-// the exit code is then 1.
+// the exit code is then 1, unless the command says otherwise in its help.
 package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -39,6 +40,9 @@ func Run(ctx context.Context, env Environment) int {
 	root.SetErr(env.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
 		_, _ = fmt.Fprintf(env.Err, "error: %s\n", err)
+		if coded := (exitError{}); errors.As(err, &coded) {
+			return coded.code
+		}
 		return 1
 	}
 	return 0
@@ -53,7 +57,8 @@ func newRoot(env Environment) *cobra.Command {
 		Use:   "spillway",
 		Short: "Controlled releases for Kubernetes",
 		Long: "Spillway carries changes to running Pods in a safe order, and always says why\n" +
-			"they wait. A changed ConfigMap or Secret rolls the workloads that use it, once.",
+			"they wait: a changed ConfigMap or Secret, the Pod template of StatefulSets in\n" +
+			"several zones, the plans of an application, the clusters of a fleet.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -61,11 +66,12 @@ func newRoot(env Environment) *cobra.Command {
 			return fromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newManager(env), newInstall(env), newUninstall(env), newCheck(env), newExplain(env), newStatus(env), newPause(env), newResume(env), newRetry(env), newPlan(env), newFleet(env), newLint(env), newSimulate(env), newDemo(env), newVersion())
+	root.AddCommand(newHistory(env), newEvents(env), newWatch(env))
+	finish(root, env)
 	return root
 }
 

@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"context"
+	"errors"
+	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +84,22 @@ func kubeconfigAs(ts *testscript.TestScript, neg bool, args []string) {
 		user.Impersonate = args[0]
 	}
 	ts.Check(clientcmd.WriteToFile(*k, ts.MkAbs(args[1])))
+}
+
+// exits CODE COMMAND ARG...: run the command, which ends with the exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	code, exited := 0, &exec.ExitError{}
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exited) {
+		code = exited.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("the exit code is %d", code)
+	}
 }
 
 // eventually TEXT COMMAND ARG...: run the command until its output has the text.

@@ -59,7 +59,7 @@ func newSteering(env Environment, verb, short, long string, steer func(*v1alpha1
 	s := &steering{now: env.Now, verb: verb, steer: steer}
 	cmd := &cobra.Command{
 		Use: verb + " rolloutgroup/NAME", Short: short, Long: strings.TrimSpace(short + ".\n" + long),
-		Example: "  spillway " + verb + ` rolloutgroup/ingester -n mimir --reason "waiting for the incident review"`,
+		Example: "  spillway " + verb + ` rolloutgroup/ingester -n mimir --reason "the review"`,
 		Args:    exactly(1, "name one group as rolloutgroup/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := s.run(cmd.Context(), args[0])

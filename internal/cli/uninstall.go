@@ -29,8 +29,9 @@ import (
 func newUninstall(env Environment) *cobra.Command {
 	u := &uninstall{now: env.Now}
 	cmd := &cobra.Command{
-		Use:   "uninstall",
-		Short: "Release what is suspended, and remove what install applied",
+		Use:     "uninstall",
+		Short:   "Release what is suspended, and remove what install applied",
+		Example: "  spillway uninstall -n spillway-system",
 		Long: "Remove what install applied, in an order that leaves nobody stranded: first what\n" +
 			"could suspend another workload, then the manager; then every suspended workload is\n" +
 			"released, whether its config exists or not; then the rest. What the manager wrote on\n" +

@@ -50,3 +50,7 @@ func shorten(changed []string) []string {
 func legacyOf(obj client.Object) Legacy {
 	return Legacy{Finalizer: hasFinalizer(obj)}
 }
+
+// LastRoll is when the config of a workload last rolled it, and why; the zero value if
+// it never has.
+func LastRoll(workload client.Object) Roll { return recordsOf(workload).Roll }

@@ -45,4 +45,7 @@ const (
 	// RolloutResumed: a rollout that was stuck or paused goes on.
 	// Mend: nothing, it is news.
 	RolloutResumed rollout.Reason = "RolloutResumed"
+	// Retried: somebody has given a rollout that had failed another try.
+	// Mend: nothing, it is news.
+	Retried rollout.Reason = "Retried"
 )

@@ -4,6 +4,7 @@ package reasons
 
 // table has all reasons.
 var table = map[string]entry{
+	"Abandoned":                    {"abandoned", "somebody has given up the plan that ran", "to go on from the step that failed: spillway plan retry"},
 	"AccessDenied":                 {"accessdenied", "the source may not be used from this namespace", "allow it in spec.accessFrom of the source, or have a source in the same namespace"},
 	"Applied":                      {"applied", "the sync has been applied", "nothing, this is how it should be"},
 	"Applying":                     {"applying", "Flux fetches or applies the sync, or is about to", "nothing, it passes by itself; if it does not, see whether Flux runs where the Kustomization is"},
@@ -117,6 +118,7 @@ var table = map[string]entry{
 	"SyncSucceeded":                {"syncsucceeded", "a sync has succeeded", "nothing, it is news"},
 	"SyncWaits":                    {"syncwaits", "a sync waits for something, or for its cluster to answer", "bring about what the message says"},
 	"Terminating":                  {"terminating", "what has the name that it needs is being deleted", "nothing, it passes by itself; if it does not, look at the finalizers of what the message names"},
+	"Triggered":                    {"triggered", "somebody has asked for a plan of an Instance", "nothing, it is news"},
 	"Unhealthy":                    {"unhealthy", "it is up to date and was not brought down by a step", "mend it as the message says; it is not the rollout that broke it"},
 	"Unread":                       {"unread", "the config could not be read", "nothing if it passes by itself, since it is tried again; otherwise the log of the manager says what the API server answered"},
 	"Unschedulable":                {"unschedulable", "there is no node for a Pod, or nobody who looks for one", "change what the Pod asks of a node, or add a node that has it"},

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// helpWidth is how wide help texts are, also where the terminal is wider.
+const helpWidth = 80
+
+// exitCodes is said of commands that say nothing else of their exit code.
+const exitCodes = "The exit code is 0, or 1 with an error that says what is wrong."
+
+// finish makes all commands alike: how they help, what they say of their exit code, and
+// how they complete what somebody types.
+func finish(root *cobra.Command, env Environment) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		writeUsage(cmd.OutOrStderr(), cmd)
+		return nil
+	})
+	addCompletion(root)
+	c := completer{lookup: env.Lookup}
+	each(root, func(cmd *cobra.Command) {
+		sayExitCode(cmd)
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  spillway ", "  "+root.DisplayName()+" ")
+		c.complete(cmd)
+	})
+}
+
+// Commands are all commands, for whoever writes about them.
+func Commands() *cobra.Command {
+	nothing := func(string) (string, bool) { return "", false }
+	return newRoot(Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
+}
+
+// Help is what a command says of itself.
+func Help(cmd *cobra.Command) string {
+	cmd.InitDefaultHelpFlag()
+	var b strings.Builder
+	writeHelp(&b, cmd)
+	return b.String()
+}
+
+// each visits all commands that help tells of.
+func each(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, beneath := range cmd.Commands() {
+		if !beneath.Hidden {
+			each(beneath, visit)
+		}
+	}
+}
+
+func sayExitCode(cmd *cobra.Command) {
+	if !cmd.Runnable() || strings.Contains(cmd.Long, "exit code") {
+		return
+	}
+	if cmd.Long == "" {
+		cmd.Long = cmd.Short + "."
+	}
+	cmd.Long = strings.TrimSpace(cmd.Long) + "\n\n" + exitCodes
+}
+
+// writeHelp says what a command does, and how it is used.
+func writeHelp(w io.Writer, cmd *cobra.Command) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	_, _ = fmt.Fprintf(w, "%s\n\n", folded(strings.TrimSpace(text)))
+	writeUsage(w, cmd)
+}
+
+// folded fills the lines of each paragraph anew, but not of one that is indented.
+func folded(text string) string {
+	s, paragraphs := style{width: helpWidth}, strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") {
+			paragraphs[i] = s.fold(strings.Join(strings.Fields(p), " "), 0)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+func writeUsage(w io.Writer, cmd *cobra.Command) {
+	_, _ = fmt.Fprint(w, "Usage:\n")
+	if cmd.Runnable() {
+		_, _ = fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		_, _ = fmt.Fprintf(w, "  %s [command]\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		_, _ = fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	writeCommands(w, cmd)
+	if cmd.HasAvailableLocalFlags() {
+		_, _ = fmt.Fprintf(w, "\nFlags:\n%s", trimmed(cmd.LocalFlags().FlagUsagesWrapped(helpWidth)))
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		_, _ = fmt.Fprintf(w, "\nGlobal flags:\n%s", trimmed(cmd.InheritedFlags().FlagUsagesWrapped(helpWidth)))
+	}
+	if cmd.HasAvailableSubCommands() {
+		_, _ = fmt.Fprintf(w, "\n%s\n", folded(`Use "`+cmd.CommandPath()+` [command] --help" for more about a command.`))
+	}
+}
+
+// writeCommands lists the commands beneath one.
+func writeCommands(w io.Writer, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	_, _ = fmt.Fprint(w, "\nCommands:\n")
+	s := style{width: helpWidth}
+	for _, beneath := range cmd.Commands() {
+		if beneath.IsAvailableCommand() || beneath.Name() == "help" {
+			padding := beneath.NamePadding()
+			_, _ = fmt.Fprintf(w, "  %-*s %s\n", padding, beneath.Name(), s.fold(beneath.Short, padding+3))
+		}
+	}
+}
+
+// trimmed is text without blanks at the ends of lines.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,139 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/testenv"
+)
+
+// terminal is a pseudo terminal with a program in it.
+type terminal struct {
+	keys   *os.File
+	screen *testenv.Buffer
+	done   chan error
+}
+
+// inTerminal runs this binary as a command in a terminal of a size.
+func inTerminal(t *testing.T, width, height uint16, name string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err := errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height})); err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "KUBECONFIG="+testenv.Shared().Kubeconfig())
+	if err := errors.Join(cmd.Start(), slave.Close()); err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{keys: master, screen: &testenv.Buffer{}, done: make(chan error, 1)}
+	go func() { _, _ = io.Copy(term.screen, master) }() // ends with the program
+	go func() { term.done <- cmd.Wait() }()
+	return term
+}
+
+// shows waits until the screen has had a text.
+func (term *terminal) shows(t *testing.T, text string) {
+	t.Helper()
+	testenv.Eventually(t, func(context.Context) error {
+		if !strings.Contains(term.screen.String(), text) {
+			return fmt.Errorf("%q is not on the screen: %q", text, term.screen.String())
+		}
+		return nil
+	})
+}
+
+func (term *terminal) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := term.keys.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatchInATerminal starts, draws, takes keys and quits, in a real terminal.
+func TestWatchInATerminal(t *testing.T) {
+	namespace := testenv.Namespace(t)
+	program, err := exec.LookPath("spillway") // the test binary, by the name of the command
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &testenv.Buffer{}
+	if code := cli.Run(t.Context(), cli.Environment{
+		Args: []string{"spillway", "install", "--rings=zones", "-n", namespace + "-system", "--watch-namespaces=" + namespace, "--kubeconfig=" + testenv.Shared().Kubeconfig()},
+		Out:  out, Err: out, Now: time.Now, Lookup: os.LookupEnv,
+	}); code != 0 {
+		t.Fatal(out)
+	}
+	term := inTerminal(t, 80, 24, program, "watch", "-n", namespace)
+	term.shows(t, "spillway watch  namespace "+namespace)
+	term.shows(t, "nothing is rolled out here")
+	term.shows(t, "\x1b[?1049h") // it is not in the way of what was there before
+	makeGroup(t, namespace)
+	term.shows(t, "rolloutgroup/ingester")
+	term.press(t, "p")
+	term.shows(t, "why?")
+	term.press(t, "because\r")
+	term.shows(t, "rolloutgroup/ingester paused")
+	testenv.Eventually(t, func(context.Context) error {
+		if reason := makeGroup(t, namespace).Spec.Pause; reason == nil || reason.Reason != "because" {
+			return fmt.Errorf("the pause is %v", reason)
+		}
+		return nil
+	})
+	term.press(t, "q")
+	if err := <-term.done; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	term.shows(t, "\x1b[?1049l")
+}
+
+// makeGroup makes a group, and returns it as it is.
+func makeGroup(t *testing.T, namespace string) *v1alpha1.RolloutGroup {
+	t.Helper()
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ingester"}}
+	if err := c.Create(t.Context(), group.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(group), group); err != nil {
+		t.Fatal(err)
+	}
+	return group
+}

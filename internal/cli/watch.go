@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+// exitTimeout is the exit code of a watch that ended before the rollout did.
+const exitTimeout = 2
+
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	error
+
+	code int
+}
+
+// Unwrap gives the error that it is.
+func (e exitError) Unwrap() error { return e.error }
+
+// looksApart is how much time is between two looks at least, and how often times are
+// drawn anew.
+const looksApart = time.Second
+
+// watching is what is watched, and how.
+type watching struct {
+	*asker
+
+	all, lines bool
+	timeout    time.Duration
+	// ref is the object, nil if everything is watched.
+	ref       *standing.Ref
+	namespace string
+
+	live   client.WithWatch
+	mirror *standing.Mirror
+	look   standing.Options
+	began  time.Time
+}
+
+// onlooker is shown what somebody sees who watches, one thing at a time.
+type onlooker interface {
+	// sees is given how things stand, whenever that may have changed.
+	sees(units []standing.Unit, now time.Time)
+	// hears is given each Event once.
+	hears(n *standing.Note)
+}
+
+func newWatch(env Environment) *cobra.Command {
+	w := &watching{}
+	cmd := &cobra.Command{
+		Use:   "watch [KIND/NAME]",
+		Short: "Watch rollouts as they go, and steer them",
+		Long: `Watch rollouts as they go: what stands how, and what is told of it. Without an
+object everything in the namespace is watched until you quit. With one the command
+ends when its rollout does, which suits CI.
+
+On a terminal there is a tree on the left and the timeline on the right. Arrows
+move, enter folds and unfolds, tab shows the other side where there is no room for
+both; p pauses, r resumes, t tries again and a approves what is selected, each
+after asking why; q quits. Elsewhere there is a line for whatever changes.
+
+The exit code is 0 when the rollout is complete or when you quit, 1 when it has
+failed, is stalled or was rolled back, or when the command is interrupted, and 2
+after --timeout. What is complete already ends the watch at once.`,
+		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return atMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+	}
+	w.asker = newAsker(env, cmd)
+	cmd.Flags().Lookup("output").Hidden = true
+	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
+	cmd.Flags().BoolVar(&w.lines, "plain", false, "write a line for whatever changes, also on a terminal")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the end of the rollout, 0 for as long as it takes")
+	return cmd
+}
+
+func (w *watching) run(cmd *cobra.Command, args []string) error {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // a watch that breaks is begun again, and is no news
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if err := w.prepare(ctx, args); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if w.isInteractive(out) {
+		return w.interactively(ctx, out)
+	}
+	end, err := w.follow(ctx, &lineWriter{out: out, style: styleOf(out, w.env.Lookup), began: w.began})
+	return w.verdict(ctx, end, err)
+}
+
+// prepare finds out what is to be watched, and connects.
+func (w *watching) prepare(ctx context.Context, args []string) (err error) {
+	if err := w.check(args); err != nil {
+		return err
+	}
+	if w.namespace, err = w.cluster.namespaced(); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		ref, err := standing.Rolled(w.namespace, args[0])
+		if err != nil {
+			return err
+		}
+		w.ref = &ref
+	}
+	if w.live, err = w.cluster.watcher(); err != nil {
+		return err
+	}
+	if err := w.adoptInstalled(ctx, w.live, w.namespace); err != nil {
+		return err
+	}
+	if w.look.Config, err = w.rings.options(w.env.Now); err != nil {
+		return err
+	}
+	if w.all {
+		w.namespace = ""
+	}
+	w.look.Namespace, w.began = w.namespace, w.env.Now()
+	if w.ref != nil {
+		w.look.Rings = ringsOf(w.ref.Kind)
+	}
+	config, err := w.cluster.config()
+	if err != nil {
+		return err
+	}
+	w.mirror, err = standing.NewMirror(ctx, config, w.live, w.namespace)
+	return err
+}
+
+// check refuses what contradicts itself.
+func (w *watching) check(args []string) error {
+	switch {
+	case w.all && (len(args) > 0 || w.cluster.namespace != ""):
+		return errors.New("--all-namespaces: an object is in one namespace; leave it out")
+	case w.timeout < 0:
+		return fmt.Errorf("--timeout: %s is negative; use 0 for no limit", w.timeout)
+	case w.timeout > 0 && len(args) == 0:
+		return errors.New("--timeout: only the rollout of an object ends; name one as KIND/NAME")
+	default:
+		return nil
+	}
+}
+
+// ringsOf are the rings that roll objects of a kind.
+func ringsOf(kind string) []string {
+	switch kind {
+	case "RolloutGroup":
+		return []string{standing.Zones}
+	case "Instance":
+		return []string{standing.Plans}
+	case "Deployment", "StatefulSet", "DaemonSet":
+		return []string{standing.Config}
+	default:
+		return []string{standing.Fleet}
+	}
+}
+
+func (w *watching) isInteractive(out io.Writer) bool {
+	width, _ := terminalSize(out)
+	return width > 0 && !w.lines && term.IsTerminal(int(os.Stdin.Fd()))
+}
+
+// ended is how a rollout ended, nil while it goes on.
+type ended struct{ unit standing.Unit }
+
+// follow looks on until the rollout has ended, or the context.
+func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
+	ctx, cancel := w.patience(ctx)
+	defer cancel()
+	notes := make(chan standing.Note)
+	go func() {
+		// Whoever may not see Events sees the rest.
+		_ = standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
+			select {
+			case notes <- *n:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	for {
+		end, members, err := w.see(ctx, on)
+		if end != nil || err != nil {
+			return end, err
+		}
+		if err := w.listen(ctx, on, members, notes); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (w *watching) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.timeout > 0 {
+		return context.WithTimeout(ctx, w.timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// see looks once, and shows it.
+func (w *watching) see(ctx context.Context, on onlooker) (*ended, *standing.Set, error) {
+	units, err := w.units(ctx, w.mirror)
+	if err != nil {
+		return nil, nil, err
+	}
+	on.sees(units, w.env.Now())
+	if w.ref == nil {
+		return nil, nil, nil
+	}
+	if isOver(&units[0]) {
+		if end := w.confirmed(ctx); end != nil {
+			return end, nil, nil
+		}
+	}
+	members, err := standing.Members(ctx, w.mirror, *w.ref)
+	return nil, members, err
+}
+
+// confirmed is how the rollout ended, as the API server itself says: watches of several
+// kinds are not equally fast. If it does not answer it is asked again later.
+func (w *watching) confirmed(ctx context.Context) *ended {
+	units, err := w.units(ctx, w.live)
+	if err != nil {
+		w.mirror.Touch()
+		return nil
+	}
+	if !isOver(&units[0]) {
+		return nil
+	}
+	return &ended{units[0]}
+}
+
+// units are those that were asked for, never none if it was an object.
+func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit, error) {
+	sight, err := standing.Look(ctx, c, w.look)
+	if err != nil {
+		return nil, err
+	}
+	if w.ref == nil {
+		return sight.Units, nil
+	}
+	if u := unitOf(sight.Units, *w.ref); u != nil {
+		return []standing.Unit{*u}, nil
+	}
+	if len(sight.Unseen) > 0 {
+		return nil, errors.New(sight.Unseen[0].Why)
+	}
+	return nil, fmt.Errorf("%s in namespace %s is not there, or nothing rolls it; spillway explain %s -n %s says which",
+		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
+}
+
+// unitOf is the unit of an object, wherever it is, nil if there is none.
+func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
+	for i := range units {
+		if units[i].Ref == ref {
+			return &units[i]
+		}
+		if u := unitOf(units[i].Units, ref); u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// listen hands on what is told until it is time to look again.
+func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Set, notes <-chan standing.Note) error {
+	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
+	defer rest.Stop()
+	var again <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // verdict says what it means
+		case n := <-notes:
+			if members == nil || members.Have(&n) {
+				on.hears(&n)
+			}
+		case <-rest.C():
+			again = w.mirror.Changed()
+		case <-again:
+			changed = true
+		}
+		if changed {
+			return nil
+		}
+	}
+}
+
+// isOver is true of what needs nobody any more, or somebody.
+func isOver(u *standing.Unit) bool { return u.IsComplete() || hasFailed(u) }
+
+func hasFailed(u *standing.Unit) bool {
+	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, standing.PhaseStalled, standing.PhaseRolledBack}, u.Phase)
+}
+
+// verdict is the error that the command ends with, nil if all is well.
+func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
+	switch {
+	case end != nil && hasFailed(&end.unit):
+		return fmt.Errorf("%s: %s: %s", w.ref, strings.ToLower(string(end.unit.Phase)), end.unit.Sentence)
+	case end != nil, ctx.Err() != nil && w.ref == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted; what was watched goes on without this command")
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitError{fmt.Errorf("%s is not complete after %s; it goes on without this command", w.ref, w.timeout), exitTimeout}
+	default:
+		return err
+	}
+}

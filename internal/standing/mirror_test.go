@@ -1,0 +1,133 @@
+package standing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/testenv/fault"
+)
+
+// mirrorAs is a mirror of a namespace of which the requests are counted, as somebody.
+func mirrorAs(t *testing.T, user, namespace string) (*Mirror, *fault.Injector) {
+	t.Helper()
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, cfg := fault.New(), rest.CopyConfig(testenv.Shared().Config())
+	cfg.QPS, cfg.Impersonate.UserName = -1, user
+	cfg = requests.Wrap(cfg)
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewMirror(t.Context(), cfg, c, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, requests
+}
+
+func tracked(namespace, name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"spillway.dev/update-on-config-change": "true"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "c", Image: "x", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}}},
+			}}}},
+		},
+	}
+}
+
+// However often somebody looks, the API server is asked once; and a change is seen
+// without asking.
+func TestAMirrorAsksOnce(t *testing.T) {
+	c, _ := clientAs(t, "")
+	namespace := someConfig(t, c, 3)
+	if err := c.Create(t.Context(), tracked(namespace, "web")); err != nil {
+		t.Fatal(err)
+	}
+	m, requests := mirrorAs(t, "", namespace)
+	look := Options{Namespace: namespace, Config: config.Options{Now: time.Now}}
+	phase := func() rollout.Phase {
+		sight, err := Look(t.Context(), m, look)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := sight.Units[0]
+		for len(unit.Units) > 0 {
+			unit = unit.Units[0]
+		}
+		return unit.Phase
+	}
+	if got := phase(); got != rollout.PhaseWaiting {
+		t.Errorf("without its Secret, the workload is %s", got)
+	}
+	before := len(requests.Requests())
+	for range 20 {
+		phase()
+	}
+	if after := len(requests.Requests()); after != before {
+		t.Errorf("looking 20 times more took %d requests: %v", after-before, requests.Requests()[before:])
+	}
+	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func(ctx context.Context) error {
+		select {
+		case <-m.Changed():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if got := phase(); got == rollout.PhaseWaiting {
+			return fmt.Errorf("with its Secret, the workload is %s", got)
+		}
+		return nil
+	})
+	if after := len(requests.Requests()); after != before {
+		t.Errorf("seeing the change took %d requests: %v", after-before, requests.Requests()[before:])
+	}
+}
+
+// What may not be listed is an error at once, not a watch that tries for ever; and what
+// is in another namespace is asked for.
+func TestAMirrorKnowsItsLimits(t *testing.T) {
+	c, _ := clientAs(t, "")
+	namespace, other := someConfig(t, c, 1), someConfig(t, c, 2)
+	m, _ := mirrorAs(t, "nobody", namespace)
+	if err := m.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)); !isForbidden(err) {
+		t.Errorf("nobody may list, and is told %v", err)
+	}
+	m, _ = mirrorAs(t, "", namespace)
+	list := &corev1.ConfigMapList{}
+	err := m.List(t.Context(), list, client.InNamespace(other), client.MatchingLabels{"even": "true"})
+	if err != nil || len(list.Items) != 1 {
+		t.Errorf("of another namespace there are %d, %v", len(list.Items), err)
+	}
+	err = m.List(t.Context(), list, client.InNamespace(namespace), client.Limit(1))
+	if err != nil || list.Continue != "" {
+		t.Errorf("there is another page, %q: %v", list.Continue, err)
+	}
+	err = errors.Join(
+		m.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "c0"}, &corev1.ConfigMap{}),
+		m.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "c1"}, &corev1.ConfigMap{}),
+	)
+	if err != nil {
+		t.Error(err)
+	}
+}
