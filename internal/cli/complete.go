@@ -35,7 +35,8 @@ type completer struct {
 	lookup func(string) (string, bool)
 }
 
-// kindToType is a kind that a person may name, as KIND/NAME.
+// kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
+// proposed.
 type kindToType struct {
 	word string
 	gvk  schema.GroupVersionKind
@@ -49,6 +50,7 @@ var kindsToType = []kindToType{
 	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
 	{"module", fleetv1.GroupVersion.WithKind(fleet.KindModule)},
 	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(fleet.KindBootstrap)},
+	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
 // complete lets a command complete its arguments, as its usage names them, and its flags.
@@ -115,7 +117,9 @@ func (c completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	}
 	var words []string
 	for _, k := range kindsToType {
-		words = append(words, k.word+"/")
+		if slices.Contains(rolledKinds, k.gvk.Kind) {
+			words = append(words, k.word+"/")
+		}
 	}
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
@@ -200,7 +204,7 @@ func (a *asking) namesOf(kind, prefix string) []string {
 
 // canonical is the name of a kind by which it is known here.
 func canonical(kind string) string {
-	ref, err := standing.Rolled("", kind+"/x")
+	ref, err := standing.Named(noOtherKinds, "", kind+"/x")
 	if err != nil {
 		return ""
 	}

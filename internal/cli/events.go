@@ -101,7 +101,7 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 	if t.all {
 		return errors.New("--all-namespaces: an object is in one namespace; name it with -n")
 	}
-	ref, err := standing.Rolled(namespace, args[0])
+	ref, err := standing.Named(t.cluster.mapper, namespace, args[0])
 	if err != nil {
 		return err
 	}

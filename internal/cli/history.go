@@ -52,7 +52,7 @@ The exit code is 1 if the object is not there, and 0 if nothing was rolled.`,
 			if err != nil {
 				return err
 			}
-			ref, err := standing.Rolled(namespace, args[0])
+			ref, err := objectNamed(namespace, args[0])
 			if err != nil {
 				return err
 			}

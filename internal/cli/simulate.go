@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 		}
 	}
 	options.Namespace = s.namespace
+	debug.SetGCPercent(shortLived)
 	result, err := simulate.Run(ctx, base, change, options)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -146,6 +148,10 @@ func (s *simulation) present(ctx context.Context) ([]client.Object, error) {
 	}
 	return simulate.Present(ctx, reader, namespace)
 }
+
+// shortLived lets a command that is over in a second, and needs some tens of
+// megabytes, spend less of it on collecting garbage.
+const shortLived = 400
 
 // options checks the flags.
 func (s *simulation) options() (simulate.Options, error) {

@@ -115,6 +115,13 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("it ends with %v", err)
 	}
 	term.shows(t, "\x1b[?1049l")
+
+	// With an object it ends by itself, and how it ended stays.
+	term = inTerminal(t, 80, 24, program, "watch", "rolloutgroup/ingester", "-n", namespace, "--timeout", "1m")
+	if err := <-term.done; err != nil {
+		t.Errorf("it ends with %v: %q", err, term.screen)
+	}
+	term.shows(t, "rolloutgroup/ingester \x1b[32mComplete\x1b[0m: all of 0 zones are up to date\r\n")
 }
 
 // makeGroup makes a group, and returns it as it is.

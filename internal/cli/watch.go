@@ -119,7 +119,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if len(args) > 0 {
-		ref, err := standing.Rolled(w.namespace, args[0])
+		ref, err := objectNamed(w.namespace, args[0])
 		if err != nil {
 			return err
 		}

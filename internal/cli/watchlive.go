@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"time"
@@ -37,14 +36,15 @@ func (w *watching) interactively(ctx context.Context, out io.Writer) error {
 		program.Send(finished{})
 	}()
 	_, err := program.Run()
-	quit := watch.Err() == nil && !model.ended
 	cancel()
 	<-done
 	switch {
-	case ctx.Err() != nil, quit && errors.Is(failed, context.Canceled):
-		return nil
+	case ctx.Err() != nil:
+		return w.verdict(ctx, nil, nil)
 	case err != nil:
 		return err //nolint:wrapcheck // the terminal's own
+	case !model.ended: // the person has quit
+		return nil
 	}
 	if end != nil {
 		lines := &lineWriter{out: out, style: model.style, began: w.began}

@@ -56,7 +56,7 @@ func (w *world) remotes(want ...string) error {
 	var got []string
 	for _, a := range list.Items {
 		for _, s := range a.Spec.Syncs {
-			got = append(got, a.Name+":"+s.Source.Git.Version.Tag)
+			got = append(got, a.Name+":"+s.Source.Git.Version.Tag+s.Source.Git.Version.Revision)
 			if s.Revision == "" || s.AssignedAt == nil || a.Spec.KubeconfigRef.Name != a.Name+"-kubeconfig" {
 				return fmt.Errorf("assigned %+v", s)
 			}
@@ -72,13 +72,19 @@ func (w *world) remotes(want ...string) error {
 
 func (w *world) remoteSucceeds(name string) {
 	w.t.Helper()
+	w.remoteSucceedsWith(name, "")
+}
+
+// remoteSucceedsWith is that, and says what was applied.
+func (w *world) remoteSucceedsWith(name, resolved string) {
+	w.t.Helper()
 	a := &v1alpha1.RemoteAssemblage{}
 	if err := w.get(a, name); err != nil || len(a.Spec.Syncs) == 0 {
 		return
 	}
 	s, now := a.Spec.Syncs[0], metav1.NowMicro()
 	a.Status.Syncs = []v1alpha1.SyncStatus{{
-		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: v1alpha1.StateSucceeded, LastTransitionTime: &now, LastSucceededRevision: s.Revision,
+		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: v1alpha1.StateSucceeded, LastTransitionTime: &now, LastSucceededRevision: s.Revision, Resolved: resolved,
 	}}
 	if err := w.client.Status().Update(w.t.Context(), a); err != nil && !isConflict(err) {
 		w.t.Fatal(err)

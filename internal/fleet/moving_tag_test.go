@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
 )
 
 // The commits that tags are, as a repository has them.
@@ -93,4 +94,24 @@ func TestATagThatIsSaidToMoveIsFollowed(t *testing.T) {
 		return nil
 	})
 	w.still("a tag was followed")
+}
+
+// A BootstrapModule likewise: the second cluster is assigned what the first has told, and
+// so is the first.
+func TestATagOfABootstrapModuleThatMovesMovesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b")
+	w.apply(fleet.KindBootstrap, "v1", oneByOne)
+	w.eventually(func() error {
+		for name, commit := range map[string]string{"a": commitOne, "b": commitTwo} { // which the tag is by then
+			if w.remotes(name+":v1") == nil {
+				w.remoteSucceedsWith(name, "v1@sha1:"+commit)
+			}
+		}
+		if w.remotes("a:"+commitOne, "b:"+commitOne) == nil || w.remotes("a:"+commitTwo, "b:"+commitTwo) == nil {
+			return nil
+		}
+		return w.remotes("both at one commit")
+	})
 }

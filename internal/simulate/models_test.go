@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +34,7 @@ func modelledAs(t *testing.T, kind, spec, image string) *unstructured.Unstructur
 	if err := yaml.Unmarshal([]byte(spec), &more); err != nil {
 		t.Fatal(err)
 	}
-	for key, value := range more {
-		u.Object["spec"].(map[string]any)[key] = value
-	}
+	maps.Copy(u.Object["spec"].(map[string]any), more)
 	return u
 }
 

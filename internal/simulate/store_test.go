@@ -38,7 +38,7 @@ func (a *caller) did(what string, err error, facts ...any) {
 }
 
 func code(err error) int32 {
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // answers are not wrapped
+	if status, ok := err.(apierrors.APIStatus); ok {
 		return status.Status().Code
 	}
 	return 0

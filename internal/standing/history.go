@@ -49,9 +49,9 @@ type historian struct {
 
 func (h *historian) episodes(ctx context.Context) ([]Episode, error) {
 	switch h.ref.Kind {
-	case "RolloutGroup":
+	case kindGroup:
 		return h.ofGroup(ctx)
-	case "Instance":
+	case kindInstance:
 		return h.ofInstance(ctx)
 	case fleet.KindModule, fleet.KindBootstrap:
 		return h.ofModule(ctx)

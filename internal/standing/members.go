@@ -34,9 +34,9 @@ func (s *Set) Have(n *Note) bool {
 func Members(ctx context.Context, reader client.Reader, ref Ref) (*Set, error) {
 	s, h := &Set{refs: map[Ref]bool{ref: true}}, &historian{reader: reader, ref: ref}
 	switch ref.Kind {
-	case "RolloutGroup":
+	case kindGroup:
 		return s, s.addZones(ctx, h)
-	case "Instance":
+	case kindInstance:
 		return s, s.addApplied(ctx, h)
 	case fleet.KindModule, fleet.KindBootstrap:
 		s.module = ref.Name
@@ -85,7 +85,7 @@ func (s *Set) addGroups(ctx context.Context, h *historian) error {
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		if group := groupOf(set); group != "" && s.refs[Ref{Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name}] {
-			s.refs[Ref{Kind: "RolloutGroup", Namespace: set.Namespace, Name: group}] = true
+			s.refs[Ref{Kind: kindGroup, Namespace: set.Namespace, Name: group}] = true
 		}
 	}
 	return nil

@@ -60,6 +60,9 @@ func NewMirror(ctx context.Context, config *rest.Config, live client.Client, nam
 		Client: live, cache: mirror, namespace: namespace, changed: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*mirrored{},
 	}
 	go func() { _ = mirror.Start(ctx) }() // it fails only if it is started twice
+	if !mirror.WaitForCacheSync(ctx) {    // with no kind in it yet, it has to be started
+		return nil, fmt.Errorf("prepare to watch the cluster: %w", ctx.Err())
+	}
 	return m, nil
 }
 

@@ -82,11 +82,11 @@ func ringOf(action, kind string) string {
 	switch {
 	case action == "Configure":
 		return Config
-	case action == "RunPlan" || kind == "Instance":
+	case action == "RunPlan" || kind == kindInstance:
 		return Plans
 	case action == "Sync" || strings.HasSuffix(kind, "Module") || strings.HasSuffix(kind, "Assemblage"):
 		return Fleet
-	case action == "Scale" || kind == "RolloutGroup" || kind == "StatefulSet":
+	case action == "Scale" || kind == kindGroup || kind == "StatefulSet":
 		return Zones
 	default:
 		return ""

@@ -189,24 +189,47 @@ func (m *manager) observed() fleet.Observed {
 	for i := range v.clusters {
 		o.Clusters[i] = v.clusters[i].Cluster
 		if a, ok := v.assemblages[o.Clusters[i].Name]; ok {
-			o.Records = append(o.Records, a.record(o.Clusters[i].Name, v.module.spec.DeletionPolicy))
+			o.Records = append(o.Records, a.record(o.Clusters[i].Name, v.module.spec.DeletionPolicy, v.resolved(a.revision)))
 		}
 	}
 
 	return o
 }
 
-func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy) fleet.Record {
+// resolved is the commit that the tag of a revision turned out to be, as far as it is
+// known.
+func (v *view) resolved(revision string) string {
+	for i := range v.revisions {
+		if v.revisions[i].Name == revision {
+			return v.revisions[i].Resolved
+		}
+	}
+
+	return ""
+}
+
+func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) fleet.Record {
 	if policy == "" {
 		policy = v1alpha1.Delete
 	}
 
-	return fleet.Record{
+	r := fleet.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
 		Assigned: a.assigned, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
-		Succeeded: a.succeeded, Noticed: a.seen == a.generation,
+		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
+	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
+
+	switch {
+	case a.exact == resolved:
+	case a.exact != "" || succeeded && a.resolved != resolved:
+		r.Drifted = true
+	default:
+		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
+	}
+
+	return r
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -254,6 +277,8 @@ func (m *manager) arrive(r *request) {
 		w.count("refusals")
 	case r.write.Act == fleet.AddFinalizer:
 		m.finalize()
+	case r.write.Act == fleet.Resolve:
+		m.resolve(&r.write)
 	case r.write.Act == fleet.CreateRevision, r.write.Act == fleet.DeleteRevision, r.write.Act == fleet.CreateGate:
 		m.writeOther(&r.write)
 	default:
@@ -298,6 +323,26 @@ func (m *manager) writeStatus(r *request) {
 		}
 	}
 	w.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
+}
+
+// resolve writes down what a tag is, if nobody has done so.
+func (m *manager) resolve(write *fleet.Write) {
+	w := m.world
+	m.looked = false
+	at := slices.IndexFunc(w.revisions, func(r fleet.Revision) bool { return r.Name == write.Revision })
+
+	if at < 0 || w.revisions[at].Resolved != "" {
+		w.count("conflicts")
+
+		return
+	}
+
+	w.revisions = slices.Clone(w.revisions)
+	w.revisions[at].Resolved = write.Resolved
+	w.writes++
+	w.othersAt = w.next()
+	w.count(string(fleet.Resolve))
+	w.notef("%s: %s is %s", m.name, write.Revision, write.Resolved)
 }
 
 // writeOther makes revisions and gates, and takes them away.
@@ -352,6 +397,7 @@ func (m *manager) writeRecord(write *fleet.Write) {
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	} else {
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
+		a.exact = m.view.resolved(write.Revision)
 		a.policy = m.view.module.spec.DeletionPolicy
 		if a.policy == "" {
 			a.policy = v1alpha1.Delete

@@ -188,7 +188,20 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 	for _, m := range p.Status.Moves {
 		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision }) {
 			o.checkMove(v, &m)
+			o.checkTag(v, &m)
 		}
+	}
+}
+
+// checkTag: nobody is to be assigned a tag once it could be known what it is.
+func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
+	unknown := slices.ContainsFunc(v.Revisions, func(r fleet.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
+	told := slices.ContainsFunc(v.Records, func(r fleet.Record) bool {
+		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != ""
+	})
+
+	if unknown && told {
+		o.complainf("%s is to move to %s, of which it is not written down what it is", m.Cluster, m.Revision)
 	}
 }
 

@@ -84,6 +84,7 @@ func broken() map[string]*rules {
 		"nothing soaks":                             blind(noSoak),
 		"gates stand open":                          blind(openGates),
 		"an unready cluster is not selected":        blind(dropUnready),
+		"nobody looks a tag up":                     blind(neverResolved),
 		"only one's own moves count":                blind(onlyOwnMoves),
 	}
 }
@@ -139,6 +140,12 @@ func dropUnready(_ *manager, o *fleet.Observed) {
 		if !o.Clusters[i].Ready {
 			o.Clusters[i].Labels = nil
 		}
+	}
+}
+
+func neverResolved(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		o.Records[i].Resolved = ""
 	}
 }
 

@@ -171,10 +171,21 @@ func (s *simulation) isComplete() bool {
 			return false
 		case w.isSelected(c) && !s.isExcluded(c) && (a.revision != w.wanted() || !w.isUp(c.Name) || a.drifted):
 			return false
+		case w.isSelected(c) && !s.isExcluded(c) && !w.isPinned(&a):
+			return false
 		}
 	}
 
 	return true
+}
+
+// isPinned is true of a cluster that runs, and is assigned, what the tag of its revision
+// was looked up to be.
+func (w *world) isPinned(a *assemblage) bool {
+	v := view{revisions: w.revisions}
+	resolved := v.resolved(a.revision)
+
+	return !w.tagged || resolved != "" && a.exact == resolved && a.resolved == resolved
 }
 
 func (s *simulation) isExcluded(c *fleet.Cluster) bool {
@@ -194,6 +205,9 @@ func (s *simulation) beQuiet() {
 	}
 
 	before := s.world.writes
+	for i := range s.world.revisions { // which moves nobody
+		s.world.moved[s.world.revisions[i].Name] += one(s.world.tagged)
+	}
 
 	for range 30 {
 		s.tick()
@@ -244,7 +258,7 @@ func (all statistics) check(t *testing.T) {
 
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "gates", "pins", "unready",
-		"unreachable", "leaves", "deselected", "suspended", string(fleet.Assign), string(fleet.Correct), string(fleet.Unassign),
+		"unreachable", "leaves", "deselected", "suspended", "tags moved", string(fleet.Resolve), string(fleet.Assign), string(fleet.Correct), string(fleet.Unassign),
 	} {
 		if all[what] < all["worlds"]/20 {
 			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])

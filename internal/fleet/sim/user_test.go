@@ -132,6 +132,20 @@ func (w *world) users() {
 		w.decideGates(0.1)
 		w.touch()
 	}
+
+	if w.tagged && w.chance(0.03) {
+		w.moveTag()
+	}
+}
+
+// moveTag has the tag of a revision be another commit.
+func (w *world) moveTag() {
+	if len(w.revisions) > 0 {
+		revision := w.revisions[w.rnd.IntN(len(w.revisions))].Name
+		w.moved[revision]++
+		w.notef("the tag of %s is %s by now", revision, w.commit(revision))
+		w.count("tags moved")
+	}
 }
 
 // goBack pins the module to an older revision, or takes that back.

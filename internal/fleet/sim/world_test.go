@@ -28,6 +28,8 @@ type assemblage struct {
 	policy   v1alpha1.DeletionPolicy
 	drifted  bool
 	hold     *v1alpha1.Hold
+	// exact is the commit that it is assigned, empty if it is the tag.
+	exact string
 
 	// What is reported, and of which assignment.
 	seen      int64
@@ -36,6 +38,8 @@ type assemblage struct {
 	state     v1alpha1.State
 	since     time.Time
 	succeeded string
+	// resolved is the commit that it succeeded with last.
+	resolved string
 }
 
 // cluster is a cluster as the hub knows it, and how it does in truth.
@@ -45,6 +49,8 @@ type cluster struct {
 	// begun is when it began to carry out what it is assigned, takes how long that is.
 	begun time.Time
 	takes time.Duration
+	// fetched is the commit that it has fetched last.
+	fetched string
 	// deselected is true once it was not selected at some moment.
 	deselected bool
 }
@@ -77,6 +83,10 @@ type world struct {
 	// good are the tags that work.
 	good map[string]bool
 	tags int
+	// tagged is true of a world in which revisions name tags, and not commits.
+	tagged bool
+	// moved is how often the tag of a revision was moved.
+	moved map[string]int
 
 	habits
 
@@ -107,9 +117,9 @@ var noon = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
 func newWorld(seed uint64, told bool) *world {
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: noon, storm: true, told: told,
-		assemblages: map[string]assemblage{}, good: map[string]bool{}, counts: map[string]int{},
+		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
-	w.oracle = newOracle(w)
+	w.oracle, w.tagged = newOracle(w), seed%4 == 1
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -139,7 +149,9 @@ func (w *world) settled() {
 			w.changed(c.Name, assemblage{
 				uid: "a" + c.UID, assigned: true, revision: good, at: noon.Add(-time.Hour), policy: v1alpha1.Delete, seen: 1,
 				reported: good, reportOf: noon.Add(-time.Hour), state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
+				resolved: w.found(w.commit(good)),
 			}, true)
+			c.fetched = w.commit(good)
 		}
 	}
 }
@@ -231,6 +243,30 @@ func (w *world) cluster(name string) *cluster {
 	return nil
 }
 
+// commit is what the tag of a revision stands for now.
+func (w *world) commit(revision string) string {
+	return revision + "@" + strconv.Itoa(w.moved[revision])
+}
+
+// found is what a cluster tells that it has fetched. Where no tag is named that is of no
+// interest.
+func (w *world) found(commit string) string {
+	if !w.tagged {
+		return ""
+	}
+
+	return commit
+}
+
+// wants is the commit that a cluster is to fetch by what it is assigned.
+func (w *world) wants(a *assemblage) string {
+	if a.exact != "" {
+		return a.exact
+	}
+
+	return w.commit(a.revision)
+}
+
 // isGood is true of a revision that works.
 func (w *world) isGood(revision string) bool { return w.good[revision] }
 
@@ -256,7 +292,7 @@ func (w *world) work(c *cluster) {
 	switch {
 	case a.assigned && (a.reported != a.revision || !a.reportOf.Equal(a.at) || a.state == ""):
 		a.reported, a.reportOf, a.state, a.since, a.seen = a.revision, a.at, v1alpha1.StateUpdating, w.now, a.generation
-		c.begun, c.takes = w.now, w.seconds(0, 30)
+		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 30), w.wants(&a)
 		w.changed(c.Name, a, false)
 	case a.seen != a.generation:
 		a.seen = a.generation
@@ -264,10 +300,15 @@ func (w *world) work(c *cluster) {
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
 		a.state, a.since = v1alpha1.StateFailed, w.now
 		if w.isGood(a.revision) {
-			a.state, a.succeeded = v1alpha1.StateSucceeded, a.revision
+			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(c.fetched)
 		}
 		w.changed(c.Name, a, false)
 		w.notef("%s: %s is %s", c.Name, a.revision, a.state)
+	case a.assigned && c.fetched != w.wants(&a):
+		a.state, a.since = v1alpha1.StateUpdating, w.now
+		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(&a)
+		w.changed(c.Name, a, false)
+		w.notef("%s fetches %s", c.Name, c.fetched)
 	case a.assigned && w.storm && w.flaps && w.chance(0.02) && a.state == v1alpha1.StateSucceeded:
 		a.state, a.since = v1alpha1.StateUpdating, w.now
 		c.begun, c.takes = w.now, w.seconds(0, 20)

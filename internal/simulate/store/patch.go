@@ -177,12 +177,11 @@ func (r subresource) Create(context.Context, client.Object, client.Object, ...cl
 }
 
 // Update implements [client.SubResourceWriter].
-func (r subresource) Update(_ context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (r subresource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
 	if err := r.known(); err != nil {
 		return err
 	}
-	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	return r.store.update(obj, keepRest, o.FieldManager)
+	return r.store.update(obj, keepRest, "") // nobody asks who owns a status
 }
 
 // Patch implements [client.SubResourceWriter].

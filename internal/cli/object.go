@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/standing"
+)
+
+// rolledKinds are those of which a ring rolls objects.
+var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", fleet.KindModule, fleet.KindBootstrap}
+
+// objectNamed is the object that a person has named as KIND/NAME, of any kind that a
+// ring rolls.
+func objectNamed(namespace, arg string) (standing.Ref, error) {
+	ref, err := standing.Named(noOtherKinds, namespace, arg)
+	if err != nil || !slices.Contains(rolledKinds, ref.Kind) {
+		return standing.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
+	}
+	return ref, nil
+}
+
+// noOtherKinds says that kinds which are not known here need not be looked up.
+func noOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
+
+// atMost takes n arguments or fewer.
+func atMost(n int, mend string) func(command string, args []string) error {
+	return func(command string, args []string) error {
+		if len(args) > n {
+			return fmt.Errorf("%s takes %d argument, not %d: %s", command, n, len(args), mend)
+		}
+		return nil
+	}
+}
