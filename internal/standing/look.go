@@ -67,18 +67,22 @@ func Look(ctx context.Context, c client.Client, o Options) (Sight, error) {
 		all.Go(func() { units[i], errs[i] = looks[ring](ctx, &o, shared) })
 	}
 	all.Wait()
-	sight := Sight{Units: slices.Concat(units...)}
+	sight, seen := Sight{Units: slices.Concat(units...)}, 0
+	var forbidden error
 	for i, err := range errs {
 		switch {
-		case err == nil, isNotInstalled(err):
+		case err == nil:
+			seen++
+		case isNotInstalled(err):
 		case isForbidden(err):
 			sight.Unseen = append(sight.Unseen, Unseen{rings[i], err.Error()})
+			forbidden = cmp.Or(forbidden, err)
 		default:
 			return Sight{}, err
 		}
 	}
-	if len(sight.Unseen) > 0 && len(sight.Unseen) == len(rings) {
-		return Sight{}, cmp.Or(errs...) //nolint:wrapcheck // the ring has said what it was about
+	if forbidden != nil && seen == 0 {
+		return Sight{}, forbidden //nolint:wrapcheck // the ring has said what it was about
 	}
 	return sight, nil
 }
