@@ -67,18 +67,20 @@ func Look(ctx context.Context, c client.Client, o Options) (Sight, error) {
 		all.Go(func() { units[i], errs[i] = looks[ring](ctx, &o, shared) })
 	}
 	all.Wait()
-	sight := Sight{Units: slices.Concat(units...)}
+	sight, looked, refused := Sight{Units: slices.Concat(units...)}, false, error(nil)
 	for i, err := range errs {
 		switch {
-		case err == nil, isNotInstalled(err):
+		case err == nil:
+			looked = true
+		case isNotInstalled(err):
 		case isForbidden(err):
-			sight.Unseen = append(sight.Unseen, Unseen{rings[i], err.Error()})
+			sight.Unseen, refused = append(sight.Unseen, Unseen{rings[i], err.Error()}), cmp.Or(refused, err)
 		default:
 			return Sight{}, err
 		}
 	}
-	if len(sight.Unseen) > 0 && len(sight.Unseen) == len(rings) {
-		return Sight{}, cmp.Or(errs...) //nolint:wrapcheck // the ring has said what it was about
+	if refused != nil && !looked {
+		return Sight{}, refused
 	}
 	return sight, nil
 }
