@@ -40,7 +40,7 @@ func newFleet(ctx context.Context, w *world, o fleet.Options) ([]*ring, error) {
 			waits: func(context.Context) ([]Wait, error) { return nil, nil },
 		})
 	}
-	rings[0].waits = func(ctx context.Context) ([]Wait, error) { return fleetWaits(ctx, run) }
+	rings[0].waits = waitsOf(run.Status, fleetWait)
 	return rings, nil
 }
 
@@ -54,21 +54,9 @@ func concernsFleet(obj client.Object) bool {
 	}
 }
 
-func fleetWaits(ctx context.Context, run *fleet.Offline) ([]Wait, error) {
-	explanations, err := run.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var waits []Wait
-	for i := range explanations {
-		e := &explanations[i]
-		if e.Phase != string(rollout.PhaseComplete) {
-			waits = append(waits, Wait{
-				Ring: RingFleet, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence,
-			})
-		}
-	}
-	return waits, nil
+func fleetWait(e *fleet.Explanation) (w Wait, waits bool) {
+	w = Wait{Ring: RingFleet, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
+	return w, e.Phase != string(rollout.PhaseComplete)
 }
 
 // clusters carry out what they are assigned: a sync has succeeded once its time has

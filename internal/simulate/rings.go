@@ -53,6 +53,20 @@ func (r *ring) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 	return result.RequeueAfter, err //nolint:wrapcheck // it is said as the ring says it
 }
 
+// waitsOf asks a ring how everything stands, and takes what waits.
+func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (Wait, bool)) func(context.Context) ([]Wait, error) {
+	return func(ctx context.Context) ([]Wait, error) {
+		explanations, err := status(ctx)
+		var all []Wait
+		for i := range explanations {
+			if w, waits := wait(&explanations[i]); waits {
+				all = append(all, w)
+			}
+		}
+		return all, err
+	}
+}
+
 // newConfig is the config ring. It has one request for everything.
 func newConfig(w *world, o config.Options) *ring {
 	run := config.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
@@ -66,25 +80,13 @@ func newConfig(w *world, o config.Options) *ring {
 				return nil
 			}
 		},
-		waits: func(ctx context.Context) ([]Wait, error) { return configWaits(ctx, run) },
+		waits: waitsOf(run.Status, configWait),
 	}
 }
 
-func configWaits(ctx context.Context, run *config.Offline) ([]Wait, error) {
-	explanations, err := run.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var waits []Wait
-	for i := range explanations {
-		e := &explanations[i]
-		if e.State != config.StateUpToDate && e.State != config.StateNotTracked {
-			waits = append(waits, Wait{
-				Ring: RingConfig, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence,
-			})
-		}
-	}
-	return waits, nil
+func configWait(e *config.Explanation) (w Wait, waits bool) {
+	w = Wait{Ring: RingConfig, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
+	return w, e.State != config.StateUpToDate && e.State != config.StateNotTracked
 }
 
 // newZones is the zones ring. It has a request for each group.
@@ -104,7 +106,7 @@ func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
 			}
 			return nil
 		},
-		waits: func(ctx context.Context) ([]Wait, error) { return zonesWaits(ctx, run) },
+		waits: waitsOf(run.Status, zonesWait),
 	}, nil
 }
 
@@ -121,22 +123,9 @@ func (w *world) groupOf(obj client.Object) string {
 	return ""
 }
 
-func zonesWaits(ctx context.Context, run *zones.Offline) ([]Wait, error) {
-	explanations, err := run.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var waits []Wait
-	for i := range explanations {
-		e := &explanations[i]
-		if e.Phase == string(rollout.PhaseComplete) && len(e.Problems) == 0 {
-			continue
-		}
-		waits = append(waits, Wait{
-			Ring: RingZones, Namespace: e.Namespace, Object: reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence,
-		})
-	}
-	return waits, nil
+func zonesWait(e *zones.Explanation) (w Wait, waits bool) {
+	w = Wait{Ring: RingZones, Namespace: e.Namespace, Object: reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence}
+	return w, e.Phase != string(rollout.PhaseComplete) || len(e.Problems) > 0
 }
 
 // newPlans is the plans ring. It has a request for each Instance, and each is looked
@@ -151,23 +140,11 @@ func newPlans(w *world, o plans.Options) *ring {
 			}
 			return slices.Collect(maps.Keys(w.instances))
 		},
-		waits: func(ctx context.Context) ([]Wait, error) { return planWaits(ctx, run) },
+		waits: waitsOf(run.Status, plansWait),
 	}
 }
 
-func planWaits(ctx context.Context, run *plans.Offline) ([]Wait, error) {
-	explanations, err := run.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var waits []Wait
-	for i := range explanations {
-		e := &explanations[i]
-		if e.State != plans.StateIdle {
-			waits = append(waits, Wait{
-				Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence,
-			})
-		}
-	}
-	return waits, nil
+func plansWait(e *plans.Explanation) (w Wait, waits bool) {
+	w = Wait{Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence}
+	return w, e.State != plans.StateIdle
 }
