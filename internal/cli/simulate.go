@@ -19,10 +19,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/source"
-	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // defaultReady is how long a Pod takes of which nothing is said.
@@ -314,18 +314,8 @@ func readyText(r simulate.Readiness) string {
 
 // mendOf is what to do about a wait that nothing ends.
 func mendOf(w simulate.Wait) string {
-	if mend, ok := mends[w.Reason]; ok {
+	if _, mend, ok := reasons.Of(w.Reason); ok {
 		return "; " + mend
 	}
 	return ""
-}
-
-var mends = map[rollout.Reason]string{
-	rollout.ReasonPaused:       "resume it with spillway resume",
-	rollout.ReasonGate:         "approve it with spillway fleet approve",
-	rollout.ReasonDeadline:     "mend the Pods, or say with --ready that they take less time",
-	config.ReasonConfigMissing: "add it to the manifests",
-	config.ReasonNotPermitted:  "share it, or grant what is missing",
-	zones.ReasonWindow:         "look further ahead with --within, or open a window",
-	plans.ReasonFatal:          "mend the plan",
 }

@@ -165,7 +165,7 @@ func planWaits(ctx context.Context, run *plans.Offline) ([]Wait, error) {
 		e := &explanations[i]
 		if e.State != plans.StateIdle {
 			waits = append(waits, Wait{
-				Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: rollout.Reason(e.Reason), Sentence: e.Sentence,
+				Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence,
 			})
 		}
 	}
