@@ -78,6 +78,8 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 	switch {
 	case e.State == config.StateNext:
 		only.on = a.manager(w.GetNamespace())
+	case e.Reason == config.ReasonNotPermitted:
+		return a.denied(ctx, e, only), nil
 	case len(e.Lacking) > 0:
 		only.links = append(only.links, a.lacking(lackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
@@ -91,6 +93,19 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 		return a.zoneOrPods(ctx, w, only.links[0])
 	}
 	return only, nil
+}
+
+// denied tells what the caller may not look at from what the manager may not: this was
+// decided with the caller's own permissions.
+func (a *asker) denied(ctx context.Context, e *config.Explanation, so answer) answer {
+	for _, m := range e.Lacking {
+		ref := Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}
+		if _, _, err := a.keys(ctx, ref); isForbidden(err) {
+			so.links = append(so.links, a.unseen(ref, err))
+			return so
+		}
+	}
+	return so
 }
 
 // groupRef is the group that a StatefulSet is a zone of.
