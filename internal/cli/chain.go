@@ -62,14 +62,14 @@ func dial(kubeconfig []byte) (client.Client, error) {
 
 // writeChain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func writeChain(w io.Writer, chain standing.Chain, now time.Time) {
-	_, _ = fmt.Fprintf(w, "%s.\n", chain.Links[0].Sentence)
+func writeChain(w io.Writer, s style, chain standing.Chain, now time.Time) {
+	_, _ = fmt.Fprintln(w, s.paint(bold, plain(chain.Links[0].Sentence)+"."))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
 		_, _ = fmt.Fprintln(w)
 	}
 	writeFacts(w, &chain, now)
-	writeOutlook(w, &chain)
+	writeOutlook(w, s, &chain)
 }
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
@@ -130,7 +130,7 @@ func writeFacts(w io.Writer, chain *standing.Chain, now time.Time) {
 }
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type.
-func writeOutlook(w io.Writer, chain *standing.Chain) {
+func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 	first, root := &chain.Links[0], chain.Root()
 	var rows []standing.Fact
 	text := func(name string, values ...string) {
@@ -145,21 +145,41 @@ func writeOutlook(w io.Writer, chain *standing.Chain) {
 	text("since", timeText(first.Since), timeText(root.Since))
 	text("until", timeText(root.Until), timeText(first.Until))
 	text("deadline", timeText(chain.Deadline()))
-	text("next", root.Next, first.Next)
+	text(factNext, root.Next, first.Next)
 	if root.Next == "" && first.Next == "" {
 		_, mend, _ := reasons.Of(root.Reason)
-		text("mend", mend)
+		text(factMend, mend)
 	}
 	if len(rows) == 0 {
 		return
 	}
 	_, _ = fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	longest := 0
 	for _, row := range rows {
-		rowsIn(t)(row.Name, "%s", row.Value)
+		longest = max(longest, len(row.Name))
 	}
-	_ = t.Flush() // to a writer that the caller chose
+	for _, row := range rows {
+		writeOutlookRow(w, s, fmt.Sprintf("  %-*s  ", longest, row.Name), row)
+	}
 }
+
+// writeOutlookRow writes a row; what is to be typed stays in one line, to be copied.
+func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
+	switch row.Name {
+	case factNext:
+		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Value))
+	case factMend:
+		writeHanging(w, lead, row.Value, lineWidth)
+	default:
+		_, _ = fmt.Fprintln(w, lead+row.Value)
+	}
+}
+
+// The names of the rows that say what is to be done.
+const (
+	factNext = "next"
+	factMend = "mend"
+)
 
 func timeText(t *time.Time) string {
 	if t == nil {

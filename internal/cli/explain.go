@@ -144,7 +144,7 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, chain, a.env.Now()) })
+	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, styleOf(w, a.env.Lookup), chain, a.env.Now()) })
 }
 
 func (a *asker) chain(ctx context.Context, w standing.World, ref standing.Ref, onCluster string) (standing.Chain, error) {

@@ -103,8 +103,7 @@ func (s *overview) print(w io.Writer, sight standing.Sight) error {
 	case outputName:
 		writeNames(w, shown)
 	default:
-		width, _ := terminalSize(w)
-		t := tree{now: s.env.Now(), width: width, whole: s.output == outputWide, namespaces: s.all}
+		t := tree{now: s.env.Now(), style: styleOf(w, s.env.Lookup), whole: s.output == outputWide, namespaces: s.all}
 		s.write(w, &t, units, shown)
 	}
 	return nil
@@ -122,7 +121,7 @@ func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) {
 			_, _ = fmt.Fprintln(w)
 		}
 		first = false
-		_, _ = fmt.Fprintf(w, "%s: %s\n", ring, counts(all))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(all))
 		for _, line := range t.lines(some) {
 			_, _ = fmt.Fprintln(w, line)
 		}

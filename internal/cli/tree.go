@@ -18,6 +18,8 @@ const (
 	// roomForSentence is what a sentence needs beside the columns; with less it stands
 	// beneath them.
 	roomForSentence = 40
+	// shortestName is how many columns names have at least, however narrow it is.
+	shortestName = 12
 	// beneath is how far a sentence is indented that stands beneath its unit.
 	beneath = 8
 )
@@ -25,9 +27,9 @@ const (
 // tree draws units as lines.
 type tree struct {
 	now time.Time
-	// width is that of the terminal, 0 for none: then nothing is wrapped, so that a line
-	// can be found by what is in it.
-	width int
+	// style is that of the terminal. Where there is none nothing is wrapped, so that a
+	// line can be found by what is in it.
+	style style
 	// whole leaves nothing out.
 	whole bool
 	// namespaces shows them.
@@ -43,6 +45,9 @@ type row struct {
 func (t *tree) lines(units []standing.Unit) []string {
 	rows := t.rows(nil, units, "", "", "")
 	widths := columns(rows)
+	if t.style.width > 0 {
+		widths.name = max(min(widths.name, t.style.width-widths.others()), shortestName)
+	}
 	var lines []string
 	for i := range rows {
 		lines = append(lines, t.lay(&rows[i], widths)...)
@@ -70,7 +75,7 @@ func (t *tree) rows(rows []row, units []standing.Unit, prefix, namespace, said s
 		r.name = prefix + branch + r.name
 		rows = append(rows, r)
 		if !u.IsComplete() || t.whole {
-			rows = t.rows(rows, u.Units, prefix+trunk, inNamespace(u, namespace), u.Sentence)
+			rows = t.rows(rows, u.Units, prefix+trunk, inNamespace(u, namespace), plain(u.Sentence))
 		}
 	}
 	return rows
@@ -89,7 +94,7 @@ func inNamespace(u *standing.Unit, namespace string) string {
 
 // row is that of one unit.
 func (t *tree) row(u *standing.Unit, said string) row {
-	r := row{name: nameIn(u), phase: string(u.Phase), progress: progress(u), sentence: u.Sentence}
+	r := row{name: nameIn(u), phase: string(u.Phase), progress: progress(u), sentence: plain(u.Sentence)}
 	if t.namespaces && u.Namespace != "" {
 		r.name = u.Namespace + "/" + r.name
 	}
@@ -164,6 +169,17 @@ func alike(u *standing.Unit) string { return u.Kind + " " + string(u.Phase) + " 
 // columnWidths are those of the columns before the sentence.
 type columnWidths struct{ name, phase, progress, since int }
 
+// others is what all columns but the names take.
+func (w columnWidths) others() int {
+	others := len(gap) + w.phase
+	for _, width := range []int{w.progress, w.since} {
+		if width > 0 {
+			others += len(gap) + width
+		}
+	}
+	return others
+}
+
 func columns(rows []row) columnWidths {
 	var w columnWidths
 	for i := range rows {
@@ -179,35 +195,46 @@ func columns(rows []row) columnWidths {
 
 // lay puts a row into its columns, and the sentence beside or beneath them.
 func (t *tree) lay(r *row, w columnWidths) []string {
-	line := pad(r.name, w.name) + "  " + pad(r.phase, w.phase)
-	if w.progress > 0 {
-		line += "  " + pad(r.progress, w.progress)
-	}
-	if w.since > 0 {
-		line += "  " + pad(r.since, w.since)
-	}
-	used := utf8.RuneCountInString(line) + 2
-	switch {
-	case r.phase == "":
+	if r.phase == "" {
 		return []string{r.name}
-	case r.sentence == "":
-		return []string{strings.TrimRight(line, " ")}
-	case t.width == 0:
-		return []string{line + "  " + r.sentence}
-	case t.width-used >= roomForSentence:
-		wrapped := wrap(r.sentence, t.width-used)
-		lines := []string{line + "  " + wrapped[0]}
-		for _, more := range wrapped[1:] {
-			lines = append(lines, strings.Repeat(" ", used)+more)
-		}
-		return lines
-	default:
-		lines := []string{cut(strings.TrimRight(line, " "), t.width)}
-		for _, more := range wrap(r.sentence, max(t.width-beneath, 1)) {
-			lines = append(lines, strings.Repeat(" ", beneath)+more)
-		}
-		return lines
 	}
+	texts := []string{pad(cut(r.name, w.name), w.name), t.style.word(r.phase) + pad("", w.phase-len(r.phase))}
+	for _, c := range []struct {
+		text  string
+		width int
+	}{{r.progress, w.progress}, {r.since, w.since}} {
+		if c.width > 0 {
+			texts = append(texts, pad(c.text, c.width))
+		}
+	}
+	return t.say(r.sentence, strings.Join(texts, gap), w.name+w.others()+len(gap))
+}
+
+// gap is between columns.
+const gap = "  "
+
+// say puts the sentence beside a line of so many columns, or beneath it.
+func (t *tree) say(sentence, line string, used int) []string {
+	room := t.style.width - used
+	switch {
+	case sentence == "":
+		return []string{strings.TrimRight(line, " ")}
+	case t.style.width == 0:
+		return []string{line + gap + sentence}
+	case room >= roomForSentence:
+		return hanging(line+gap, wrap(sentence, room), used)
+	default:
+		return hanging(strings.TrimRight(line, " "), append([]string{""}, wrap(sentence, max(t.style.width-beneath, 1))...), beneath)
+	}
+}
+
+// hanging puts the first line after what leads to it, and the others below, indented.
+func hanging(lead string, lines []string, indent int) []string {
+	hung := []string{lead + lines[0]}
+	for _, line := range lines[1:] {
+		hung = append(hung, strings.Repeat(" ", indent)+line)
+	}
+	return hung
 }
 
 func pad(text string, width int) string {

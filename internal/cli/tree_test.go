@@ -48,7 +48,7 @@ rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  inge
 ├─ ingester-b          Progressing                  3m
 │  └─ ingester-b-1     Progressing                  3m
 └─ ingester-c          Waiting                      3m  ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet`},
-		"on a narrow terminal": {tree{width: 60}, `
+		"on a narrow terminal": {tree{style: style{width: 60}}, `
 rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
         ingester-b-1 is on its way: it is not ready yet
 ├─ ingester-a          Complete
@@ -57,7 +57,7 @@ rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
 └─ ingester-c          Waiting                      3m
         ingester-c waits: ingester-b has 1 of 2 ready,
         ingester-b-1 is not ready yet`},
-		"on a wide one": {tree{width: 100}, `
+		"on a wide one": {tree{style: style{width: 100}}, `
 rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready
                                                         yet
 ├─ ingester-a          Complete
@@ -80,7 +80,7 @@ mimir/rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
 				t.Error(diff)
 			}
 			for _, line := range lines {
-				if n := utf8.RuneCountInString(line); c.tree.width > 0 && n > c.tree.width {
+				if n := utf8.RuneCountInString(line); c.tree.style.width > 0 && n > c.tree.style.width {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}
@@ -111,5 +111,25 @@ func TestTreeOfMany(t *testing.T) {
 	all := tree{whole: true}
 	if lines := all.lines(units); len(lines) != 27 || strings.Contains(strings.Join(lines, ""), "more") {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}
+
+// Colours take no room, and where there is little of it names are cut.
+func TestTreeInColour(t *testing.T) {
+	bare, painted := tree{now: treeNow, style: style{width: 48}}, tree{now: treeNow, style: style{width: 48, colour: true}}
+	lines, colours := bare.lines([]standing.Unit{rollingGroup()}), painted.lines([]standing.Unit{rollingGroup()})
+	if lines[0] != "rolloutgroup/i…  Progressing  █████░░░░░ 3/6  3m" {
+		t.Errorf("%q", lines[0])
+	}
+	if !strings.Contains(colours[0], "\x1b[36mProgressing\x1b[0m  ") {
+		t.Errorf("%q", colours[0])
+	}
+	for i, line := range colours {
+		for _, code := range []string{cyan, green, yellow, "0"} {
+			line = strings.ReplaceAll(line, "\x1b["+code+"m", "")
+		}
+		if line != lines[i] {
+			t.Errorf("%q, without colours %q", line, lines[i])
+		}
 	}
 }
