@@ -169,7 +169,7 @@ func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
 	case factNext:
 		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Value))
 	case factMend:
-		writeHanging(w, lead, row.Value, lineWidth)
+		writeHanging(w, lead, row.Value)
 	default:
 		_, _ = fmt.Fprintln(w, lead+row.Value)
 	}

@@ -217,10 +217,7 @@ func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured,
 	return objects, errors.Join(mistakes...)
 }
 
-const (
-	// simulatedWidth is how wide a line may be.
-	simulatedWidth = 80
-)
+const ()
 
 // simulatedLine is a step or a wait.
 type simulatedLine struct {
@@ -239,7 +236,7 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readi
 			number++
 			mark = fmt.Sprintf("%d.", number)
 		}
-		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text, simulatedWidth)
+		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
 	}
 	s.writeEnd(w, r, ready)
 }
@@ -297,10 +294,10 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Re
 		if r.WaitedBefore(wait) {
 			mark, text = "  - ", text+", as before the change"
 		}
-		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)), simulatedWidth)
+		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)))
 	}
 	for _, risk := range r.Risks {
-		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend), simulatedWidth)
+		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))
 	}
 }
 

@@ -27,9 +27,9 @@ func wrap(text string, width int) []string {
 
 // writeHanging writes a text beside what leads to it, and goes on below the text where
 // it is longer than a line.
-func writeHanging(w io.Writer, lead, text string, width int) {
+func writeHanging(w io.Writer, lead, text string) {
 	indent := utf8.RuneCountInString(lead)
-	for i, line := range wrap(text, max(width-indent, 1)) {
+	for i, line := range wrap(text, lineWidth-indent) {
 		if i > 0 {
 			lead = strings.Repeat(" ", indent)
 		}

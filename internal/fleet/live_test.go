@@ -95,6 +95,11 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	}
 	w.player.decree(v1alpha1.StateSucceeded, "v2")
 	w.complete("a:v2 b:v2 c:v2")
+	for _, stage := range w.status().Stages {
+		if stage.StartedAt == nil || stage.FinishedAt == nil || stage.FinishedAt.Before(stage.StartedAt) {
+			t.Errorf("stage %s began %s and ended %s", stage.Name, stage.StartedAt, stage.FinishedAt)
+		}
+	}
 }
 
 // A gate: the rest waits until somebody approves; one that is refused stops it.

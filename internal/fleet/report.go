@@ -253,7 +253,8 @@ func (d *decision) rows() []v1alpha1.StageStatus {
 
 func (d *decision) row(i int) v1alpha1.StageStatus {
 	s := &d.stages[i]
-	row := v1alpha1.StageStatus{Name: s.name, State: StateComplete, Total: small(len(s.members)), StartedAt: d.startedAt(s.name)}
+	row := v1alpha1.StageStatus{Name: s.name, State: StateComplete, Total: small(len(s.members))}
+	row.StartedAt, row.FinishedAt = d.former(s.name)
 	for _, m := range s.members {
 		at := m.leaf.Current == d.target
 		row.Updated += small(one(at))
@@ -267,21 +268,24 @@ func (d *decision) row(i int) v1alpha1.StageStatus {
 		row.State = StateMoving
 	case answer.Hold != nil:
 		row.State = string(answer.Hold.Reason)
+	case row.StartedAt != nil && row.FinishedAt == nil:
+		row.FinishedAt = new(metav1.NewMicroTime(d.o.Now))
 	}
 	return row
 }
 
-// startedAt is when a stage was first moved to the target, nil if it was not.
-func (d *decision) startedAt(name string) *metav1.MicroTime {
+// former is when a stage was first moved to the target, and when it was complete there;
+// nil as long as it was not.
+func (d *decision) former(name string) (started, finished *metav1.MicroTime) {
 	if d.o.Module.Status.TargetRevision != d.target {
-		return nil
+		return nil, nil
 	}
 	for i := range d.o.Module.Status.Stages {
 		if s := &d.o.Module.Status.Stages[i]; s.Name == name {
-			return s.StartedAt
+			return s.StartedAt, s.FinishedAt
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // start notes in the rows when stages begin to move.

@@ -128,7 +128,7 @@ func (h *historian) clusters(ctx context.Context, status *fleetv1.ModuleStatus) 
 	var units []Stretch
 	for i := range status.Stages {
 		s := &status.Stages[i]
-		units = append(units, Stretch{Ref: Ref{Kind: "Stage", Name: s.Name}, Started: microMoment(s.StartedAt), Outcome: s.State, Message: s.Message})
+		units = append(units, Stretch{Ref: Ref{Kind: "Stage", Name: s.Name}, Started: microMoment(s.StartedAt), Ended: microMoment(s.FinishedAt), Outcome: s.State, Message: s.Message})
 	}
 	assigned, err := h.assigned(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // ofGroup are the rollouts of a group of StatefulSets. Of the newest it is known who
@@ -32,7 +33,7 @@ func (h *historian) ofGroup(ctx context.Context) ([]Episode, error) {
 	if newest.Outcome != string(rollout.OutcomeComplete) {
 		newest.Message = group.Status.WaitingFor
 	}
-	newest.Units = zonesMoved(group)
+	renew(newest.Units, group.Status.Zones)
 	if err := h.edited(ctx, newest, group.Status.History[0].Zones); err != nil {
 		return nil, err
 	}
@@ -44,30 +45,35 @@ func (h *historian) rolloutOf(r *v1alpha1.Rollout) Episode {
 	e := h.episode(Zones, fmt.Sprintf("rollout %d", r.Number))
 	e.Started, e.Ended, e.Outcome = &r.StartedAt.Time, microMoment(r.FinishedAt), r.Outcome
 	var to []string
-	for _, z := range r.Zones {
-		to = append(to, z.Revision)
+	for i := range r.Zones {
+		to, e.Units = append(to, r.Zones[i].Revision), append(e.Units, zoneIn(r, &r.Zones[i]))
 	}
 	e.To = strings.Join(to, ", ")
 	return e
 }
 
-// zonesMoved are the zones of the newest rollout that have not been moved elsewhere
-// since.
-func zonesMoved(group *v1alpha1.RolloutGroup) []Stretch {
-	var moved []Stretch
-	for i := range group.Status.Zones {
-		z := &group.Status.Zones[i]
-		if isMoved(group.Status.History[0].Zones, z.Name, z.Target) {
-			moved = append(moved, Stretch{
-				Ref: Ref{Kind: "Zone", Name: z.Name}, Started: microMoment(z.StartedAt), Outcome: z.State, Message: z.Message,
-			})
-		}
+// zoneIn is a zone in a rollout that is over, or was broken off.
+func zoneIn(r *v1alpha1.Rollout, z *v1alpha1.ZoneRevision) Stretch {
+	s := Stretch{Ref: Ref{Kind: "Zone", Name: z.Name}, Started: microMoment(z.StartedAt), Ended: microMoment(z.FinishedAt), Outcome: r.Outcome}
+	if z.FinishedAt != nil {
+		s.Outcome = zones.StateComplete
 	}
-	return moved
+	return s
 }
 
-func isMoved(zones []v1alpha1.ZoneRevision, name, revision string) bool {
-	return slices.Contains(zones, v1alpha1.ZoneRevision{Name: name, Revision: revision})
+// renew says of zones that are on their way how they stand.
+func renew(moved []Stretch, rows []v1alpha1.Zone) {
+	for i := range moved {
+		for j := range rows {
+			if moved[i].Name == rows[j].Name && moved[i].Ended == nil {
+				moved[i].Outcome, moved[i].Message = rows[j].State, rows[j].Message
+			}
+		}
+	}
+}
+
+func isMoved(moved []v1alpha1.ZoneRevision, name, revision string) bool {
+	return slices.ContainsFunc(moved, func(z v1alpha1.ZoneRevision) bool { return z.Name == name && z.Revision == revision })
 }
 
 // edited says which templates were changed, and by whom.

@@ -182,6 +182,16 @@ func TestStatusThatAnswers(t *testing.T) {
 	w.behave("v3", "", "zone-a", "zone-b", "zone-c")
 	w.complete("v3")
 	w.event("ZoneDone")
+	rolled := &w.group().Status.History[0]
+	for i := range rolled.Zones {
+		z := &rolled.Zones[i]
+		if z.StartedAt == nil || z.FinishedAt == nil || z.FinishedAt.Before(z.StartedAt) || rolled.FinishedAt.Before(z.FinishedAt) {
+			t.Errorf("zone %s was moved from %s to %s, the rollout ended %s", z.Name, z.StartedAt, z.FinishedAt, rolled.FinishedAt)
+		}
+	}
+	if len(rolled.Zones) != 3 {
+		t.Errorf("%d zones were rolled", len(rolled.Zones))
+	}
 	if got := w.kstatus(); got != status.CurrentStatus {
 		t.Errorf("kstatus says %s", got)
 	}

@@ -46,7 +46,8 @@ func (d *decision) noted(zones []v1alpha1.ZoneRevision, moves []v1alpha1.Move) [
 	zones = slices.Clone(zones)
 	for _, m := range moves {
 		if !slices.ContainsFunc(zones, func(z v1alpha1.ZoneRevision) bool { return z.Name == m.Zone }) {
-			zones = append(zones, v1alpha1.ZoneRevision{Name: m.Zone, Revision: d.zone(m.Zone).UpdateRevision})
+			began := metav1.NewMicroTime(d.o.Now)
+			zones = append(zones, v1alpha1.ZoneRevision{Name: m.Zone, Revision: d.zone(m.Zone).UpdateRevision, StartedAt: &began})
 		}
 	}
 	return zones
@@ -59,13 +60,35 @@ func (d *decision) history() []v1alpha1.Rollout {
 		return history
 	}
 	if d.goesOn(&history[0]) {
-		return d.advance(history, history[0].Number, d.phase())
+		history = d.advance(history, history[0].Number, d.phase())
+		if len(history) > 0 {
+			history[0].Zones = d.finished(history[0].Zones)
+		}
+		return history
 	}
 	if d.phase() == rollout.PhaseComplete && history[0].FinishedAt == nil {
 		history = slices.Clone(history)
 		finish(&history[0], rollout.OutcomeSuperseded, d.o.Now)
 	}
 	return history
+}
+
+// finished notes of zones that they are done, the first time that they are.
+func (d *decision) finished(zones []v1alpha1.ZoneRevision) []v1alpha1.ZoneRevision {
+	zones = slices.Clone(zones)
+	for i := range zones {
+		if zones[i].FinishedAt == nil && zones[i].StartedAt != nil && d.isAtRest(zones[i].Name) {
+			ended := metav1.NewMicroTime(d.o.Now)
+			zones[i].FinishedAt = &ended
+		}
+	}
+	return zones
+}
+
+// isAtRest is true of a zone that is where it should be, as far as anybody knows.
+func (d *decision) isAtRest(name string) bool {
+	z := d.zone(name)
+	return z != nil && !z.stale() && d.plan.At(name) == (rollout.Answer{})
 }
 
 // advance asks the engine what becomes of the history.

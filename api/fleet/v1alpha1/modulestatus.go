@@ -118,9 +118,12 @@ type StageStatus struct {
 	Ready int32 `json:"ready"`
 	// Failed are those of them that have failed.
 	Failed int32 `json:"failed"`
-	// StartedAt is when its first cluster was assigned the target revision.
+	// StartedAt is when its first cluster was assigned the target revision, FinishedAt
+	// when the stage was first complete there.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }
 
 // FailingCluster is a cluster that has failed.

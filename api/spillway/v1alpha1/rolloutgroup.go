@@ -359,4 +359,10 @@ type ZoneRevision struct {
 	Name string `json:"name"`
 	// Revision is that of its Pods.
 	Revision string `json:"revision"`
+	// StartedAt is when its first Pod was moved, FinishedAt when the whole zone was
+	// healthy there, absent until then.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }
