@@ -28,7 +28,7 @@ demo-fleet: build ## Watch a Module roll over three clusters, on four API server
 .PHONY: test
 test: ## Run all tests, on a control plane that they start themselves
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
-	$(GO) test -p 3 -timeout 15m ./...
+	$(GO) test -p 2 -timeout 15m ./...
 
 .PHONY: build
 build: ## Build bin/spillway
