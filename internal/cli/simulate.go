@@ -217,8 +217,6 @@ func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured,
 	return objects, errors.Join(mistakes...)
 }
 
-const ()
-
 // simulatedLine is a step or a wait.
 type simulatedLine struct {
 	at time.Duration
