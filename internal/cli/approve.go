@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,7 +156,7 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.at,
 	})
 	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(commandOwner))
-	if isForbidden(err) {
+	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
 	}
 	return refused("rolloutgate/"+g.Name, err)

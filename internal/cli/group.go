@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/standing"
@@ -20,12 +16,6 @@ const (
 	// JSON.
 	shownRollouts = 3
 )
-
-// isForbidden looks through what an error was wrapped in.
-func isForbidden(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
-}
 
 // writeGroup writes the facts of a group.
 func writeGroup(w io.Writer, e *standing.GroupDetails) {

@@ -21,18 +21,10 @@ type moduleRef struct {
 	kind, namespace, name string
 }
 
-// moduleKinds are the kinds of modules by all names that kubectl takes.
-var moduleKinds = map[string]string{
-	"module": fleet.KindModule, "modules": fleet.KindModule, "module.fleet.squaremo.dev": fleet.KindModule, "modules.fleet.squaremo.dev": fleet.KindModule,
-	"bootstrapmodule": fleet.KindBootstrap, "bootstrapmodules": fleet.KindBootstrap,
-	"bootstrapmodule.fleet.squaremo.dev": fleet.KindBootstrap, "bootstrapmodules.fleet.squaremo.dev": fleet.KindBootstrap,
-}
-
 // moduleNamed returns the module if the argument is of one of the kinds.
 func moduleNamed(arg string) (moduleRef, bool) {
-	kind, name, ok := strings.Cut(arg, "/")
-	known := moduleKinds[strings.ToLower(kind)]
-	return moduleRef{kind: known, name: name}, ok && known != "" && name != ""
+	ref, ok := namedAs(arg, fleet.KindModule, fleet.KindBootstrap)
+	return moduleRef{kind: ref.Kind, name: ref.Name}, ok
 }
 
 func (m moduleRef) key() types.NamespacedName {

@@ -25,6 +25,15 @@ func objectNamed(namespace, arg string) (standing.Ref, error) {
 	return ref, nil
 }
 
+// namedAs is the object that a person has named, if it is of one of the kinds.
+func namedAs(arg string, kinds ...string) (standing.Ref, bool) {
+	ref, err := standing.Named(noOtherKinds, "", arg)
+	if err != nil || !slices.Contains(kinds, ref.Kind) {
+		return standing.Ref{}, false
+	}
+	return ref, true
+}
+
 // noOtherKinds says that kinds which are not known here need not be looked up.
 func noOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
 

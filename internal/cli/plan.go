@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,14 +71,10 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 
 // instanceName takes a name as kubectl does, with or without the kind.
 func instanceName(arg string) string {
-	if kind, name, ok := strings.Cut(arg, "/"); ok && isInstanceKind(kind) {
-		return name
+	if ref, ok := namedAs(arg, "Instance"); ok {
+		return ref.Name
 	}
 	return arg
-}
-
-func isInstanceKind(kind string) bool {
-	return slices.Contains([]string{"instance", "instances", "instance.kudo.dev", "instances.kudo.dev"}, strings.ToLower(kind))
 }
 
 func (p *planner) waits(cmd *cobra.Command) *cobra.Command {

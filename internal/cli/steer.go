@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -170,9 +169,6 @@ func whoami(ctx context.Context, c client.Client) string {
 	return review.Status.UserInfo.Username
 }
 
-// groupKinds are the names that kubectl takes for the kind.
-var groupKinds = []string{"rolloutgroup", "rolloutgroups", "rog", "rolloutgroup.spillway.dev", "rolloutgroups.spillway.dev"}
-
 func groupName(arg string) (string, error) {
 	if name, ok := groupNamed(arg); ok {
 		return name, nil
@@ -182,9 +178,8 @@ func groupName(arg string) (string, error) {
 
 // groupNamed returns the name if the argument is of the kind.
 func groupNamed(arg string) (string, bool) {
-	kind, name, ok := strings.Cut(arg, "/")
-	known := slices.ContainsFunc(groupKinds, func(k string) bool { return strings.EqualFold(kind, k) })
-	return name, ok && known && name != ""
+	ref, ok := namedAs(arg, "RolloutGroup")
+	return ref.Name, ok
 }
 
 func getGroup(ctx context.Context, reader client.Reader, name types.NamespacedName) (*v1alpha1.RolloutGroup, error) {

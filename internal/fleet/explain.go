@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -215,7 +214,7 @@ func (k *kind) sight(ctx context.Context, reader client.Reader, options Options,
 
 func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (Explanation, error) {
 	s, err := k.sight(ctx, reader, options, key)
-	if isForbidden(err) && s.object != nil {
+	if apierrors.IsForbidden(err) && s.object != nil {
 		return explainWritten(&s, err), nil
 	}
 	if err != nil {
@@ -231,12 +230,6 @@ func notInstalled(err error) error {
 		return ErrNotInstalled
 	}
 	return err
-}
-
-// isForbidden looks through what an error was wrapped in.
-func isForbidden(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
 }
 
 func notWatched(moduleKind string, key types.NamespacedName, namespaces []string) Explanation {

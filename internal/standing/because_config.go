@@ -178,7 +178,7 @@ func (a *asker) firstLack(ctx context.Context, all []need) (*need, error) {
 		n := &all[i]
 		keys, exists, err := a.keys(ctx, n.Ref)
 		switch {
-		case isForbidden(err):
+		case apierrors.IsForbidden(err):
 			n.err = err
 			unseen = cmp.Or(unseen, n)
 		case err != nil:

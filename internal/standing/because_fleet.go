@@ -158,9 +158,9 @@ func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
 	s := &g.Spec
 	target := Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
 	link := a.link(refTo(kindGate, g), ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
-	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, moment(g.CreationTimestamp.Time)
+	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, momentOrNil(g.CreationTimestamp.Time)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
-		link.Reason, link.Since = rollout.ReasonGateRefused, moment(c.LastTransitionTime.Time)
+		link.Reason, link.Since = rollout.ReasonGateRefused, momentOrNil(c.LastTransitionTime.Time)
 		link.Sentence = a.place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
 	}
 	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage)
@@ -176,7 +176,7 @@ func (a *asker) gate(ctx context.Context, ref Ref, _ bool) (answer, error) {
 	link := a.undecided(g)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
 		link = a.link(ref, "", "gate %s of stage %s has passed for %s: %s", g.Spec.Gate, g.Spec.Stage, g.Spec.Revision, c.Message)
-		link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseComplete, moment(c.LastTransitionTime.Time)
+		link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseComplete, momentOrNil(c.LastTransitionTime.Time)
 	}
 	facts := []Fact{
 		{"of", strings.ToLower(g.Spec.TargetRef.Kind) + "/" + g.Spec.TargetRef.Name}, {"stage", g.Spec.Stage}, {"revision", g.Spec.Revision}, {"when", g.Spec.When},
@@ -215,7 +215,7 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
 		link := m.stage(name, hold.Reason)
 		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
-			link.Since, link.Until = moment(hold.Since), moment(hold.Until)
+			link.Since, link.Until = momentOrNil(hold.Since), momentOrNil(hold.Until)
 			link.Sentence = m.place() + hold.Message
 		}
 		m.found.links = append(m.found.links, link)

@@ -143,7 +143,7 @@ func (a *asker) syncOf(ctx context.Context, ref Ref, all *assembled, name string
 		link.Reason, link.Phase = rollout.Reason(r.Reason), rollout.PhaseWaiting
 		link.Sentence = a.place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.cluster, name, r.State, colon(r.Message))
 		if r.LastTransitionTime != nil {
-			link.Since = moment(r.LastTransitionTime.Time)
+			link.Since = momentOrNil(r.LastTransitionTime.Time)
 		}
 	}
 	found := answer{links: []Link{link}}
@@ -232,7 +232,7 @@ func (a *asker) kustomization(ctx context.Context, ref Ref, _ bool) (answer, err
 	found := answer{links: []Link{link}}
 	own := &found.links[0]
 	if ready != nil {
-		own.Reason, own.Since = rollout.Reason(ready.Reason), moment(ready.LastTransitionTime.Time)
+		own.Reason, own.Since = rollout.Reason(ready.Reason), momentOrNil(ready.LastTransitionTime.Time)
 		own.Sentence = a.place() + fmt.Sprintf("Kustomization %s is not ready: %s", ref.Name, firstLine(ready.Message))
 	}
 	switch {
@@ -333,7 +333,7 @@ func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *Li
 		return nil
 	}
 	link := a.link(ref, ReasonSource, "%s %s cannot be fetched: %s", ref.Kind, ref.Name, firstLine(c.Message))
-	link.Since, link.Next = moment(c.LastTransitionTime.Time), a.kubectl("describe", ref)
+	link.Since, link.Next = momentOrNil(c.LastTransitionTime.Time), a.kubectl("describe", ref)
 	return &link
 }
 

@@ -165,9 +165,9 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 	}
 	link := g.link(Ref{Kind: kindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, ReasonHeld,
 		"the lock of group %s is held by %s, for %s", g.ref.Name, l.Holder, what)
-	link.Ring, link.Phase, link.Owner, link.Since = manager.RingZones, rollout.PhaseWaiting, l.Holder, moment(l.Since.Time)
+	link.Ring, link.Phase, link.Owner, link.Since = manager.RingZones, rollout.PhaseWaiting, l.Holder, momentOrNil(l.Since.Time)
 	if l.Expires != nil {
-		link.Until = moment(l.Expires.Time)
+		link.Until = momentOrNil(l.Expires.Time)
 		link.Sentence += ", until " + rollout.Clock(l.Expires.Time) + " at the latest"
 	}
 	g.add(link)
@@ -200,7 +200,7 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 	}
 	link := g.link(Ref{Kind: kindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, ReasonHeld,
 		"a downscale of %s from %d to %d replicas was begun at %s, and is not settled", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
-	link.Since, link.Owner, link.Next = moment(d.At.Time), d.Zone, g.spillway("explain", g.set(d.Zone))
+	link.Since, link.Owner, link.Next = momentOrNil(d.At.Time), d.Zone, g.spillway("explain", g.set(d.Zone))
 	g.add(link)
 	down, err := g.manages(ctx, Ref{Kind: kindManager, Name: "spillway"}, g.ref.Namespace)
 	if err == nil && down.links[0].Reason == ReasonManagerDown {
@@ -286,7 +286,7 @@ func (g *groupAnswer) zone(name string, reason rollout.Reason) Link {
 	link := g.link(ref, reason, "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
 	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
 	if z.Since != nil {
-		link.Since = moment(z.Since.Time)
+		link.Since = momentOrNil(z.Since.Time)
 	}
 	return link
 }
@@ -319,7 +319,7 @@ func (g *groupAnswer) podIn(ctx context.Context, path rollout.Path, hold *rollou
 func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 	own := g.own()
 	own.Reason, own.Sentence, own.Phase = hold.Reason, g.place()+hold.Message, rollout.PhaseWaiting
-	own.Since, own.Until = moment(hold.Since), moment(hold.Until)
+	own.Since, own.Until = momentOrNil(hold.Since), momentOrNil(hold.Until)
 	if len(hold.Path) == 0 {
 		return nil
 	}

@@ -94,7 +94,7 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error
 	}
 	link := a.managerDown(ref, a.abandoned(lease))
 	if at := lease.Spec.RenewTime; at != nil {
-		link.Since = moment(at.Time)
+		link.Since = momentOrNil(at.Time)
 	}
 	return answer{links: []Link{link}, on: down}, nil
 }

@@ -157,7 +157,7 @@ func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) Link {
 		"step %s of plan %s is %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
 	link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
 	if s.StartedAt != nil {
-		link.Since = moment(s.StartedAt.Time)
+		link.Since = momentOrNil(s.StartedAt.Time)
 	}
 	if s.Status == v1beta1.FatalError {
 		link.Phase, link.Reason = rollout.PhaseFailed, rollout.ReasonFailed

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/rollout"
@@ -167,9 +168,9 @@ func containerState(c *corev1.ContainerStatus) string {
 // unreadySince is since when a Pod has not been ready.
 func unreadySince(p *corev1.Pod) *time.Time {
 	if c := podCondition(p, corev1.PodReady); c != nil {
-		return moment(c.LastTransitionTime.Time)
+		return momentOrNil(c.LastTransitionTime.Time)
 	}
-	return moment(p.CreationTimestamp.Time)
+	return momentOrNil(p.CreationTimestamp.Time)
 }
 
 // diagnose goes through what can be wrong with a Pod, in the order of its life
@@ -221,7 +222,7 @@ func (a *asker) terminating(ctx context.Context, p *corev1.Pod) answer {
 		return found
 	}
 	found := a.alone(p, ReasonTerminating, a.kubectl("describe", refTo(kindPod, p)), "Pod %s is terminating", p.Name)
-	found.links[0].Until = moment(p.DeletionTimestamp.Time) // when its grace period is over
+	found.links[0].Until = momentOrNil(p.DeletionTimestamp.Time) // when its grace period is over
 	return found
 }
 
@@ -240,7 +241,7 @@ func (a *asker) lostNode(ctx context.Context, p *corev1.Pod) *Link {
 	for _, c := range node.Status.Conditions { // there are none if it may not be looked at
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
 			link := a.link(ref, ReasonNodeLost, "Node %s is not ready: %s", ref.Name, orReason(c.Message, c.Reason))
-			link.Since, link.Next = moment(c.LastTransitionTime.Time), a.kubectl("describe", ref)
+			link.Since, link.Next = momentOrNil(c.LastTransitionTime.Time), a.kubectl("describe", ref)
 			return &link
 		}
 	}
@@ -511,7 +512,7 @@ func (a *asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.Container
 	for _, pull := range p.Spec.ImagePullSecrets {
 		l := lack{Ref: Ref{Kind: kindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
 		_, exists, err := a.keys(ctx, l.Ref)
-		if isForbidden(err) {
+		if apierrors.IsForbidden(err) {
 			continue
 		}
 		if err != nil {

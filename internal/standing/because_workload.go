@@ -36,7 +36,7 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is as its template says", w.name()))
 	}
 	e, err := config.Explain(ctx, a.Client, a.Options, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
-	if isForbidden(err) {
+	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 func (a *asker) denied(ctx context.Context, e *config.Explanation, so answer) answer {
 	for _, m := range e.Lacking {
 		ref := Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}
-		if _, _, err := a.keys(ctx, ref); isForbidden(err) {
+		if _, _, err := a.keys(ctx, ref); apierrors.IsForbidden(err) {
 			so.links = append(so.links, a.unseen(ref, err))
 			return so
 		}
@@ -211,7 +211,7 @@ func unavailableSince(w *maker) *time.Time {
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionFalse {
-			return moment(c.LastTransitionTime.Time)
+			return momentOrNil(c.LastTransitionTime.Time)
 		}
 	}
 	return nil

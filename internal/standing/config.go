@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -32,7 +34,7 @@ func lookAtConfig(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) 
 func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Explanation, error) {
 	if o.Namespace != "" && sharesBudget(&o.Config) {
 		all := newSnapshot(s.live, s.scheme, "")
-		if explanations, err := config.Status(ctx, all, o.Config, ""); !isForbidden(err) {
+		if explanations, err := config.Status(ctx, all, o.Config, ""); !apierrors.IsForbidden(err) {
 			return explanations, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,11 +185,4 @@ func (a *asker) get(ctx context.Context, ref Ref, obj client.Object) error {
 // refTo names an object that was read.
 func refTo(kind string, obj client.Object) Ref {
 	return Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -34,7 +34,7 @@ func History(ctx context.Context, reader client.Reader, ref Ref) ([]Episode, err
 		return nil, err
 	}
 	notes, err := Notes(ctx, reader, ref.Namespace)
-	if client.IgnoreNotFound(err) != nil && !isForbidden(err) {
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	annotate(episodes, slices.DeleteFunc(notes, func(n Note) bool { return !members.Have(&n) }))

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -74,7 +73,7 @@ func Look(ctx context.Context, c client.Client, o Options) (Sight, error) {
 		case err == nil:
 			seen++
 		case isNotInstalled(err):
-		case isForbidden(err):
+		case apierrors.IsForbidden(err):
 			sight.Unseen = append(sight.Unseen, Unseen{rings[i], err.Error()})
 			forbidden = cmp.Or(forbidden, err)
 		default:
@@ -90,12 +89,6 @@ func Look(ctx context.Context, c client.Client, o Options) (Sight, error) {
 // rings are those to look at, in the order in which they are shown.
 func (o *Options) rings() []string {
 	return slices.DeleteFunc(Rings(), func(ring string) bool { return len(o.Rings) > 0 && !slices.Contains(o.Rings, ring) })
-}
-
-// isForbidden looks through what an error was wrapped in.
-func isForbidden(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden
 }
 
 func isNotInstalled(err error) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,7 +63,7 @@ func (s *Set) addApplied(ctx context.Context, h *historian) error {
 	i := &v1beta1.Instance{}
 	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: h.ref.Name}, i)
 	if err != nil {
-		if apimeta.IsNoMatchError(err) || isForbidden(err) || client.IgnoreNotFound(err) == nil {
+		if apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err) || client.IgnoreNotFound(err) == nil {
 			return nil
 		}
 		return err //nolint:wrapcheck // it names the object

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,7 +111,7 @@ func TestAMirrorKnowsItsLimits(t *testing.T) {
 	c, _ := clientAs(t, "")
 	namespace, other := someConfig(t, c, 1), someConfig(t, c, 2)
 	m, _ := mirrorAs(t, "nobody", namespace)
-	if err := m.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)); !isForbidden(err) {
+	if err := m.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
 		t.Errorf("nobody may list, and is told %v", err)
 	}
 	m, _ = mirrorAs(t, "", namespace)

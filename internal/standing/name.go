@@ -3,13 +3,10 @@ package standing
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/spillway-dev/spillway/internal/config"
 )
 
 // kindNames are the names that kubectl takes for a kind.
@@ -97,22 +94,6 @@ func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Re
 	}
 	return ref, nil
 }
-
-// Rolled is what a person means by KIND/NAME, of the kinds that a ring rolls.
-func Rolled(namespace, arg string) (Ref, error) {
-	word, name, err := Split(arg)
-	if err != nil {
-		return Ref{}, err
-	}
-	kind := kindOf(word)
-	if !slices.Contains([]string{config.Deployment, config.StatefulSet, config.DaemonSet, kindGroup, kindInstance, kindModule, kindBootstrap}, kind) {
-		return Ref{}, fmt.Errorf("%q is not known; %w", arg, errNotRolled)
-	}
-	return Ref{Kind: kind, Namespace: namespace, Name: name}, nil
-}
-
-// errNotRolled is returned for what no ring rolls.
-var errNotRolled = errors.New("name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME")
 
 // resourceOf is "certificates.cert-manager.io" in its parts.
 func resourceOf(word string) schema.GroupVersionResource {

@@ -111,7 +111,7 @@ func (h *historian) templateChange(ctx context.Context, obj client.Object) (chan
 // there, or that may not be looked at, has none.
 func (h *historian) inNamespace(ctx context.Context, list client.ObjectList) error {
 	err := h.reader.List(ctx, list, client.InNamespace(h.ref.Namespace))
-	if err == nil || isForbidden(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil
 	}
 	return fmt.Errorf("list what belongs to %s: %w", h.ref, err)

@@ -76,10 +76,6 @@ func (u *Unit) IsWaiting() bool {
 // Waiting leaves of the units those that wait or have one beneath them that does.
 func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
 
-// UnderWay leaves of the units those that are not complete, and what is not complete
-// beneath them.
-func UnderWay(units []Unit) []Unit { return kept(units, func(u *Unit) bool { return !u.IsComplete() }) }
-
 func kept(units []Unit, is func(*Unit) bool) []Unit {
 	var left []Unit
 	for i := range units {

@@ -73,9 +73,6 @@ func startFlux(ctx context.Context, assets flux.Assets, cp *controlplane.Control
 // Workload is the i-th cluster that [MainFleet] has started beside the hub.
 func Workload(i int) *controlplane.ControlPlane { return fleet.workloads[i] }
 
-// Sources is what plays source-controller in all clusters of the fleet.
-func Sources() *flux.Sources { return fleet.sources }
-
 // Publish has a version of a repository consist of these files, and returns its
 // revision in Flux's words.
 func Publish(t testing.TB, url, version string, files map[string]string) (revision string) {

@@ -29,11 +29,7 @@ func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *clien
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return err
-	}
-	before, err := k.get(client.ObjectKeyFromObject(obj))
+	k, before, err := s.existing(obj)
 	if err != nil {
 		return err
 	}

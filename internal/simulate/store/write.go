@@ -73,11 +73,7 @@ func keepStatus(before, after client.Object) { copyStatus(before, after) }
 func (s *Store) update(obj client.Object, keep part, manager string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return err
-	}
-	before, err := k.get(client.ObjectKeyFromObject(obj))
+	k, before, err := s.existing(obj)
 	if err != nil {
 		return err
 	}
@@ -89,6 +85,16 @@ func (s *Store) update(obj client.Object, keep part, manager string) error {
 		return err
 	}
 	return s.finish(k, before, after, keep, manager, obj)
+}
+
+// existing is the object of that name, and where its kind is kept.
+func (s *Store) existing(obj client.Object) (*kind, client.Object, error) {
+	k, err := s.kindOf(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	before, err := k.get(client.ObjectKeyFromObject(obj))
+	return k, before, err
 }
 
 // finish stores what a write has made of an object, and answers with it.
@@ -127,11 +133,7 @@ func (k *kind) checkPreconditions(is client.Object, p preconditions) error {
 func (s *Store) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return err
-	}
-	before, err := k.get(client.ObjectKeyFromObject(obj))
+	k, before, err := s.existing(obj)
 	if err != nil {
 		return err
 	}
