@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +21,6 @@ import (
 // and uses all of that.
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t, fail, labels)
-	validating := w.registerValidating()
 	user := "manager-of-" + w.namespace
 	listed := w.namespace + "-listed"
 	granted := slices.Concat(manifests.CertificateRules(), manifests.InjectionRules([]string{w.namespace, listed}))
@@ -61,31 +59,6 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 			t.Errorf("used and not granted: %s", permission)
 		}
 	}
-	if len(validating.Webhooks) == 0 {
-		t.Error("nothing validates")
-	}
-}
-
-// registerValidating makes a validating configuration of our own, beside that
-// which mutates.
-func (w *world) registerValidating() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	w.t.Helper()
-	hook := configMaps(ignore)
-	hook.Mutating = false
-	r := admission.Registration{
-		Metadata: metav1.ObjectMeta{Name: w.namespace}, Client: admission.ByURL("https://" + w.webhooks.Options.Address),
-		Namespaces: []string{w.namespace},
-	}
-	c := r.Configurations([]admission.Webhook{hook})[0].(*admissionregistrationv1.ValidatingWebhookConfiguration)
-	if err := w.client.Create(w.t.Context(), c); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		if err := w.client.Delete(context.Background(), c); err != nil {
-			w.t.Log(err)
-		}
-	})
-	return c
 }
 
 func permissions(rules []rbacv1.PolicyRule) map[string]bool {

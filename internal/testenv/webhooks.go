@@ -33,8 +33,8 @@ type Webhooks struct {
 
 // RegisterWebhooks makes the webhooks of a ring known to the API server, for
 // objects of the namespace alone, so that tests can run side by side. Nobody
-// serves them yet: that is what a manager with the Options does. A webhook of
-// its own tells [Webhooks.WaitServed] when calls come through.
+// serves them yet: that is what a manager with the Options does. Webhooks of
+// its own tell [Webhooks.WaitServed] when calls come through.
 func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webhook) *Webhooks {
 	t.Helper()
 	c, err := client.New(shared.Config(), client.Options{})
@@ -53,7 +53,7 @@ func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webho
 	registration := admission.Registration{
 		Metadata: metav1.ObjectMeta{Name: namespace}, Client: admission.ByURL("https://" + address), Namespaces: []string{namespace},
 	}
-	for _, obj := range registration.Configurations(append(slices.Clone(webhooks), probe())) {
+	for _, obj := range registration.Configurations(append(slices.Clone(webhooks), probe(mutating), probe(validating))) {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
@@ -66,21 +66,27 @@ func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webho
 	return w
 }
 
-// probe is a webhook that nobody answers. That it is refused with 404, and not
-// for its certificate, shows that the server is called and trusted.
-func probe() admission.Webhook {
+// The API server learns of the two kinds of configurations independently, and of
+// one of them a second later when it is busy: each kind has a probe of its own.
+const (
+	mutating   = "testenv-probe-mutating"
+	validating = "testenv-probe-validating"
+)
+
+// probe is a webhook that nobody answers, for the ConfigMap of the same name.
+// That it is refused with 404, and not for its certificate, shows that the server
+// is called and trusted.
+func probe(name string) admission.Webhook {
 	return admission.Webhook{
-		Name: "probe.testenv.spillway.dev", Path: "/probe", Mutating: true, TimeoutSeconds: 5,
+		Name: name + ".spillway.dev", Path: "/probe", Mutating: name == mutating, TimeoutSeconds: 5,
 		FailurePolicy: admissionregistrationv1.Fail,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		}},
-		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.?name.orValue('') == '" + probeName + "'"}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.?name.orValue('') == '" + name + "'"}},
 	}
 }
-
-const probeName = "testenv-probe"
 
 // WaitServed waits until the API server calls the server, and trusts it.
 func (w *Webhooks) WaitServed(t testing.TB) {
@@ -92,16 +98,20 @@ func (w *Webhooks) WaitServed(t testing.TB) {
 func (w *Webhooks) WaitCalled(t testing.TB, text string) {
 	t.Helper()
 	Eventually(t, func(ctx context.Context) error {
-		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: probeName}}
-		err := w.client.Create(ctx, obj, client.DryRunAll)
-		if err == nil {
-			return errors.New("the API server does not call the webhooks yet")
-		}
-		if !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("the call does not fail with %q: %w", text, err)
-		}
-		return nil
+		return errors.Join(w.called(ctx, mutating, text), w.called(ctx, validating, text))
 	})
+}
+
+func (w *Webhooks) called(ctx context.Context, probe, text string) error {
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: probe}}
+	err := w.client.Create(ctx, obj, client.DryRunAll)
+	if err == nil {
+		return fmt.Errorf("the API server does not call the webhook %s yet", probe)
+	}
+	if !strings.Contains(err.Error(), text) {
+		return fmt.Errorf("the call of %s does not fail with %q: %w", probe, text, err)
+	}
+	return nil
 }
 
 // WaitInjected waits until the manager has injected its CA, for tests in which
