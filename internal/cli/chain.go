@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -62,14 +61,16 @@ func dial(kubeconfig []byte) (client.Client, error) {
 
 // writeChain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func writeChain(w io.Writer, s style, chain standing.Chain, now time.Time) {
-	_, _ = fmt.Fprintln(w, s.paint(bold, plain(chain.Links[0].Sentence)+"."))
+func writeChain(w io.Writer, s style, chain *standing.Chain, now time.Time) {
+	_, _ = fmt.Fprintln(w, s.paint(bold, s.fold(plain(chain.Links[0].Sentence)+".", 0)))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
 		_, _ = fmt.Fprintln(w)
 	}
-	writeFacts(w, &chain, now)
-	writeOutlook(w, s, &chain)
+	f := newFacts(w, s)
+	addFacts(f, chain, now)
+	f.write()
+	writeOutlook(w, s, chain)
 }
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
@@ -107,25 +108,23 @@ func namely(link *standing.Link) string {
 	return link.Sentence + " (" + link.String() + ")"
 }
 
-// writeFacts writes what the ring knows besides.
-func writeFacts(w io.Writer, chain *standing.Chain, now time.Time) {
+// addFacts adds what the ring knows besides.
+func addFacts(f *facts, chain *standing.Chain, now time.Time) {
 	switch e := chain.Details.(type) {
 	case config.Explanation:
-		writeExplanation(w, &e)
+		writeExplanation(f, &e)
 	case standing.GroupDetails:
-		writeGroup(w, &e)
+		writeGroup(f, &e)
 	case plans.Explanation:
-		writeSteps(w, &e, now, everyPhase)
+		writeSteps(f, &e, now, everyPhase)
 	case fleet.Explanation:
-		writeModule(w, &e)
+		writeModule(f, &e)
 	case fleet.ClusterExplanation:
-		writeCluster(w, &e)
+		writeCluster(f, &e)
 	default:
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, fact := range chain.Facts {
-			rowsIn(t)(fact.Name, "%s", fact.Value)
+			f.row(fact.Name, fact.Value)
 		}
-		_ = t.Flush() // to a writer that the caller chose
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,15 +119,16 @@ func (t *telling) write(w io.Writer, notes []standing.Note) {
 		_, _ = fmt.Fprintln(w, "Nothing was told; the API server keeps Events for an hour, unless it is told otherwise.")
 		return
 	}
-	s, table := styleOf(w, t.env.Lookup), tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	s := styleOf(w, t.env.Lookup)
+	f := newFacts(w, s)
 	for i := range notes {
-		_, _ = fmt.Fprintln(table, t.line(s, &notes[i], "\t"))
+		f.line(t.columns(s, &notes[i])...)
 	}
-	_ = table.Flush() // to a writer that the caller chose
+	f.write()
 }
 
-// line is an Event in one line.
-func (t *telling) line(s style, n *standing.Note, between string) string {
+// columns are what there is to say of an Event.
+func (t *telling) columns(s style, n *standing.Note) []string {
 	columns := []string{n.At.UTC().Format(time.DateTime)}
 	if t.all {
 		columns = append(columns, n.About.Namespace)
@@ -141,7 +141,7 @@ func (t *telling) line(s style, n *standing.Note, between string) string {
 	if n.Warning {
 		reason = s.paint(red, n.Reason)
 	}
-	return strings.Join(append(columns, n.About.String(), reason, text), between)
+	return append(columns, n.About.String(), reason, text)
 }
 
 // follow writes a line for each Event as it is written.
@@ -155,7 +155,7 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 		case t.output == "json":
 			return told.Encode(n)
 		default:
-			_, err := fmt.Fprintln(w, t.line(s, n, "  "))
+			_, err := fmt.Fprintln(w, strings.Join(t.columns(s, n), gap))
 			return err //nolint:wrapcheck // nothing can be added to a broken pipe
 		}
 	})

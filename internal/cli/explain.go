@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -144,7 +143,7 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, styleOf(w, a.env.Lookup), chain, a.env.Now()) })
+	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, styleOf(w, a.env.Lookup), &chain, a.env.Now()) })
 }
 
 func (a *asker) chain(ctx context.Context, w standing.World, ref standing.Ref, onCluster string) (standing.Chain, error) {
@@ -164,32 +163,25 @@ func exactly(n int, mend string) cobra.PositionalArgs {
 }
 
 // writeExplanation writes the facts of a workload.
-func writeExplanation(w io.Writer, e *config.Explanation) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := rowsIn(t)
-	row("state", "%s", stateText(e))
+func writeExplanation(f *facts, e *config.Explanation) {
+	f.row("state", stateText(e))
 	if e.Position > 0 {
-		row("queue", "number %d", e.Position)
+		f.row("queue", fmt.Sprintf("number %d", e.Position))
 	}
-	if e.Progress != "" {
-		row("progress", "%s", e.Progress)
-	}
+	f.optional("progress", e.Progress)
 	for _, missing := range e.Missing {
-		row("missing", "%s", missing)
+		f.row("missing", missing)
 	}
 	for _, problem := range e.Problems {
-		row("problem", "%s", problem)
+		f.row("problem", problem)
 	}
 	for _, use := range e.Uses {
-		row("uses", "%s", useText(use))
+		f.row("uses", useText(use))
 	}
 	if e.LastRoll != nil {
-		row("last roll", "%s", rollText(*e.LastRoll))
+		f.row("last roll", rollText(*e.LastRoll))
 	}
-	if e.Hash != "" {
-		row("hash", "%s", e.Hash)
-	}
-	_ = t.Flush() // to a writer that the caller chose
+	f.optional("hash", e.Hash)
 }
 
 func stateText(e *config.Explanation) string {

@@ -67,7 +67,7 @@ func newFleetStatus(env Environment) *cobra.Command {
 			return err
 		}
 		return show(cmd.OutOrStdout(), a.output, found, func(w io.Writer) {
-			writeModules(w, found)
+			writeModules(w, styleOf(w, a.env.Lookup), found)
 			if len(found) == 0 {
 				_, _ = fmt.Fprintln(w, "There is no module here; -A looks at all namespaces.")
 			}

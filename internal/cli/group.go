@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/standing"
@@ -18,50 +16,45 @@ const (
 )
 
 // writeGroup writes the facts of a group.
-func writeGroup(w io.Writer, e *standing.GroupDetails) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := rowsIn(t)
-	writeGroupState(row, &e.Explanation)
+func writeGroup(f *facts, e *standing.GroupDetails) {
+	writeGroupState(f, &e.Explanation)
 	for _, problem := range e.Problems {
-		row("problem", "%s", problem)
+		f.row("problem", problem)
 	}
 	for i := range e.Zones {
-		row("zone", "%s", zoneText(&e.Zones[i]))
+		writeZone(f, &e.Zones[i])
 	}
 	for _, sentence := range e.Replicas {
-		row("replicas", "%s", sentence)
+		f.row("replicas", sentence)
 	}
 	for i := range min(len(e.History), shownRollouts) {
-		row("rollout", "%s", rolloutText(&e.History[i]))
+		writeRollout(f, &e.History[i])
 	}
 	for _, note := range e.Notes {
-		row("note", "%s", note)
+		f.row("note", note)
 	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
-func writeGroupState(row rowWriter, e *zones.Explanation) {
+func writeGroupState(f *facts, e *zones.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
 	}
-	if phase != "" {
-		row("phase", "%s", phase)
-	}
+	f.optional("phase", phase)
 	if e.Missing {
-		row("object", "the manager has not made it yet; is one running with --rings=zones?")
+		f.row("object", "the manager has not made it yet; is one running with --rings=zones?")
 	}
 	if e.Updated != "" {
-		row("updated", "%s Pods", e.Updated)
+		f.row("updated", e.Updated+" Pods")
 	}
 	if l := e.Lock; l != nil {
-		row("lock", "%s%s, since %s", l.Purpose, inZone(l.Zone), l.Since.UTC().Format(momentLayout))
+		f.row("lock", fmt.Sprintf("%s%s, since %s", l.Purpose, inZone(l.Zone), l.Since.UTC().Format(momentLayout)))
 	}
 	if p := e.Pause; p != nil {
-		row("paused", "%s", wish(p.By, p.Reason))
+		f.row("paused", wish(p.By, p.Reason))
 	}
 	if r := e.Retry; r != nil {
-		row("retried", "%s, %s", r.At.UTC().Format(momentLayout), wish(r.By, r.Reason))
+		f.row("retried", r.At.UTC().Format(momentLayout)+", "+wish(r.By, r.Reason))
 	}
 }
 
@@ -84,18 +77,22 @@ func wish(by, reason string) string {
 	return text
 }
 
-func zoneText(z *v1alpha1.Zone) string {
-	text := fmt.Sprintf("%s\t%d/%d updated, %d ready\t%s", z.Name, z.Updated, z.Total, z.Ready, z.State)
-	if z.Message != "" {
-		text += ": " + z.Message
-	}
-	return text
+func writeZone(f *facts, z *v1alpha1.Zone) {
+	f.row("zone", z.Name, fmt.Sprintf("%d/%d updated, %d ready", z.Updated, z.Total, z.Ready), withMessage(z.State, z.Message))
 }
 
-func rolloutText(r *v1alpha1.Rollout) string {
-	text := fmt.Sprintf("number %d\tbegan %s\t%s", r.Number, r.StartedAt.UTC().Format(momentLayout), r.Outcome)
-	if r.Duration != "" {
-		text += " after " + r.Duration
+// withMessage is a state, and what there is to say of it.
+func withMessage(state, message string) string {
+	if message == "" {
+		return state
 	}
-	return text
+	return state + ": " + message
+}
+
+func writeRollout(f *facts, r *v1alpha1.Rollout) {
+	outcome := r.Outcome
+	if r.Duration != "" {
+		outcome += " after " + r.Duration
+	}
+	f.row("rollout", fmt.Sprintf("number %d", r.Number), "began "+r.StartedAt.UTC().Format(momentLayout), outcome)
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -143,23 +142,22 @@ func beganText(e *standing.Episode, now time.Time) string {
 
 // writeStretches writes how long the parts took, in columns.
 func writeStretches(w io.Writer, s style, e *standing.Episode, now time.Time) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	f := newFacts(w, s)
 	shown := min(len(e.Units), shownStretches)
 	for i := range shown {
 		u := &e.Units[i]
-		_, _ = fmt.Fprintf(t, "  %-*s%s\n", factColumn-2, strings.ToLower(u.Kind), stretchText(u, now))
+		addStretch(f, strings.ToLower(u.Kind), u, now)
 		for j := range u.Units {
-			part := &u.Units[j]
-			_, _ = fmt.Fprintf(t, "  %-*s%s\n", factColumn-2, "  "+strings.ToLower(part.Kind), stretchText(part, now))
+			addStretch(f, "  "+strings.ToLower(u.Units[j].Kind), &u.Units[j], now)
 		}
 	}
-	_ = t.Flush() // to a writer that the caller chose
+	f.write()
 	if more := len(e.Units) - shown; more > 0 {
 		_, _ = fmt.Fprintln(w, s.paint(faint, fmt.Sprintf("  and %d more, which -o json has", more)))
 	}
 }
 
-func stretchText(u *standing.Stretch, now time.Time) string {
+func addStretch(f *facts, what string, u *standing.Stretch, now time.Time) {
 	took := ""
 	switch {
 	case u.Started == nil:
@@ -168,7 +166,7 @@ func stretchText(u *standing.Stretch, now time.Time) string {
 	default:
 		took = "since " + u.Started.UTC().Format(time.TimeOnly)
 	}
-	return strings.TrimRight(strings.Join([]string{u.Name, u.Outcome, took, plain(u.Message)}, "\t"), "\t")
+	f.line(fmt.Sprintf("  %-*s%s", factColumn-2, what, u.Name), u.Outcome, took, u.Message)
 }
 
 // writeNote writes what was told, with its object where that is another one.

@@ -57,7 +57,7 @@ func (l *linting) run(cmd *cobra.Command, env Environment) error {
 	if err != nil {
 		return err
 	}
-	if err := l.show(cmd.OutOrStdout(), findings, len(documents)); err != nil {
+	if err := l.show(cmd.OutOrStdout(), env.Lookup, findings, len(documents)); err != nil {
 		return err
 	}
 	return l.verdict(findings)
@@ -78,14 +78,16 @@ func (l *linting) validate() error {
 	}
 }
 
-func (l *linting) show(w io.Writer, findings []lint.Finding, objects int) error {
+func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []lint.Finding, objects int) error {
 	if l.output == "sarif" {
 		return show(w, "json", lint.ToSARIF(findings, version()), nil)
 	}
 	if findings == nil {
 		findings = []lint.Finding{}
 	}
-	return show(w, l.output, findings, func(w io.Writer) { lint.WriteText(w, findings, objects) })
+	return show(w, l.output, findings, func(w io.Writer) {
+		lint.WriteText(w, findings, objects, styleOf(w, lookup).fold)
+	})
 }
 
 // verdict is the error that makes the exit code 1.

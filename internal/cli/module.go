@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,52 +52,35 @@ func isGate(state string) bool {
 }
 
 // writeModule writes the facts of a module.
-func writeModule(w io.Writer, e *fleet.Explanation) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := rowsIn(t)
-	writeModuleState(row, e)
+func writeModule(f *facts, e *fleet.Explanation) {
+	writeModuleState(f, e)
 	for _, problem := range e.Problems {
-		row("problem", "%s", problem)
+		f.row("problem", problem)
 	}
 	for i := range e.Stages {
-		row("stage", "%s", stageText(&e.Stages[i]))
+		writeStage(f, &e.Stages[i])
 	}
-	writeWaiting(row, moduleRef{e.Kind, e.Namespace, e.Name}, e.Clusters)
+	writeWaiting(f, moduleRef{e.Kind, e.Namespace, e.Name}, e.Clusters)
 	for i := range min(len(e.History), shownRollouts) {
-		row("rollout", "%s", pastText(&e.History[i]))
+		writePast(f, &e.History[i])
 	}
 	for _, note := range e.Notes {
-		row("note", "%s", note)
-	}
-	_ = t.Flush() // to a writer that the caller chose
-}
-
-type rowWriter func(name, format string, args ...any)
-
-// rowsIn writes facts, each with its name.
-func rowsIn(w io.Writer) rowWriter {
-	return func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+		f.row("note", note)
 	}
 }
 
-func writeModuleState(row rowWriter, e *fleet.Explanation) {
+func writeModuleState(f *facts, e *fleet.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
 	}
-	optional := func(name, value string) {
-		if value != "" {
-			row(name, "%s", value)
-		}
-	}
-	optional("phase", phase)
-	optional("target", e.Target)
-	optional("current", e.Current)
-	optional("given up", e.RolledBack)
-	optional("clusters", clustersText(e))
+	f.optional("phase", phase)
+	f.optional("target", e.Target)
+	f.optional("current", e.Current)
+	f.optional("given up", e.RolledBack)
+	f.optional("clusters", clustersText(e))
 	if s := e.Steered; s != nil {
-		row("steered", "%s %s, %s", s.Verb, wish(s.By, s.Reason), s.At.UTC().Format(momentLayout))
+		f.row("steered", fmt.Sprintf("%s %s, %s", s.Verb, wish(s.By, s.Reason), s.At.UTC().Format(momentLayout)))
 	}
 }
 
@@ -121,16 +104,13 @@ func clustersText(e *fleet.Explanation) string {
 	return strings.Join(texts, ", ")
 }
 
-func stageText(s *fleetv1.StageStatus) string {
-	text := fmt.Sprintf("%s\t%d/%d updated, %d ready, %d failed\t%s", s.Name, s.Updated, s.Total, s.Ready, s.Failed, s.State)
-	if s.Message != "" {
-		text += ": " + s.Message
-	}
-	return text
+func writeStage(f *facts, s *fleetv1.StageStatus) {
+	counts := fmt.Sprintf("%d/%d updated, %d ready, %d failed", s.Updated, s.Total, s.Ready, s.Failed)
+	f.row("stage", s.Name, counts, withMessage(s.State, s.Message))
 }
 
 // writeWaiting says what each cluster waits for that waits.
-func writeWaiting(row rowWriter, m moduleRef, clusters []fleet.ClusterExplanation) {
+func writeWaiting(f *facts, m moduleRef, clusters []fleet.ClusterExplanation) {
 	shown, more := 0, 0
 	for i := range clusters {
 		c := &clusters[i]
@@ -140,11 +120,11 @@ func writeWaiting(row rowWriter, m moduleRef, clusters []fleet.ClusterExplanatio
 			more++
 		default:
 			shown++
-			row("cluster", "%s\t%s\t%s", c.Name, wordOf(c), c.Sentence)
+			f.row("cluster", c.Name, wordOf(c), c.Sentence)
 		}
 	}
 	if more > 0 {
-		row("clusters", "%d more wait; %s tells of one, -o json of all", more, m.command("explain", "--cluster", "NAME"))
+		f.row("clusters", fmt.Sprintf("%d more wait; %s tells of one, -o json of all", more, m.command("explain", "--cluster", "NAME")))
 	}
 }
 
@@ -156,46 +136,40 @@ func wordOf(c *fleet.ClusterExplanation) string {
 	return string(c.Reason)
 }
 
-func pastText(p *fleetv1.PastRollout) string {
-	text := fmt.Sprintf("%s\tbegan %s\t%s", p.Revision, p.StartedAt.UTC().Format(momentLayout), p.Outcome)
+func writePast(f *facts, p *fleetv1.PastRollout) {
+	outcome := p.Outcome
 	if p.FinishedAt != nil {
-		text += ", ended " + p.FinishedAt.UTC().Format(momentLayout)
+		outcome += ", ended " + p.FinishedAt.UTC().Format(momentLayout)
 	}
-	return text
+	f.row("rollout", p.Revision, "began "+p.StartedAt.UTC().Format(momentLayout), outcome)
 }
 
 // writeCluster writes the facts of a cluster.
-func writeCluster(w io.Writer, e *fleet.ClusterExplanation) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := rowsIn(t)
-	for _, fact := range [][2]string{
-		{"stage", e.Stage}, {"revision", e.Revision}, {"target", e.Target}, {"state", string(e.State)}, {"reason", string(e.Reason)},
-	} {
-		if fact[1] != "" {
-			row(fact[0], "%s", fact[1])
-		}
-	}
+func writeCluster(f *facts, e *fleet.ClusterExplanation) {
+	f.optional("stage", e.Stage)
+	f.optional("revision", e.Revision)
+	f.optional("target", e.Target)
+	f.optional("state", string(e.State))
+	f.optional("reason", string(e.Reason))
 	if e.Hold != nil {
-		row("pinned", "%s", wish(e.Hold.By, e.Hold.Reason))
+		f.row("pinned", wish(e.Hold.By, e.Hold.Reason))
 	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
 // writeModules writes a line for each module.
-func writeModules(w io.Writer, found []fleet.Explanation) {
+func writeModules(w io.Writer, s style, found []fleet.Explanation) {
 	if len(found) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAMESPACE\tMODULE\tPHASE\tSTAGE\tCLUSTERS\tFAILED\tTARGET\tWHY")
+	f := newFacts(w, s)
+	f.line("NAMESPACE", "MODULE", "PHASE", "STAGE", "CLUSTERS", "FAILED", "TARGET", "WHY")
 	for i := range found {
 		e := &found[i]
 		failed := int32(0)
 		if e.Summary != nil {
 			failed = e.Summary.Failed
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			e.Namespace, strings.ToLower(e.Kind), e.Name, e.Phase, e.Stage, e.UpToDate, failed, e.Target, e.Sentence)
+		f.line(e.Namespace, strings.ToLower(e.Kind)+"/"+e.Name, e.Phase, e.Stage, e.UpToDate, strconv.Itoa(int(failed)), e.Target, e.Sentence)
 	}
-	_ = t.Flush() // to a writer that the caller chose
+	f.write()
 }

@@ -104,7 +104,7 @@ func newPlanStatus(p *planner) *cobra.Command {
 				return err
 			}
 		}
-		return errors.Join(show(p.out, p.output, e, func(w io.Writer) { writePlan(w, e, p.now()) }), ended)
+		return errors.Join(show(p.out, p.output, e, func(w io.Writer) { writePlan(w, styleOf(w, p.lookup), e, p.now()) }), ended)
 	})
 	outputFlag(cmd, &p.output)
 	return p.waits(cmd)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -13,38 +12,38 @@ import (
 )
 
 // writePlan writes one sentence, then the tree of phases and steps.
-func writePlan(w io.Writer, e plans.Explanation, now time.Time) {
-	writeTree(w, e, now, everyPhase)
+func writePlan(w io.Writer, s style, e plans.Explanation, now time.Time) {
+	writeTree(w, s, e, now, everyPhase)
 }
 
 func everyPhase(*v1beta1.PhaseStatus) bool { return true }
 
 // writeTree is writePlan, with the steps of those phases alone that are unfolded.
-func writeTree(w io.Writer, e plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
-	_, _ = fmt.Fprintf(w, "%s.\n\n", e.Sentence)
-	writeSteps(w, &e, now, unfolded)
+func writeTree(w io.Writer, s style, e plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
+	_, _ = fmt.Fprintf(w, "%s.\n\n", s.fold(e.Sentence, 0))
+	f := newFacts(w, s)
+	writeSteps(f, &e, now, unfolded)
+	f.write()
 }
 
 // writeSteps writes the tree alone.
-func writeSteps(w io.Writer, e *plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
+func writeSteps(f *facts, e *plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) {
 	if e.Plan == "" {
-		_, _ = fmt.Fprintln(w, "No plan has run yet.")
+		f.line("No plan has run yet.")
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(t, "plan %s\t%s\t%s\t%s\n", e.Plan, e.Status, planTook(e, now), e.Cause)
+	f.line("plan "+e.Plan, string(e.Status), planTook(e, now), e.Cause)
 	for i := range e.Phases {
 		phase := &e.Phases[i]
-		_, _ = fmt.Fprintf(t, "  phase %s\t%s\t%s\t\n", phase.Name, phase.Status, phaseTook(phase, now))
+		f.line("  phase "+phase.Name, string(phase.Status), phaseTook(phase, now), "")
 		for j := range phase.Steps {
 			if !unfolded(phase) {
 				break
 			}
 			step := &phase.Steps[j]
-			_, _ = fmt.Fprintf(t, "    step %s\t%s\t%s\t%s\n", step.Name, step.Status, stepTook(step, now), step.Message)
+			f.line("    step "+step.Name, string(step.Status), stepTook(step, now), step.Message)
 		}
 	}
-	_ = t.Flush() // to a writer that the caller chose
 }
 
 func planTook(e *plans.Explanation, now time.Time) string {
@@ -201,7 +200,7 @@ func frame(e plans.Explanation, now time.Time, width, height int) []string {
 
 func drawn(e plans.Explanation, now time.Time, unfolded func(*v1beta1.PhaseStatus) bool) []string {
 	var b strings.Builder
-	writeTree(&b, e, now, unfolded)
+	writeTree(&b, style{}, e, now, unfolded)
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 

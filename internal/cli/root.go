@@ -39,13 +39,24 @@ func Run(ctx context.Context, env Environment) int {
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintf(env.Err, "error: %s\n", err)
+		_, _ = io.WriteString(env.Err, errorText(styleOf(env.Err, env.Lookup), err))
 		if coded := (exitError{}); errors.As(err, &coded) {
 			return coded.code
 		}
 		return 1
 	}
 	return 0
+}
+
+// errorText says what went wrong: in one line, unless the error has more or it is a
+// terminal on which that would not fit.
+func errorText(s style, err error) string {
+	const lead = "error: "
+	var text strings.Builder
+	for line := range strings.Lines(lead + err.Error()) {
+		text.WriteString(s.fold(strings.TrimSuffix(line, "\n"), len(lead)) + "\n")
+	}
+	return text.String()
 }
 
 func newRoot(env Environment) *cobra.Command {

@@ -126,20 +126,6 @@ func findingsOf(t *testing.T, text string) []string {
 	return codes
 }
 
-// TestTextFitsATerminal: no line is longer than 80 columns that has a place to break.
-func TestTextFitsATerminal(t *testing.T) {
-	for _, rule := range lint.Rules() {
-		findings, objects := lintFile(t, filepath.Join("testdata", rule.Code, "finds.yaml"))
-		var out bytes.Buffer
-		lint.WriteText(&out, findings, objects)
-		for line := range strings.Lines(out.String()) {
-			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
-				t.Errorf("%d columns: %s", len(line), line)
-			}
-		}
-	}
-}
-
 func TestLevels(t *testing.T) {
 	for _, c := range []struct {
 		level, bar lint.Level

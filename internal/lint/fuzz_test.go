@@ -43,7 +43,7 @@ func FuzzLint(f *testing.F) {
 				t.Fatalf("not whole: %+v", found)
 			}
 		}
-		lint.WriteText(&bytes.Buffer{}, findings, len(documents))
+		lint.WriteText(&bytes.Buffer{}, findings, len(documents), whole)
 	})
 }
 

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func factsOf(width int, add func(*facts)) string {
+	var b strings.Builder
+	f := newFacts(&b, style{width: width})
+	add(f)
+	f.write()
+	return "\n" + b.String()
+}
+
+func TestFacts(t *testing.T) {
+	const long = "Pod ingester-a-0 is not ready: its container waits for ConfigMap limits, which nobody has made yet"
+	add := func(f *facts) {
+		f.row("phase", "Progressing")
+		f.optional("lock", "")
+		f.row("zone", "ingester-zone-a", "1/3 updated, 2 ready", "Waiting: "+long)
+		f.row("zone", "b", "3/3 updated, 3 ready", "Complete\x1b[31m\nfor\x1flong")
+		f.row("cluster", strings.Repeat("c", 60), "GateRefused", long)
+		f.row("note", long)
+	}
+	for name, test := range map[string]struct {
+		width int
+		want  string
+	}{
+		"elsewhere lines are whole": {0, `
+  phase    Progressing
+  zone     ingester-zone-a                                               1/3 updated, 2 ready  Waiting: ` + long + `
+  zone     b                                                             3/3 updated, 3 ready  Complete[31m forlong
+  cluster  ` + strings.Repeat("c", 60) + `  GateRefused           ` + long + `
+  note     ` + long + `
+`},
+		"on a terminal the text stays a column, or stands below": {80, `
+  phase    Progressing
+  zone     ingester-zone-a                                               1/3 updated, 2 ready
+        Waiting: Pod ingester-a-0 is not ready: its container waits for
+        ConfigMap limits, which nobody has made yet
+  zone     b                                                             3/3 updated, 3 ready
+        Complete[31m forlong
+  cluster  ` + strings.Repeat("c", 60) + `  GateRefused
+        Pod ingester-a-0 is not ready: its container waits for ConfigMap limits,
+        which nobody has made yet
+  note     Pod ingester-a-0 is not ready: its container waits for ConfigMap
+           limits, which nobody has made yet
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := factsOf(test.width, add); got != test.want {
+				t.Errorf("got %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnErrorIsOneLineButOnATerminal(t *testing.T) {
+	err := errors.New("module/shop is suspended already, by admin; let it go on with: spillway fleet resume shop -n clusters\nand so on")
+	if got := errorText(style{}, err); got != "error: "+err.Error()+"\n" {
+		t.Errorf("got %q", got)
+	}
+	for line := range strings.Lines(errorText(style{width: 80}, err)) {
+		if utf8.RuneCountInString(line) > 81 {
+			t.Errorf("%q does not fit", line)
+		}
+	}
+}
