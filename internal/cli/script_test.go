@@ -111,7 +111,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 func shows(ts *testscript.TestScript, text string, command []string) error {
 	err := ts.Exec(command[0], command[1:]...)
 	if out := ts.ReadFile("stdout"); err != nil || !strings.Contains(out, text) {
-		return fmt.Errorf("%q does not show (%v): %s", text, err, out)
+		return errors.Join(fmt.Errorf("%q does not show: %s", text, out), err)
 	}
 	return nil
 }
