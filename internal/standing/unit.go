@@ -5,15 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // The phases that the rings know besides those of the engine.
 const (
 	// PhaseStalled: something is wrong that a person has to mend.
-	PhaseStalled rollout.Phase = "Stalled"
+	PhaseStalled = plans.PhaseStalled
 	// PhaseUnseen: no manager has looked at it as it is now.
-	PhaseUnseen rollout.Phase = "Unseen"
+	PhaseUnseen = plans.PhaseUnseen
 	// PhaseRolledBack: it was given up, and is where it was before.
 	PhaseRolledBack rollout.Phase = "RolledBack"
 )
