@@ -26,10 +26,10 @@ const (
 
 // Explanation says in one sentence how an Instance stands, and then the facts.
 type Explanation struct {
-	Namespace       string         `json:"namespace"`
-	Name            string         `json:"name"`
-	OperatorVersion string         `json:"operatorVersion"`
-	Phase           rollout.Phase  `json:"phase"`
+	Namespace       string        `json:"namespace"`
+	Name            string        `json:"name"`
+	OperatorVersion string        `json:"operatorVersion"`
+	Phase           rollout.Phase `json:"phase"`
 	// Reason is why it is not complete; what is complete has that for its reason.
 	Reason rollout.Reason `json:"reason,omitempty"`
 	// Sentence is the one that the status has.
