@@ -62,6 +62,9 @@ type Unit struct {
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`
+	// Unseen is why what it was decided from may not be looked at: then it is as the
+	// manager has written. Empty if it may.
+	Unseen string `json:"unseen,omitempty"`
 	// Units are those that it consists of, in the order in which they go.
 	Units []Unit `json:"units,omitempty"`
 }
