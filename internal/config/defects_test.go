@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -355,6 +356,28 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 		}
 		last = at
 	}
+}
+
+// What does not come through says so for as long as it does not: nothing is written for
+// that, it takes no place in the budget, and it rolls once its config is mended.
+func TestARollThatDoesNotComeThrough(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("app", "a", "1")
+	d := deployment("web", envFrom(configMapRef("app")))
+	d = replaceOnce(d, "  replicas: 1\n", "  replicas: 1\n  progressDeadlineSeconds: 1\n")
+	w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/behaviour: never-ready}, labels:"))
+	w.manage()
+	broken := w.hashed("web", "")
+	w.halt()
+	w.options.Now, w.options.MaxRolling = func() time.Time { return time.Now().Add(11 * time.Minute) }, 1
+	w.eventually(func() error { return want(rollout.ReasonFailed, w.explain("web").Reason) })
+	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web has failed" {
+		t.Errorf("it is %s: %s", e.State, e.Sentence)
+	}
+	w.manage()
+	w.sentinelOnly(func() {})
+	w.configMap("app", "a", "2")
+	w.hashed("web", broken)
 }
 
 // What users choose.

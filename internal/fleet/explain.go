@@ -25,7 +25,7 @@ type Explanation struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Phase is that of the status: Complete, Progressing, Waiting, Paused, Failed,
-	// RollingBack, RolledBack, Stalled or Deleting.
+	// RollingBack, RolledBack, Stalled or Deleting; or Unseen.
 	Phase string `json:"phase"`
 	// Reason is why it is not complete, empty if it is.
 	Reason rollout.Reason `json:"reason,omitempty"`
@@ -61,6 +61,9 @@ type Explanation struct {
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
+	// Unseen is why the caller may not see what it was decided from, empty if they may:
+	// then all of this is what the manager has written.
+	Unseen string `json:"unseen,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
 }
@@ -272,8 +275,17 @@ func (d *decision) due(hold *rollout.Hold) *time.Time {
 // explainWritten tells what the manager has written, where the caller may not see
 // what it was decided from.
 func explainWritten(s *sight, err error) Explanation {
-	e := factsOf(s, s.Module.Status)
-	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + err.Error()}
+	status := &s.Module.Status
+	e := factsOf(s, *status)
+	e.Unseen = err.Error()
+	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
+	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
+	switch {
+	case e.Phase != "" && status.ObservedGeneration != s.Module.Generation:
+		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
+	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
+		e.Reason = rollout.Reason(ready.Reason)
+	}
 	return e
 }
 

@@ -22,12 +22,6 @@ import (
 // maxObjects bounds how many objects of an inventory are looked at.
 const maxObjects = 200
 
-// planPhases are the states of an Instance as phases.
-var planPhases = map[plans.State]rollout.Phase{
-	plans.StateIdle: rollout.PhaseComplete, plans.StateRunning: rollout.PhaseProgressing,
-	plans.StateStalled: PhaseStalled, plans.StateUnseen: PhaseUnseen,
-}
-
 // instance is an Instance: its plan, the step that it is at, and of what that has
 // applied the object that is not well.
 func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, error) {
@@ -38,10 +32,7 @@ func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, erro
 	}
 	e := plans.ExplanationOf(i)
 	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase, link.Since = manager.RingPlans, planPhases[e.State], e.Since
-	if e.State == plans.StateIdle && e.Reason != plans.ReasonIdle {
-		link.Phase = rollout.PhaseWaiting
-	}
+	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
 	found := answer{links: []Link{link}, details: e}
 	p := planAnswer{asker: a, i: i, e: &e, found: found}
 	err := p.goOn(ctx)
@@ -61,13 +52,12 @@ func (p *planAnswer) own() *Link { return &p.found.links[0] }
 
 func (p *planAnswer) goOn(ctx context.Context) error {
 	switch {
-	case p.e.State == plans.StateUnseen:
+	case p.e.Phase == PhaseUnseen:
 		p.own().Reason = ReasonNotObserved
 		p.found.on = p.manager(p.i.Namespace)
 		return nil
-	case vocabulary.Paused.Get(p.i.Annotations) == "true" && p.e.State == plans.StateRunning:
-		p.own().Phase, p.own().Owner = rollout.PhasePaused, annotator(p.i, vocabulary.Paused.Native)
-		p.own().Reason = rollout.ReasonPaused
+	case p.e.Phase == rollout.PhasePaused:
+		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
 		p.own().Next = p.kubectl("annotate", refTo(kindInstance, p.i), vocabulary.Paused.Native+"-")
 		return nil
 	case p.e.Reason == plans.ReasonNoVersion:
@@ -185,7 +175,7 @@ func (p *planAnswer) objects(ctx context.Context) error {
 	switch {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
 		last.Next = p.pointless("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
-	case p.e.State == plans.StateRunning:
+	case p.i.Status.AggregatedStatus.ActivePlan != "":
 		last.Next = p.kubectl("describe", refTo(kindInstance, p.i))
 	}
 	return err

@@ -60,16 +60,10 @@ func isTracked(w *maker) bool {
 	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != ""
 }
 
-// phases are the states of the config ring as phases.
-var phases = map[config.State]rollout.Phase{
-	config.StateUpToDate: rollout.PhaseComplete, config.StateRolling: rollout.PhaseProgressing,
-	config.StateNext: rollout.PhaseProgressing, config.StateWaiting: rollout.PhaseWaiting,
-}
-
 // tracked goes on from what the config ring says.
 func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (answer, error) {
 	link := a.link(w.ref(), e.Reason, "%s", e.Sentence)
-	link.Ring, link.Phase = manager.RingConfig, phases[e.State]
+	link.Ring, link.Phase = manager.RingConfig, phaseOfState(e)
 	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	only := answer{links: []Link{link}}
 	if len(e.Problems) > 0 {
@@ -89,7 +83,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 		only.on = a.about(a.groupRef(w))
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
-	case e.State == config.StateRolling || e.Reason == "":
+	case e.State == config.StateRolling, e.State == config.StateLate, e.Reason == "":
 		return a.zoneOrPods(ctx, w, only.links[0])
 	}
 	return only, nil
