@@ -88,6 +88,13 @@ type ClusterExplanation struct {
 	// OnStage or OnCluster is what it waits for, empty if it is nothing in particular.
 	OnStage   string `json:"onStage,omitempty"`
 	OnCluster string `json:"onCluster,omitempty"`
+	// Of is what stands for the cluster, without a kind if nothing does.
+	Of v1alpha1.ClusterReference `json:"-"`
+	// Selected is true if the module's selector matches it, Deleting if it is being
+	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
+	Selected bool `json:"-"`
+	Deleting bool `json:"-"`
+	IsNext   bool `json:"-"`
 }
 
 var (
@@ -325,7 +332,10 @@ func momentOrNil(t time.Time) *time.Time {
 
 // explainMember is how a cluster of the module stands.
 func (d *decision) explainMember(m *member) ClusterExplanation {
-	e := ClusterExplanation{Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started)}
+	e := ClusterExplanation{
+		Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started),
+		Of: m.Ref, Selected: true, IsNext: m.moves,
+	}
 	if m.stage >= 0 {
 		e.Stage = d.stages[m.stage].name
 	}
@@ -389,17 +399,21 @@ func (d *decision) explainStranger(name string) ClusterExplanation {
 	if r != nil && r.Assigned {
 		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
 	}
+	if i >= 0 {
+		c := &d.o.Clusters[i]
+		e.Of, e.Deleting, e.Selected = c.Ref, c.Deleting, d.isSelected(c)
+	}
 	switch {
 	case i < 0 && e.Revision != "":
 		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
 	case i < 0:
 		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
-	case d.o.Clusters[i].Deleting:
+	case e.Deleting:
 		e.Sentence = name + " is being deleted, and is left alone"
-	case !d.isSelected(&d.o.Clusters[i]) && e.Revision != "":
+	case !e.Selected && e.Revision != "":
 		e.Sentence = name + " is not selected by spec.selector any more: what it runs is taken away"
-	case !d.isSelected(&d.o.Clusters[i]):
+	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:
 		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane has to be initialized, and Secret %s has to be there",

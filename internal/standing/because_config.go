@@ -79,8 +79,7 @@ func (a *asker) supply(l lack) string {
 	if l.Kind == kindSecret {
 		what = "secret generic " + l.Name
 	}
-	words := []string{"kubectl create", what, "-n", l.Namespace, "--from-literal=" + key + "=VALUE"}
-	return strings.Join(append(words, a.there()...), " ")
+	return a.pointless("kubectl create " + what + " -n " + l.Namespace + " --from-literal=" + key + "=VALUE")
 }
 
 // need is a use of a ConfigMap or a Secret without which a Pod cannot start.

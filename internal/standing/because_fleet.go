@@ -7,14 +7,17 @@ import (
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 func (a *asker) fleetOptions() fleet.Options {
@@ -163,7 +166,7 @@ func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
 		link.Reason, link.Since = rollout.ReasonGateRefused, momentOrNil(c.LastTransitionTime.Time)
 		link.Sentence = a.place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
 	}
-	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage)
+	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
 	return link
 }
 
@@ -220,14 +223,13 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 		}
 		m.found.links = append(m.found.links, link)
 	}
-	cluster := clusterIn(hold)
-	switch {
+	switch name := clusterIn(hold); {
 	case hold.Reason == rollout.ReasonBudget:
 		return m.budget(ctx, hold)
-	case cluster == "":
+	case name == "":
 		return m.failing(ctx)
 	default:
-		m.found.on = m.aboutCluster(cluster)
+		m.found.on = m.aboutCluster(name)
 		return nil
 	}
 }
@@ -289,14 +291,48 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 		m.found.on = a.about(module)
 	case c.Reason == fleet.ReasonForeign:
 		m.own().Next = a.pointless("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
+	case c.IsNext:
+		m.found.on = a.manager(module.Namespace)
+	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present
+		m.found.on = a.about(module)
 	case c.Revision == "" && c.Reason == "":
-		m.own().Next = a.kubectl("get", Ref{Kind: kindSecret, Namespace: module.Namespace, Name: name + "-kubeconfig"}, "--show-labels")
+		m.own().Next = a.stranger(ctx, &c, ref)
 	case c.Reason == "" && c.State == fleetv1.StateSucceeded:
 		m.own().Phase = rollout.PhaseComplete
 	case c.Revision != "":
 		m.found.on = a.assigned(module, name)
 	}
 	return m.found, nil
+}
+
+// stranger is how to see why a cluster is none of a module's.
+func (a *asker) stranger(ctx context.Context, c *fleet.ClusterExplanation, ref Ref) string {
+	switch {
+	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
+		return a.pointless("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
+	case c.Of.Kind == "":
+		return a.pointless("kubectl get secrets -n " + ref.Namespace + " -l " + vocabulary.Cluster.Native + "=true")
+	}
+	stands := Ref{Kind: c.Of.Kind, Namespace: ref.Namespace, Name: ref.Name, APIVersion: c.Of.APIVersion}
+	if c.Of.Kind == kindSecret {
+		stands.Name = cluster.SecretName(ref.Name)
+	}
+	switch {
+	case c.Deleting:
+		return a.kubectl("get", stands, "-o", "jsonpath='{.metadata.finalizers}'")
+	case c.Selected: // and not ready
+		return a.kubectl("describe", stands)
+	default:
+		return a.kubectl("get", stands, "--show-labels")
+	}
+}
+
+// hasClusterAPI is true if Cluster API keeps clusters in a namespace.
+func (a *asker) hasClusterAPI(ctx context.Context, namespace string) bool {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(cluster.GVK)
+	err := a.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+	return err == nil && len(list.Items) > 0
 }
 
 // clusterSentence names the cluster also where it waits with its whole stage.

@@ -217,14 +217,6 @@ func unavailableSince(w *maker) *time.Time {
 	return nil
 }
 
-// pointless is a command that is about no object in particular.
-func (a *asker) pointless(command string) string {
-	for _, word := range a.there() {
-		command += " " + word
-	}
-	return command
-}
-
 // heldBack is that somebody has told the controller of a workload to wait, or that a
 // Job has failed for good; nil if neither is so.
 func (a *asker) heldBack(w *maker) *Link {

@@ -3,6 +3,7 @@ package standing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,9 @@ type World struct {
 	// Dial makes a client of the kubeconfig of a cluster of the fleet. If it is nil,
 	// chains end where such a cluster begins.
 	Dial func(kubeconfig []byte) (client.Client, error)
+	// Flags name the cluster, as words of a shell: the commands that come next are to
+	// go to the same one. There are none if it is the one that kubectl would take.
+	Flags []string
 }
 
 // Explain follows what somebody has named down to the root: each link waits for the
@@ -50,6 +54,8 @@ type asker struct {
 	// in is the name of the cluster of the fleet that it asks, empty for the one that
 	// the caller has named.
 	in string
+	// first is the command without which others do not get there, empty if they do.
+	first string
 }
 
 // question is what to ask next, and whom.
@@ -123,7 +129,7 @@ func (a *asker) at(ref Ref) Ref {
 
 // link is one with a sentence of its own.
 func (a *asker) link(ref Ref, reason rollout.Reason, format string, args ...any) Link {
-	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), ".")}
+	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.first}
 }
 
 // place begins a sentence about another cluster than the one that was asked.
@@ -134,11 +140,27 @@ func (a *asker) place() string {
 	return "on cluster " + a.in + ", "
 }
 
-// unseen is the end of a chain where the caller cannot look further.
+// unseen is the end of a chain where the caller cannot look further. What comes next is
+// to ask for what was refused, which need not be the object that it is about.
 func (a *asker) unseen(ref Ref, err error) Link {
-	l := a.link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, lastOf(err))
-	l.Next = a.kubectl("get", ref)
+	refused := refusedIn(err)
+	if refused == nil || refused.isOf(ref) {
+		l := a.link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, lastOf(err))
+		l.Next = a.again(ref)
+		return l
+	}
+	l := a.link(ref, ReasonUnseen, "%s cannot be looked at: %s", refused, lastOf(err))
+	l.Next = a.pointless(refused.get(ref.Namespace))
 	return l
+}
+
+// again is the command that looks at an object, or of what is none the one that looks
+// whether anything can be seen.
+func (a *asker) again(ref Ref) string {
+	if ref.APIVersion == "" && slices.Contains(noObjects, ref.Kind) {
+		return a.pointless("spillway check")
+	}
+	return a.kubectl("get", ref)
 }
 
 // lastOf is what the API server has said, without what was wrapped around it.
@@ -154,25 +176,38 @@ func lastOf(err error) string {
 
 // kubectl is a command about an object, in the cluster that it is in.
 func (a *asker) kubectl(verb string, ref Ref, args ...string) string {
-	words := []string{"kubectl", verb, ref.String()}
+	words := []string{"kubectl", verb, typed(ref)}
 	if ref.Namespace != "" {
 		words = append(words, "-n", ref.Namespace)
 	}
-	return strings.Join(append(append(words, args...), a.there()...), " ")
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+}
+
+// typed is how kubectl is told of an object: with its group, where the kind alone could
+// be somebody else's.
+func typed(ref Ref) string {
+	group, version, grouped := strings.Cut(ref.APIVersion, "/")
+	if !grouped || foreign(group, version) == "" {
+		return ref.String()
+	}
+	return strings.ToLower(ref.Kind) + "." + group + "/" + ref.Name
 }
 
 // spillway is a command of our own about an object.
 func (a *asker) spillway(verb string, ref Ref, args ...string) string {
 	words := []string{"spillway", verb, ref.String(), "-n", ref.Namespace}
-	return strings.Join(append(append(words, args...), a.there()...), " ")
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
 }
 
-// there is the flag by which commands go to another cluster.
-func (a *asker) there() []string {
-	if a.in == "" {
-		return nil
+// pointless is a command that is about no object in particular. What its output goes
+// through knows nothing of clusters.
+func (a *asker) pointless(command string) string {
+	command, filter, filtered := strings.Cut(command, " | ")
+	words := slices.Concat([]string{command}, a.Flags)
+	if filtered {
+		words = append(words, "|", filter)
 	}
-	return []string{"--kubeconfig", a.in + ".kubeconfig"}
+	return strings.Join(words, " ")
 }
 
 func (a *asker) get(ctx context.Context, ref Ref, obj client.Object) error {

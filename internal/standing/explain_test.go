@@ -264,6 +264,24 @@ func (s *situation) run(t *testing.T, c client.Client) {
 		}
 		return s.check(w, &chain)
 	})
+	w.tryCommands(s.ask)
+}
+
+// tryCommands judges every command of the answer, not only the one that is shown.
+func (w *world) tryCommands(ask string) {
+	w.t.Helper()
+	shell := newShell(w.t)
+	w.eventually(func(ctx context.Context) error {
+		chain, err := w.explain(ctx, ask)
+		if err != nil {
+			return err
+		}
+		shell.exists = w.exists(ctx)
+		for i := range chain.Links {
+			err = errors.Join(err, shell.next(&chain.Links[i]))
+		}
+		return err
+	})
 }
 
 func runAll(t *testing.T, c client.Client, all []situation) {

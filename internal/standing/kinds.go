@@ -37,3 +37,6 @@ const (
 	kindLock    = "Lock"
 	kindManager = "Manager"
 )
+
+// noObjects are the words for what is no object.
+var noObjects = []string{KindCluster, kindZone, kindStage, kindStep, kindLock, kindManager}

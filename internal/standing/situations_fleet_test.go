@@ -29,6 +29,9 @@ spec:
   ` + spec + "\n"
 }
 
+// ofClusterAPI is a cluster that Cluster API has not brought up yet.
+const ofClusterAPI = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: c2}\nspec: {paused: false}\n"
+
 // cluster makes a cluster of the fleet, which is the hub itself unless a server is
 // named.
 func (w *world) cluster(name, server string) {
@@ -114,11 +117,15 @@ func (w *world) decide(status metav1.ConditionStatus, message string) {
 var fleetSituations = []situation{{
 	name: "a gate is open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
 	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "gate approve of stage canary has not been decided",
-	next: "spillway fleet approve module/shop -n NS --stage canary",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
+}, {
+	name: "two gates of a stage are open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: load, when: Before}, {name: sign, when: Before}]}]}`), act: onCluster("c1"),
+	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "of stage canary has not been decided",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate *",
 }, {
 	name: "a gate was refused", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
 	act: func(w *world) { w.cluster("c1", ""); w.decide(metav1.ConditionFalse, "too many errors") },
-	ask: "module/shop", root: "rolloutgate/shop-*", says: "was refused", next: "spillway fleet approve module/shop -n NS --stage canary",
+	ask: "module/shop", root: "rolloutgate/shop-*", says: "was refused", next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a module is suspended", plant: module("suspend: true"), act: onCluster("c1"),
 	ask: "module/shop", root: "module/shop", says: "spec.suspend is set", next: "spillway fleet resume module/shop -n NS",
@@ -139,8 +146,21 @@ spec:
 	},
 	ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
 }, {
-	name: "a cluster is not selected", plant: module("suspend: true"),
-	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secret/c9-kubeconfig -n NS --show-labels",
+	name: "a cluster is not there", plant: module("suspend: true"),
+	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
+}, {
+	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
+	ask: "module/shop@c1", root: "cluster/c1", says: "is not selected by spec.selector", next: "kubectl get secret/c1-kubeconfig -n NS --show-labels",
+}, {
+	name: "a cluster of Cluster API is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}") + "---\n" + ofClusterAPI,
+	ask: "module/shop@c2", root: "cluster/c2", says: "is not selected by spec.selector", next: "kubectl get cluster.cluster.x-k8s.io/c2 -n NS --show-labels",
+}, {
+	name: "a cluster of Cluster API is not up", plant: module("") + "---\n" + ofClusterAPI,
+	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane has to be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
+}, {
+	name: "a cluster is assigned something next", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
+	act: onCluster("c1"), ask: "module/shop@c1", through: "Cluster Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "has not been decided",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a cluster lacks a Secret, deep down", plant: module("") + "---\n" + deployment("web", still, needsDB),
 	act: func(w *world) {
@@ -174,7 +194,7 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 }, {
 	name: "a cluster does not answer", plant: module(""), act: func(w *world) { w.cluster("c1", "https://127.0.0.1:1") },
 	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached",
-	next: "kubectl --kubeconfig <(kubectl get secret/c1-kubeconfig -n NS -o go-template='{{.data.value | base64decode}}') cluster-info",
+	next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
 }, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {
