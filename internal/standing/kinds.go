@@ -11,6 +11,7 @@ const (
 	kindConfigMap     = "ConfigMap"
 	kindSecret        = "Secret"
 	kindClaim         = "PersistentVolumeClaim"
+	kindClass         = "StorageClass"
 	kindService       = "Service"
 	kindNode          = "Node"
 	kindQuota         = "ResourceQuota"

@@ -97,6 +97,20 @@ func refusing(words, docs string) func(*world) {
 	}
 }
 
+// lateClass is a claim for which nothing is provisioned before its Pod has a node.
+const lateClass = `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late-NS}
+provisioner: acme.io/disk
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: late-NS, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+`
+
 // podSituations are what can be wrong with a Pod, or keep one from being made.
 var podSituations = []situation{{
 	name: "no node has the labels", plant: deployment("web", "nodeSelector: {disk: ssd}"),
@@ -112,6 +126,15 @@ spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requ
 ---
 ` + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim StorageClass", root: "storageclass/fast-NS", says: "does not exist", next: "kubectl get storageclasses",
+}, {
+	name: "a claim waits for its Pod, which no node can take", plant: lateClass + deployment("web", `container: resources: {requests: {cpu: 100k}}`, "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "Insufficient cpu", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "a claim waits for its Pod, and is asked about", plant: lateClass + deployment("web", "nodeSelector: {disk: ssd}", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "pvc/data", through: "PersistentVolumeClaim Pod", root: "pod/web-*", says: "no node has the labels of its node selector, disk=ssd", next: "kubectl get nodes -l disk=ssd",
+}, {
+	name: "a claim is not provisioned on the node that was chosen", plant: lateClass + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim", root: "persistentvolumeclaim/data", says: "is pending: no volume is bound to it", next: "kubectl describe persistentvolumeclaim/data -n NS",
 }, {
 	name: "the volume claim is missing", plant: deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "does not exist", next: "kubectl get pvc -n NS",
