@@ -347,7 +347,7 @@ func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *maker) (*answer, 
 }
 
 // failedCreate is the last Event that says why a Pod was not made, empty if there is
-// none. StatefulSets, DaemonSets and Jobs say it nowhere else.
+// none, or if one was made since. StatefulSets, DaemonSets and Jobs say it nowhere else.
 func (a *asker) failedCreate(ctx context.Context, w *maker) (string, error) {
 	var list corev1.EventList
 	err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(w.GetUID())})
@@ -355,16 +355,37 @@ func (a *asker) failedCreate(ctx context.Context, w *maker) (string, error) {
 		return "", fmt.Errorf("list Events: %w", err)
 	}
 	var last *corev1.Event
+	var made metav1.Time
 	for i := range list.Items {
-		e := &list.Items[i]
-		if e.Reason == "FailedCreate" && (last == nil || eventTime(last).Before(eventTime(e))) {
+		switch e := &list.Items[i]; {
+		case e.Reason == "FailedCreate" && (last == nil || eventTime(last).Before(eventTime(e))):
 			last = e
+		case e.Reason == "SuccessfulCreate" && made.Before(eventTime(e)):
+			made = *eventTime(e)
 		}
 	}
 	if last == nil {
 		return "", nil
 	}
+	if newest, err := a.newestPod(ctx, w); err == nil && made.Before(&newest) {
+		made = newest
+	}
+	if !made.Before(eventTime(last)) { // in the same second it is over: if not, there will be another
+		return "", nil
+	}
 	return last.Message, nil
+}
+
+// newestPod is when the newest Pod of a workload was made.
+func (a *asker) newestPod(ctx context.Context, w *maker) (metav1.Time, error) {
+	pods, err := a.pods(ctx, w)
+	var newest metav1.Time
+	for i := range pods {
+		if newest.Before(&pods[i].CreationTimestamp) {
+			newest = pods[i].CreationTimestamp
+		}
+	}
+	return newest, err
 }
 
 func eventTime(e *corev1.Event) *metav1.Time {

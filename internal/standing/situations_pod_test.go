@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,50 @@ func killed(app, reason string, code int32) func(*world) {
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}},
 			}}
 		})
+	}
+}
+
+// restarted has the container of Pods run since a while ago, when it had ended.
+func restarted(app string, ago time.Duration) func(*world) {
+	return func(w *world) {
+		w.pods(app, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", RestartCount: 1,
+				State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-ago))}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}},
+			}}
+		})
+	}
+}
+
+// noPods is a quota that lets no Pod be made.
+const noPods = `apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: "0"}}
+---
+`
+
+// told waits until an Event has told of something.
+func (w *world) told(reason string) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == reason }) {
+			return fmt.Errorf("no Event says %s", reason)
+		}
+		return nil
+	})
+}
+
+func (w *world) delete(obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -191,9 +236,7 @@ kind: Pod
 metadata: {name: web, finalizers: [acme.io/drain]}
 spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
-		if err := w.client.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}})
 	},
 	ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
@@ -214,20 +257,50 @@ spec: {containers: [{name: app, image: x}]}
 	},
 	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory", next: "kubectl describe node/node-*",
 }, {
-	name: "a quota is used up", plant: `apiVersion: v1
-kind: ResourceQuota
-metadata: {name: small}
-spec: {hard: {pods: "0"}}
----
-` + deployment("web"),
+	name: "an evicted Pod lies beside the one that crashes", plant: deployment("web", still), act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+		})
+		w.pods("web", func(p *corev1.Pod) { // the evicted one, and the one that was made for it
+			if p.Status.Phase != corev1.PodFailed {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
+				}}
+			}
+		})
+	},
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "ends with exit code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "the node of a Pod was shut down", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behaviour: still}}
+spec: {containers: [{name: app, image: x}]}
+`, act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
+		})
+	},
+	ask: "pod/web", root: "pod/web", says: "has failed on node node-0: Pod was terminated", next: "kubectl describe pod/web -n NS",
+}, {
+	name: "the readiness probe fails, long after a restart", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Hour),
+	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a container that was just restarted", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Second),
+	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 2, 1 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "a quota was used up, and is not any more", plant: noPods + workload("StatefulSet", "web", "spec: replicas: 2", still),
+	act: func(w *world) {
+		w.told("FailedCreate")
+		w.delete(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"}})
+		w.pods("web", func(*corev1.Pod) {})
+	},
+	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is being started on node", next: "kubectl describe pod/web-0 -n NS",
+}, {
+	name: "a quota is used up", plant: noPods + deployment("web"),
 	ask: "deploy/web", through: "Deployment ResourceQuota", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
-	name: "a quota is used up for a StatefulSet", plant: `apiVersion: v1
-kind: ResourceQuota
-metadata: {name: small}
-spec: {hard: {pods: "0"}}
----
-` + workload("StatefulSet", "web"),
+	name: "a quota is used up for a StatefulSet", plant: noPods + workload("StatefulSet", "web"),
 	ask: "sts/web", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
 	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
