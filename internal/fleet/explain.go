@@ -357,7 +357,9 @@ func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 	switch h := m.hold; {
 	case h != nil:
 		e.Reason, e.Sentence, e.Until = h.Reason, h.Message, momentOrNil(h.Until)
-		e.OnStage, e.OnCluster = unitOf(h.On)
+		if e.OnStage, e.OnCluster = UnitOf(h.On); e.OnCluster != "" {
+			e.OnStage = ""
+		}
 		if since := momentOrNil(h.Since); since != nil {
 			e.Since = since
 		}
@@ -372,16 +374,17 @@ func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 	}
 }
 
-// unitOf is the stage or the cluster at a path, of which the other is empty.
-func unitOf(path rollout.Path) (stage, cluster string) {
-	switch {
-	case len(path) < 2: // all of them
-		return "", ""
-	case len(path) == 2 && path[0] == unitStages:
-		return path[1], ""
-	default:
-		return "", path[len(path)-1]
+// UnitOf is the stage and the cluster at a path: one of the two, or both of a cluster
+// in a stage, or neither where it is about all of them. New clusters are in no stage
+// of the rollout, nor are those that are pinned.
+func UnitOf(path rollout.Path) (stage, cluster string) {
+	if len(path) > 1 && path[0] == unitStages {
+		stage, path = path[1], path[1:]
 	}
+	if len(path) > 1 {
+		cluster = path[len(path)-1]
+	}
+	return stage, cluster
 }
 
 func orNothing(revision string) string {

@@ -71,7 +71,8 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 		m.paused()
 	case hold.Reason == fleet.ReasonWindow:
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
-		return m.gated(ctx, stageIn(hold))
+		stage, _ := unitOf(hold)
+		return m.gated(ctx, stage)
 	default:
 		return m.held(ctx, hold)
 	}
@@ -100,24 +101,13 @@ func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
 	return nil
 }
 
-// stageIn is the stage that a hold is about, empty if it is none.
-func stageIn(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 1 {
-			return path[1]
-		}
+// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
+// what waits.
+func unitOf(hold *rollout.Hold) (stage, name string) {
+	if stage, name = fleet.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = fleet.UnitOf(hold.Path)
 	}
-	return ""
-}
-
-// clusterIn is the cluster that a hold is about, empty if it is none.
-func clusterIn(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 2 {
-			return path[2]
-		}
-	}
-	return ""
+	return stage, name
 }
 
 // stage is a row of the module as a link.
@@ -215,17 +205,18 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 
 // held goes to the stage, and from there to the cluster.
 func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
-	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
-		link := m.stage(name, hold.Reason)
+	stage, name := unitOf(hold)
+	if stage != "" {
+		link := m.stage(stage, hold.Reason)
 		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
 			link.Since, link.Until = momentOrNil(hold.Since), momentOrNil(hold.Until)
 			link.Sentence = m.place() + hold.Message
 		}
 		m.found.links = append(m.found.links, link)
 	}
-	switch name := clusterIn(hold); {
+	switch {
 	case hold.Reason == rollout.ReasonBudget:
-		return m.budget(ctx, hold)
+		return m.budget(stage)
 	case name == "":
 		return m.failing(ctx)
 	default:
@@ -234,14 +225,11 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	}
 }
 
-// stagesUnit is what the fleet calls all stages together.
-const stagesUnit = "the rollout"
-
-// budget goes to a cluster that is down, and otherwise says that none may be.
-func (m *moduleAnswer) budget(_ context.Context, hold *rollout.Hold) error {
+// budget goes to a cluster of the stage that is down, and otherwise says that none may be.
+func (m *moduleAnswer) budget(stage string) error {
 	for i := range m.e.Clusters {
 		c := &m.e.Clusters[i]
-		if c.Stage == stageIn(hold) && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+		if c.Stage == stage && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
 			m.found.on = m.aboutCluster(c.Name)
 			return nil
 		}
