@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -249,7 +250,9 @@ func notWatched(moduleKind string, key types.NamespacedName, namespaces []string
 func explain(s *sight) Explanation {
 	d := decide(&s.Observed)
 	if s.Module.Deleting {
-		return factsOf(s, d.deletingStatus())
+		e := factsOf(s, d.deletingStatus())
+		e.Reason = reasons.Deleting
+		return e
 	}
 	e := factsOf(s, d.status())
 	reason, message, _ := d.verdict()

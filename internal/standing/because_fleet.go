@@ -57,6 +57,8 @@ func (m *moduleAnswer) own() *Link { return &m.found.links[0] }
 func (m *moduleAnswer) goOn(ctx context.Context) error {
 	hold := m.e.Telling
 	switch {
+	case m.e.Phase == string(fleet.PhaseDeleting):
+		return m.deleting(ctx)
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.kubectl("edit", m.ref)
 	case m.e.Phase == string(fleet.PhaseRolledBack):
@@ -76,6 +78,32 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	default:
 		return m.held(ctx, hold)
 	}
+	return nil
+}
+
+// deleting goes to the first cluster that a module on its way out is still assigned to,
+// or to the manager that would take it away; and where there is none, to who else keeps
+// the module.
+func (m *moduleAnswer) deleting(ctx context.Context) error {
+	if gone := m.managerGone(ctx, m.ref.Namespace); gone != nil {
+		m.found = m.found.and(gone)
+		return nil
+	}
+	all, err := m.assemblages(ctx, Ref{Kind: assemblageKind(m.ref), Namespace: m.ref.Namespace})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if slices.Contains(all[i].syncs, m.ref.Name) {
+			m.found.on = m.assigned(m.ref, all[i].cluster)
+			return nil
+		}
+	}
+	module := fleet.New(m.ref.Kind)
+	if err := m.get(ctx, m.ref, module); err != nil {
+		return err
+	}
+	m.found = m.kept(m.ref, module, vocabulary.ModuleFinalizer, m.found)
 	return nil
 }
 

@@ -108,30 +108,36 @@ func (a *asker) sync(ctx context.Context, ref Ref, name string) (answer, error) 
 }
 
 func (a *asker) assemblageOf(ctx context.Context, ref Ref) (*assembled, error) {
-	var objects []client.Object
+	all, err := a.assemblages(ctx, ref)
+	for i := range all {
+		if all[i].cluster == ref.Name {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// assemblages are those of the kind and in the namespace of a reference.
+func (a *asker) assemblages(ctx context.Context, ref Ref) ([]assembled, error) {
+	var all []assembled
 	if ref.Kind == kindRemote {
 		list := &fleetv1.RemoteAssemblageList{}
 		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
 			return nil, fmt.Errorf("list RemoteAssemblages: %w", err)
 		}
 		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
+			all = append(all, assembledOf(&list.Items[i]))
 		}
-	} else {
-		list := &fleetv1.ProxyAssemblageList{}
-		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
-			return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
-		}
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
+		return all, nil
 	}
-	for _, obj := range objects {
-		if all := assembledOf(obj); all.cluster == ref.Name {
-			return &all, nil
-		}
+	list := &fleetv1.ProxyAssemblageList{}
+	if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
 	}
-	return nil, nil //nolint:nilnil // there is none
+	for i := range list.Items {
+		all = append(all, assembledOf(&list.Items[i]))
+	}
+	return all, nil
 }
 
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.

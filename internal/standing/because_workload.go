@@ -177,12 +177,16 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 	report := w.health()
 	only := answer{links: []Link{link}}
 	own := &only.links[0]
-	if report.Health == rollout.Healthy {
+	runs := isUnfinished(w) // which is as well as a Job can be, and not what it is for
+	if report.Health == rollout.Healthy && !runs {
 		own.Phase = rollout.PhaseComplete
 		return only, nil
 	}
 	if own.Reason == "" {
 		own.Reason, own.Sentence = ReasonNotReady, a.place()+w.name()+" is not ready: "+report.Reason
+		if runs {
+			own.Sentence = a.place() + w.name() + " is not complete: " + report.Reason
+		}
 		if report.Health == rollout.Failed {
 			own.Reason, own.Sentence = ReasonFailed, a.place()+w.name()+" has failed: "+failureOf(w, report.Reason)
 		}
@@ -201,6 +205,14 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 		return only, nil
 	}
 	return a.podsOf(ctx, w, only)
+}
+
+// isUnfinished is true of a Job that is neither complete nor has failed.
+func isUnfinished(w *maker) bool {
+	job, ok := w.Object.(*batchv1.Job)
+	return ok && !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
 
 // unavailableSince is since when a Deployment has not been available. Others do not say.
@@ -255,6 +267,19 @@ func (a *asker) finalizer(ref Ref, name string) Link {
 	link := a.link(ref, ReasonFinalizer, "%s %s cannot go before finalizer %s is removed by whoever has set it", ref.Kind, ref.Name, name)
 	link.Next = a.kubectl("get", ref, "-o", "jsonpath='{.metadata.finalizers}'")
 	return link
+}
+
+// kept goes to whoever keeps what is being deleted: by a finalizer that is not our own,
+// or it is the manager's turn.
+func (a *asker) kept(ref Ref, obj client.Object, own string, so answer) answer {
+	for _, name := range obj.GetFinalizers() {
+		if name != own {
+			so.links = append(so.links, a.finalizer(ref, name))
+			return so
+		}
+	}
+	so.on = a.manager(ref.Namespace)
+	return so
 }
 
 // podsOf goes to the Pod that does worst; and where there are too few, to why they

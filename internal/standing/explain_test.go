@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,8 @@ type situation struct {
 	ask string
 	// through are the kinds of the links, if they matter.
 	through string
+	// by is part of the sentence of one of the links.
+	by string
 	// root is what has to be found at the end: KIND/NAME, or KIND/NAME@CLUSTER.
 	root string
 	// says is part of the root's sentence, next the command that comes next.
@@ -242,6 +245,9 @@ func (s *situation) check(w *world, c *standing.Chain) error {
 	}
 	if through := strings.Join(kinds, " "); s.through != "" && through != s.through {
 		complain("it goes through %s, not %s", through, s.through)
+	}
+	if !slices.ContainsFunc(c.Links, func(l standing.Link) bool { return strings.Contains(l.Sentence, w.text(s.by)) }) {
+		complain("no link says %q", w.text(s.by))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%w; the chain:%s", errors.Join(errs...), written(c))

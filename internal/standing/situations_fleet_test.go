@@ -272,6 +272,12 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 	},
 	ask: "module/shop", through: "Module Cluster ProxyAssemblage Kustomization", root: "kustomization/c9-shop@c9", says: "is Flux' kustomize-controller running?", next: "*",
 }, {
+	name: "somebody keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
+	act: func(w *world) {
+		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
+	},
+	ask: "module/shop", root: "module/shop", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
+}, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {
 		w.cluster("c1", "")
