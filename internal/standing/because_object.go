@@ -149,7 +149,7 @@ func (a *asker) object(ctx context.Context, ref Ref, first bool) (answer, error)
 	}
 	if isNotFound(err) {
 		link := a.link(ref, ReasonMissing, "%s %s is not there", ref.Kind, ref.Name)
-		link.Next = a.pointless("kubectl get " + strings.ToLower(ref.Kind) + namespaceFlag(ref))
+		link.Next = a.pointless("kubectl get " + resourceIn(ref) + namespaceFlag(ref))
 		return answer{links: []Link{link}}, nil
 	}
 	if err != nil {

@@ -115,7 +115,7 @@ func (a *asker) answers(ref Ref) func(context.Context, bool) (answer, error) {
 		kindKustomization: a.kustomization,
 	}
 	how, known := by[ref.Kind]
-	if !known {
+	if !known || isForeign(ref) {
 		how = a.object
 	}
 	return func(ctx context.Context, first bool) (answer, error) { return how(ctx, ref, first) }
@@ -186,11 +186,27 @@ func (a *asker) kubectl(verb string, ref Ref, args ...string) string {
 // typed is how kubectl is told of an object: with its group, where the kind alone could
 // be somebody else's.
 func typed(ref Ref) string {
-	group, version, grouped := strings.Cut(ref.APIVersion, "/")
-	if !grouped || foreign(group, version) == "" {
+	if !isForeign(ref) {
 		return ref.String()
 	}
-	return strings.ToLower(ref.Kind) + "." + group + "/" + ref.Name
+	return resourceIn(ref) + "/" + ref.Name
+}
+
+// resourceIn is the kind of a reference, as kubectl takes it.
+func resourceIn(ref Ref) string {
+	kind := strings.ToLower(ref.Kind)
+	if isForeign(ref) {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		return kind + "." + group
+	}
+	return kind
+}
+
+// isForeign is true of a kind of somebody else, whatever its name: a Service of Knative
+// is none of Kubernetes.
+func isForeign(ref Ref) bool {
+	group, version, grouped := strings.Cut(ref.APIVersion, "/")
+	return grouped && foreign(group, version) != ""
 }
 
 // spillway is a command of our own about an object.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -360,6 +361,35 @@ metadata: {name: all}
 spec: {minAvailable: 100%, selector: {matchLabels: {app: web}}}
 ---
 ` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "lets no Pod go: 1 of 1 are healthy, and 1 have to be", next: "kubectl describe poddisruptionbudget/all -n NS",
+}, {
+	name: "a kind of somebody else that is called as one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: services.acme.io}
+spec:
+  group: acme.io
+  names: {kind: Service, listKind: ServiceList, plural: services, singular: service}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hook}
+spec: {selector: {app: hook}, ports: [{port: 443}]}
+`, act: func(w *world) {
+		w.eventually(func(ctx context.Context) error {
+			u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "it has no route"}}}}}
+			u.SetAPIVersion("acme.io/v1")
+			u.SetKind("Service")
+			u.SetNamespace(w.namespace)
+			u.SetName("hook")
+			return client.IgnoreAlreadyExists(w.client.Create(ctx, u))
+		})
+	},
+	ask: "services.acme.io/hook", through: "Service", root: "service/hook", says: "is not ready: it has no route", next: "kubectl describe service.acme.io/hook -n NS",
 }, {
 	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
 	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
