@@ -282,7 +282,7 @@ spec: {containers: [{name: app, image: x}]}
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
 		})
 	},
-	ask: "pod/web", root: "pod/web", says: "has failed on node node-0: Pod was terminated", next: "kubectl describe pod/web -n NS",
+	ask: "pod/web", root: "pod/web", says: "Pod was terminated in response to imminent node shutdown", next: "kubectl describe pod/web -n NS",
 }, {
 	name: "the readiness probe fails, long after a restart", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Hour),
 	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
