@@ -154,13 +154,13 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
 // gated goes to the gate of a stage that is not passed.
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
+	link.Next = m.fleet("approve", "--stage", stage)
 	m.found.links = append(m.found.links, link)
 	gates := &v1alpha1.RolloutGateList{}
 	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
 		return fmt.Errorf("list RolloutGates: %w", err)
 	}
 	last := &m.found.links[len(m.found.links)-1]
-	last.Next = m.fleet("approve", "--stage", stage)
 	for i := range gates.Items {
 		g := &gates.Items[i]
 		s := &g.Spec
@@ -212,9 +212,13 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 		return answer{}, err
 	}
 	module := Ref{Kind: r.Spec.ModuleRef.Kind, Namespace: ref.Namespace, Name: r.Spec.ModuleRef.Name}
+	found := answer{
+		links: []Link{a.link(ref, "", "%s is revision %d of %s", ref.Name, r.Spec.Number, module)},
+		facts: []Fact{{"module", module.String()}, {"number", fmt.Sprint(r.Spec.Number)}, {"resolved", r.Status.Resolved}},
+	}
 	e, err := fleet.Explain(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module))
 	if err != nil {
-		return answer{}, err
+		return found, err
 	}
 	at := 0
 	for i := range e.Clusters {
@@ -222,9 +226,8 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 			at++
 		}
 	}
-	link := a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
-	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseComplete
-	found := answer{links: []Link{link}, facts: []Fact{{"module", module.String()}, {"number", fmt.Sprint(r.Spec.Number)}, {"resolved", r.Status.Resolved}}}
+	found.links[0] = a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
+	found.links[0].Ring, found.links[0].Phase = manager.RingFleet, rollout.PhaseComplete
 	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
 		found.links[0].Phase, found.on = rollout.PhaseProgressing, a.about(module)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
@@ -44,7 +45,7 @@ func (a *asker) group(ctx context.Context, ref Ref, _ bool) (answer, error) {
 		return answer{}, err
 	}
 	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
-	if err != nil {
+	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
 		return answer{}, err
 	}
 	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))

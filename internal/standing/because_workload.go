@@ -292,7 +292,10 @@ func (a *asker) podsOf(ctx context.Context, w *maker, so answer) (answer, error)
 	i := worst(pods)
 	if i < 0 || severity(&pods[i]) <= starting {
 		refused, err := a.uncreated(ctx, w)
-		if err != nil || refused != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			so.links = append(so.links, a.unseen(w.ref(), err))
+		case err != nil || refused != nil:
 			return so.and(refused), err
 		}
 	}

@@ -76,25 +76,31 @@ type answer struct {
 	details any
 }
 
-// follow asks until there is nothing more to ask.
+// follow asks until there is nothing more to ask. Where somebody may not look, or nobody
+// answers, the chain ends with that; it is an error if nothing at all was found.
 func follow(ctx context.Context, q *question) (Chain, error) {
 	first, err := q.answer(ctx, q.first)
-	if err != nil {
+	if err != nil && (len(first.links) == 0 || ctx.Err() != nil) {
 		return Chain{}, err
 	}
-	chain := Chain{Links: first.links, Facts: first.facts, Details: first.details}
+	chain := Chain{Links: q.links(&first, err), Facts: first.facts, Details: first.details}
 	asked := map[Ref]bool{q.asker.at(q.ref): true}
-	for next := first.on; next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
+	for next := first.on; err == nil && next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
 		asked[next.asker.at(next.ref)] = true
-		a, err := next.answer(ctx, false)
-		if err != nil {
-			chain.Links = append(chain.Links, next.asker.unseen(next.ref, err))
-			break
-		}
-		chain.Links = append(chain.Links, a.links...)
+		var a answer
+		a, err = next.answer(ctx, false)
+		chain.Links = append(chain.Links, next.links(&a, err)...)
 		next = a.on
 	}
 	return chain, nil
+}
+
+// links are those of an answer, with the one where it was cut short.
+func (q *question) links(a *answer, err error) []Link {
+	if err != nil {
+		return append(a.links, q.asker.unseen(q.ref, err))
+	}
+	return a.links
 }
 
 // about asks about an object in the same cluster.

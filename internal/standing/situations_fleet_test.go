@@ -189,6 +189,10 @@ var fleetSituations = []situation{{
 	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "gate approve of stage canary has not been decided",
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
+	name: "a gate is open that one may not see", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
+	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary has 0 of 1 clusters updated", root: "module/shop", says: "rolloutgates cannot be looked at",
+	next: "kubectl get rolloutgates.spillway.dev -n NS",
+}, {
 	name: "two gates of a stage are open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: load, when: Before}, {name: sign, when: Before}]}]}`), act: onCluster("c1"),
 	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "of stage canary has not been decided",
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate *",

@@ -65,6 +65,9 @@ spec:
 	},
 	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
 }, {
+	name: "who may not see Deployments everywhere", plant: operator(deployment("web"), ""), sees: []string{"instances.kudo.dev"},
+	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -A",
+}, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
 	ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
 }, {

@@ -391,6 +391,15 @@ spec: {selector: {app: hook}, ports: [{port: 443}]}
 	},
 	ask: "services.acme.io/hook", through: "Service", root: "service/hook", says: "is not ready: it has no route", next: "kubectl describe service.acme.io/hook -n NS",
 }, {
+	name: "who may not see ReplicaSets is told of the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
+	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be looked at", root: "pod/web-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "who may not see Pods is told of the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
+	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be looked at", next: "kubectl get pods -n NS",
+}, {
+	name: "who may not see workloads is told of the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
+	ask: "secret/db", by: "Secret db is there", root: "secret/db", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -n NS",
+}, {
 	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
 	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }}
