@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -52,6 +53,9 @@ func (p *planAnswer) own() *Link { return &p.found.links[0] }
 
 func (p *planAnswer) goOn(ctx context.Context) error {
 	switch {
+	case p.i.DeletionTimestamp != nil && p.isLeft():
+		p.leaving()
+		return nil
 	case p.e.Phase == PhaseUnseen:
 		p.own().Reason = ReasonNotObserved
 		p.found.on = p.manager(p.i.Namespace)
@@ -72,6 +76,20 @@ func (p *planAnswer) goOn(ctx context.Context) error {
 	p.step()
 	p.own().Deadline = p.deadline(ctx)
 	return p.objects(ctx)
+}
+
+// isLeft is true of an Instance on its way out of which no plan has to clean up any more.
+func (p *planAnswer) isLeft() bool {
+	x := p.i.Status.Execution
+	return !slices.Contains(p.i.Finalizers, vocabulary.CleanupFinalizer) || x != nil && x.Cause == v1beta1.CauseDelete && x.Result == v1beta1.ResultComplete
+}
+
+// leaving goes to who keeps an Instance that is being deleted.
+func (p *planAnswer) leaving() {
+	own := p.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, momentOrNil(p.i.DeletionTimestamp.Time)
+	own.Sentence = p.place() + "Instance " + p.i.Name + " is being deleted"
+	p.found = p.kept(refTo(kindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
 }
 
 // deadline is when the plan that runs has taken too long, or its phase or its step;
