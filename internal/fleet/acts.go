@@ -74,13 +74,19 @@ func (d *decision) needsFinalizer() bool {
 func (d *decision) corrections() []Write {
 	var writes []Write
 	for _, m := range d.members {
-		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
+		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && d.o.revision(m.record.Revision) != nil && d.mayCorrect(m) {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
 			})
 		}
 	}
 	return writes
+}
+
+// mayCorrect is true of a cluster into whose assemblage nobody and nothing forbids to
+// write.
+func (d *decision) mayCorrect(m *member) bool {
+	return !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name]
 }
 
 // removals are for clusters that are there, on nobody's way out, and not selected

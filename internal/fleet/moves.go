@@ -39,10 +39,11 @@ func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.
 
 func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
 
-// wants is true if a move is still a good idea.
+// wants is true if a move is still a good idea. One to a revision of which nobody knows
+// what it says is none: the view may be old, or somebody has deleted it.
 func (d *decision) wants(m *v1alpha1.Move) bool {
 	c := d.member(m.Cluster)
-	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+	if d.o.revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
 	if m.Repair && c.isUp() || c.isEnding() {

@@ -260,6 +260,21 @@ func TestMovesCount(t *testing.T) {
 	}
 }
 
+// A move to a revision that is not seen is not acted upon: nobody knows what to write,
+// and with nothing written the cluster would lose what it has.
+func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up")
+	o.Module.Status = fleet.Decide(o).Status
+	o.Now = noon.Add(time.Second)
+	if p := fleet.Decide(o); deed(&p) != "Assign a" {
+		t.Fatalf("it does %s", deed(&p))
+	}
+	o.Revisions = o.Revisions[:1]
+	if p := fleet.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != fleet.CreateRevision || len(p.Status.Moves) != 1 {
+		t.Errorf("it writes %+v, and keeps %d moves", p.Writes, len(p.Status.Moves))
+	}
+}
+
 func deed(p *fleet.Plan) string {
 	switch {
 	case p.Permits:

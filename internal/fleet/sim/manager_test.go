@@ -208,6 +208,11 @@ func (v *view) resolved(revision string) string {
 	return ""
 }
 
+// has is true of a revision that is seen.
+func (v *view) has(revision string) bool {
+	return slices.ContainsFunc(v.revisions, func(r fleet.Revision) bool { return r.Name == revision })
+}
+
 func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) fleet.Record {
 	if policy == "" {
 		policy = v1alpha1.Delete
@@ -393,7 +398,7 @@ func (m *manager) writeRecord(write *fleet.Write) {
 	w.oracle.written(m, write, c, a)
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
-	if write.Act == fleet.Unassign {
+	if write.Act == fleet.Unassign || !m.view.has(write.Revision) { // there is nothing to write
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	} else {
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false

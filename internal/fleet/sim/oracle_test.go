@@ -58,6 +58,8 @@ func (o *oracle) written(m *manager, write *fleet.Write, c *cluster, a assemblag
 	o.look()
 
 	switch {
+	case write.Act != fleet.Unassign && !m.view.has(write.Revision):
+		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
 	case write.Act == fleet.Unassign && !c.deselected:
 		o.complainf("%s is unassigned though it was always selected; it is ready: %v", c.Name, c.Ready)
 	case write.Act == fleet.Correct && a.hold != nil && !c.deselected:
