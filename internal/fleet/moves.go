@@ -112,10 +112,21 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)})
+			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: d.moment(name)})
 		}
 	}
 	return moves
+}
+
+// moment is when a cluster is assigned something that is permitted now: later than what
+// it has, also where a clock that was ahead has written that. Otherwise it would count
+// as done before it was.
+func (d *decision) moment(cluster string) metav1.MicroTime {
+	at := d.o.Now
+	if r := d.record(cluster); r != nil && r.Assigned {
+		at = later(at, r.AssignedAt.Add(time.Microsecond))
+	}
+	return metav1.NewMicroTime(at)
 }
 
 // renewed are the moves that are kept, and whether some have to be permitted anew
@@ -124,7 +135,7 @@ func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 	moves, again := d.moves(), false
 	for i := range moves {
 		if m := &moves[i]; d.wants(m) && !d.inTime(m) && !d.isPutOff(m.Cluster) {
-			m.At, again = metav1.NewMicroTime(d.o.Now), true
+			m.At, again = d.moment(m.Cluster), true
 		}
 	}
 	return moves, again

@@ -275,6 +275,16 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 	}
 }
 
+// What was assigned by a clock that is ahead of this one is older all the same than what
+// is permitted now: a move that counted as done at once would never be made.
+func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
+	o.Module.Status = fleet.Decide(o).Status
+	if p := fleet.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
+		t.Errorf("it does %s: %+v", deed(&p), p.Writes)
+	}
+}
+
 func deed(p *fleet.Plan) string {
 	switch {
 	case p.Permits:

@@ -44,6 +44,8 @@ type manager struct {
 	view     view
 	requests []request
 	refusals map[string]fleet.Refusal
+	// skew is by how much its clock is ahead.
+	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
 	looked bool
 	wake   time.Time
@@ -56,10 +58,20 @@ type manager struct {
 
 func newManager(w *world, r *rules, name string) *manager {
 	m := &manager{rules: r, world: w, name: name, refusals: map[string]fleet.Refusal{}, own: map[string]time.Time{}}
+	if w.skewed {
+		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
+	}
 	m.refresh(0)
 
 	return m
 }
+
+// skewMost is by how much the clock of a manager is wrong at most. Two of them are apart
+// by less than what a move counts longer than it is acted upon.
+const skewMost = 5 * time.Second
+
+// now is what time a manager takes it for.
+func (m *manager) now() time.Time { return m.world.now.Add(m.skew) }
 
 // refresh looks anew at some of the kinds.
 func (m *manager) refresh(lazy float64) {
@@ -123,7 +135,7 @@ func (m *manager) act() {
 
 func (m *manager) decide() {
 	w := m.world
-	if m.looked && (m.wake.IsZero() || w.now.Before(m.wake)) {
+	if m.looked && (m.wake.IsZero() || m.now().Before(m.wake)) {
 		return
 	}
 
@@ -173,7 +185,7 @@ func (m *manager) order(p fleet.Plan) []request {
 func (m *manager) observed() fleet.Observed {
 	v := &m.view
 	o := fleet.Observed{
-		Now: m.world.now, AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
+		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: fleet.Module{
 			Kind: fleet.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
 			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
@@ -252,7 +264,7 @@ func (m *manager) haste() int {
 // goOn sends the next request, or lets one arrive that was sent.
 func (m *manager) goOn() {
 	r := &m.requests[0]
-	if !r.sent && !r.write.Until.IsZero() && !m.world.now.Before(r.write.Until) && !m.late {
+	if !r.sent && !r.write.Until.IsZero() && !m.now().Before(r.write.Until) && !m.late {
 		m.requests = m.requests[1:]
 		m.looked = false
 
@@ -277,7 +289,7 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = fleet.Refusal{At: w.now.Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = fleet.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
 	case r.write.Act == fleet.AddFinalizer:

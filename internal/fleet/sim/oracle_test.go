@@ -190,8 +190,16 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 	for _, m := range p.Status.Moves {
 		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision }) {
 			o.checkMove(v, &m)
+			o.checkMoment(v, &m)
 			o.checkTag(v, &m)
 		}
+	}
+}
+
+// checkMoment: what is permitted is later than what is there, and so not done yet.
+func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
+	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
+		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
 	}
 }
 
@@ -333,7 +341,7 @@ func (o *oracle) mayFail(v *fleet.Observed, n int) int {
 // checkSoak: a cluster has been ready for long enough, at this very revision.
 func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record, m *v1alpha1.Move) {
 	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
-	if v.Now.Before(r.Since.Add(soak)) {
+	if soak > 0 && v.Now.Before(r.Since.Add(soak)) {
 		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
 	}
 }

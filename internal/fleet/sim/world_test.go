@@ -90,6 +90,9 @@ type world struct {
 
 	habits
 
+	// skewed is true of a world in which clocks are wrong, as was that of whoever has
+	// assigned what is there at first.
+	skewed bool
 	// flaps is true of a world in which clusters become unready by themselves.
 	flaps bool
 	storm bool
@@ -119,7 +122,7 @@ func newWorld(seed uint64, told bool) *world {
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: noon, storm: true, told: told,
 		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
-	w.oracle, w.tagged = newOracle(w), seed%4 == 1
+	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -144,11 +147,16 @@ func (w *world) settled() {
 	w.module.finalized, w.module.status.CurrentRevision = true, good
 	w.revisions, w.othersAt = []fleet.Revision{{Name: good, Number: 1}}, w.next()
 
+	at := noon.Add(-time.Hour)
+	if w.skewed {
+		at = noon.Add(2 * time.Minute)
+	}
+
 	for i := range w.clusters {
 		if c := &w.clusters[i]; c.Ready && w.isSelected(&c.Cluster) {
 			w.changed(c.Name, assemblage{
-				uid: "a" + c.UID, assigned: true, revision: good, at: noon.Add(-time.Hour), policy: v1alpha1.Delete, seen: 1,
-				reported: good, reportOf: noon.Add(-time.Hour), state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
+				uid: "a" + c.UID, assigned: true, revision: good, at: at, policy: v1alpha1.Delete, seen: 1,
+				reported: good, reportOf: at, state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
 				resolved: w.found(w.commit(good)),
 			}, true)
 			c.fetched = w.commit(good)
