@@ -28,7 +28,9 @@ var errTooLate = errors.New("what permits it is too old")
 type actor struct {
 	kind   *kind
 	client client.Client
-	now    func() time.Time
+	// live asks the API server itself, before something is taken away.
+	live client.Reader
+	now  func() time.Time
 }
 
 // act makes the writes of a pass, one after the other. The status comes last, unless
@@ -112,6 +114,10 @@ func (a *actor) apply(ctx context.Context, s *sight, w *Write) outcome {
 		out.err = a.resolve(ctx, s, w)
 	case CreateGate:
 		out.err = a.createGate(ctx, s, w)
+	case Unassign:
+		if out.err = a.confirm(ctx, s, w); out.err == nil {
+			out.err = a.assemble(ctx, s, w, &out)
+		}
 	default:
 		out.err = a.assemble(ctx, s, w, &out)
 	}
@@ -248,7 +254,7 @@ func isThere(u *unstructured.Unstructured, name string) bool {
 // isOvertaken is true if a write was refused because somebody was faster: its
 // preconditions no longer hold, and neither does the decision.
 func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate)
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate) || errors.Is(err, errChanged)
 }
 
 // isEnding is true if a write was refused because the namespace is on its way out.

@@ -31,8 +31,9 @@ type request struct {
 	version uint64
 	permits bool
 	write   fleet.Write
-	// sent is true once it is too late to think better of it.
-	sent bool
+	// sent is true once it is too late to think better of it, deselected if the cluster
+	// was not selected in that moment.
+	sent, deselected bool
 }
 
 // manager is a replica of the hub.
@@ -271,6 +272,14 @@ func (m *manager) goOn() {
 		return
 	}
 
+	if !r.sent && !m.isRight(r) {
+		m.requests = m.requests[1:]
+		m.looked = false
+		m.world.count("removals not made")
+
+		return
+	}
+
 	if !r.sent && m.world.storm && m.world.chance(0.1) {
 		r.sent = true
 
@@ -280,6 +289,19 @@ func (m *manager) goOn() {
 	arrived := *r
 	m.requests = m.requests[1:]
 	m.arrive(&arrived)
+}
+
+// isRight is false of a removal of which the API server itself says, when it is sent, that
+// it is none any more.
+func (m *manager) isRight(r *request) bool {
+	if r.write.Act != fleet.Unassign {
+		return true
+	}
+
+	c := m.world.cluster(r.write.Cluster.Name)
+	r.deselected = c == nil || !m.world.isSelected(&c.Cluster)
+
+	return r.deselected || m.blindly
 }
 
 func (m *manager) arrive(r *request) {
@@ -299,7 +321,7 @@ func (m *manager) arrive(r *request) {
 	case r.write.Act == fleet.CreateRevision, r.write.Act == fleet.DeleteRevision, r.write.Act == fleet.CreateGate:
 		m.writeOther(&r.write)
 	default:
-		m.writeRecord(&r.write)
+		m.writeRecord(r)
 	}
 }
 
@@ -388,8 +410,8 @@ func (m *manager) writeOther(write *fleet.Write) {
 }
 
 // writeRecord writes the sync of a cluster, if its assemblage is as it was seen.
-func (m *manager) writeRecord(write *fleet.Write) {
-	w := m.world
+func (m *manager) writeRecord(r *request) {
+	w, write := m.world, &r.write
 	c := w.cluster(write.Cluster.Name)
 	a, there := w.assemblages[write.Cluster.Name]
 
@@ -407,7 +429,7 @@ func (m *manager) writeRecord(write *fleet.Write) {
 
 	w.writes++
 	w.count(string(write.Act))
-	w.oracle.written(m, write, c, a)
+	w.oracle.written(m, r, c, a)
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
 	if write.Act == fleet.Unassign || !m.view.has(write.Revision) { // there is nothing to write

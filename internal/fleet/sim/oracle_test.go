@@ -54,14 +54,15 @@ func (o *oracle) isBack(name string) bool {
 }
 
 // written checks the rules in the moment in which an assemblage is written.
-func (o *oracle) written(m *manager, write *fleet.Write, c *cluster, a assemblage) {
+func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	o.look()
+	write := &r.write
 
 	switch {
 	case write.Act != fleet.Unassign && !m.view.has(write.Revision):
 		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
-	case write.Act == fleet.Unassign && !c.deselected:
-		o.complainf("%s is unassigned though it was always selected; it is ready: %v", c.Name, c.Ready)
+	case r.write.Act == fleet.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
+		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)
 	case write.Act == fleet.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
 	case write.Act == fleet.Assign && a.assigned && write.Revision != a.revision:
@@ -226,7 +227,7 @@ func (o *oracle) checkMembers(v *fleet.Observed, p *fleet.Plan) {
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		want := one(o.world.isSelected(c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
+		want := one(selects(&v.Module.Spec, c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
 
 		if places[c.Name] != want {
 			o.complainf("%s is in %d places, and should be in %d", c.Name, places[c.Name], want)
@@ -265,7 +266,7 @@ func (o *oracle) checkMove(v *fleet.Observed, m *v1alpha1.Move) {
 	r := recordOf(v, m.Cluster)
 
 	switch {
-	case i < 0 || !o.world.isSelected(&v.Clusters[i]):
+	case i < 0 || !selects(&v.Module.Spec, &v.Clusters[i]):
 		o.complainf("%s moves, which is not selected", m.Cluster)
 
 		return
@@ -301,7 +302,7 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		if o.stageOf(c) != s.Name || !o.world.isSelected(c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
+		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
 			continue
 		}
 		n++

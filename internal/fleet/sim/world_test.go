@@ -93,6 +93,8 @@ type world struct {
 	// skewed is true of a world in which clocks are wrong, as was that of whoever has
 	// assigned what is there at first.
 	skewed bool
+	// fickle is true of a world in which the user changes the selector.
+	fickle bool
 	// flaps is true of a world in which clusters become unready by themselves.
 	flaps bool
 	storm bool
@@ -123,6 +125,7 @@ func newWorld(seed uint64, told bool) *world {
 		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
 	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
+	w.fickle = seed%8 == 4
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -334,7 +337,18 @@ func (w *world) isUp(name string) bool {
 }
 
 // isSelected is true of a cluster that the module is for.
-func (w *world) isSelected(c *fleet.Cluster) bool { return c.Labels["env"] == "prod" && !c.Deleting }
+func (w *world) isSelected(c *fleet.Cluster) bool { return selects(&w.module.spec, c) }
+
+// selects is true if a cluster has all the labels that a module selects.
+func selects(spec *v1alpha1.ModuleSpec, c *fleet.Cluster) bool {
+	for key, value := range spec.Selector.MatchLabels {
+		if c.Labels[key] != value {
+			return false
+		}
+	}
+
+	return !c.Deleting
+}
 
 // names of a list of clusters.
 func namesOf(clusters []string) string { return strings.Join(clusters, " ") }
