@@ -18,7 +18,7 @@ import (
 // planned is a module at v2, that was at v1, and its clusters, one a line: "name tag
 // state key=value ...". The state is up, updating, failed, unreachable or waiting; a
 // cluster without a tag is assigned nothing. A word that begins with "@" is for how
-// long it has been in its state; "held", "new", "notready", "drifted" and "gone" say
+// long it has been in its state; "held", "new", "notready", "drifted", "stale" and "gone" say
 // more.
 func planned(t *testing.T, spec, clusters string) fleet.Observed {
 	t.Helper()
@@ -62,6 +62,8 @@ func read(words []string) (fleet.Cluster, fleet.Record) {
 			c.Ready = false
 		case word == "drifted":
 			r.Drifted = true
+		case word == "stale":
+			r.Stale = true
 		case word == "gone":
 			c.Deleting = true
 		default:
@@ -174,6 +176,14 @@ func TestPlans(t *testing.T) {
 		"nobody knows what drifted runs": {
 			incremental, "a v2 up drifted\nb v1 up",
 			"a is on its way: it is not what its revision says\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not what its revision says)",
+		},
+		"nor what was put right a moment ago": {
+			incremental, "a v2 up stale\nb v1 up",
+			"a is on its way: it is put right, and has not said since that it is ready\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is put right, and has not said since that it is ready)",
+		},
+		"but it is up where it was": {
+			incremental, "a v1 up stale\nb v1 up",
+			"a moves from v1 to v2\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way",
 		},
 		"suspended": {
 			incremental + `, suspend: true`, "a v1 up\nb",

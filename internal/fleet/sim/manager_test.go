@@ -246,6 +246,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	default:
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
+	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved != "" && a.resolved != resolved)
 
 	return r
 }
@@ -437,6 +438,12 @@ func (m *manager) writeRecord(r *request) {
 	} else {
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = m.view.resolved(write.Revision)
+		a.corrected = 0
+
+		if write.Act == fleet.Correct {
+			a.corrected = a.generation + 1
+		}
+
 		a.policy = m.view.module.spec.DeletionPolicy
 		if a.policy == "" {
 			a.policy = v1alpha1.Delete

@@ -310,7 +310,7 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 		switch {
 		case r == nil || !r.Assigned || r.Revision != m.Revision:
 			o.complainf("%s moves to %s before %s of stage %s", m.Cluster, m.Revision, c.Name, s.Name)
-		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready:
+		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready || o.isElsewhere(v, r):
 			failed++
 		default:
 			o.checkSoak(v, s, r, m)
@@ -324,6 +324,14 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	if n > 0 {
 		o.checkGates(v, s, v1alpha1.After, m)
 	}
+}
+
+// isElsewhere is true of a cluster that runs another commit than the one that the tag of
+// its revision was written down to be.
+func (o *oracle) isElsewhere(v *fleet.Observed, r *fleet.Record) bool {
+	return slices.ContainsFunc(v.Revisions, func(known fleet.Revision) bool {
+		return known.Name == r.Revision && known.Resolved != "" && known.Resolved != r.Resolved
+	})
 }
 
 func (o *oracle) mayFail(v *fleet.Observed, n int) int {

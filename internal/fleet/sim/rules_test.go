@@ -82,6 +82,7 @@ func broken() map[string]*rules {
 		"one cluster more than may be is":            blind(widerBudget),
 		"every cluster is taken for ready":           blind(allReady),
 		"a report speaks of what is assigned":        blind(allReported),
+		"what was put right is ready at once":        blind(neverStale),
 		"a suspended module goes on":                 blind(func(_ *manager, o *fleet.Observed) { o.Module.Spec.Suspend = false }),
 		"a pin is none":                              blind(noHolds),
 		"nothing soaks":                              blind(noSoak),
@@ -115,6 +116,12 @@ func allReady(_ *manager, o *fleet.Observed) {
 func allReported(_ *manager, o *fleet.Observed) {
 	for i := range o.Records {
 		o.Records[i].Reported = o.Records[i].State != ""
+	}
+}
+
+func neverStale(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		o.Records[i].Stale = false
 	}
 }
 
@@ -170,6 +177,7 @@ var noticed = map[string]uint64{
 	"nobody knows how old a view is":            5255,
 	"moves are acted upon however old they are": 1509,
 	"what is done is not written down before":   778,
+	"what was put right is ready at once":       3937,
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the

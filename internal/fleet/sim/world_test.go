@@ -30,6 +30,8 @@ type assemblage struct {
 	hold     *v1alpha1.Hold
 	// exact is the commit that it is assigned, empty if it is the tag.
 	exact string
+	// corrected is the generation by which it was put right, zero if it was not.
+	corrected int64
 
 	// What is reported, and of which assignment.
 	seen      int64
