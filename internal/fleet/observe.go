@@ -326,10 +326,13 @@ func (s *sight) isStale(a *assembled, r *Record, corrected int64) bool {
 	if r.Drifted || r.Follows || !r.succeeded() {
 		return false
 	}
+	resolved := s.resolved(r.Revision)
+	if resolved == "" { // what it turns out to be will be told to all: it has to be what is there
+		corrected = a.GetGeneration()
+	}
 	if seen := a.status.ObservedGeneration; seen != 0 && seen < corrected {
 		return true
 	}
-	resolved := s.resolved(r.Revision)
 	return r.Resolved != "" && s.isPinned(r.Revision) && assemblage.Digest(r.Resolved) != assemblage.Digest(resolved)
 }
 

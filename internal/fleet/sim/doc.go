@@ -2,7 +2,7 @@
 // API server with resource versions and preconditions; clusters that join, leave,
 // are not ready for a while, or do not answer; whoever carries out what they are
 // assigned, late, and fails at bad revisions; readiness that flaps; users who edit
-// templates and selectors, move tags, suspend, pin clusters, go back, and decide gates; and two managers at
+// templates and selectors, move tags, suspend, pin clusters and edit what they have, go back, and decide gates; and two managers at
 // once, each with views that are out of date for every kind on its own, that crash
 // between any two writes, whose requests take their time, and whose clocks may be wrong.
 //

@@ -246,7 +246,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	default:
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
-	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved != "" && a.resolved != resolved)
+	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && a.resolved != resolved)
 
 	return r
 }
@@ -377,6 +377,7 @@ func (m *manager) resolve(write *fleet.Write) {
 		return
 	}
 
+	w.oracle.resolved(write)
 	w.revisions = slices.Clone(w.revisions)
 	w.revisions[at].Resolved = write.Resolved
 	w.writes++

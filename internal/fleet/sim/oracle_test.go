@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -197,6 +198,13 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 	}
 }
 
+// resolved: what is written down of a tag is something that it was.
+func (o *oracle) resolved(write *fleet.Write) {
+	if !strings.HasPrefix(write.Resolved, write.Revision+"@") {
+		o.complainf("it is written down that %s is %s, which its tag never was", write.Revision, write.Resolved)
+	}
+}
+
 // checkMoment: what is permitted is later than what is there, and so not done yet.
 func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
@@ -208,7 +216,7 @@ func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
 func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
 	unknown := slices.ContainsFunc(v.Revisions, func(r fleet.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
 	told := slices.ContainsFunc(v.Records, func(r fleet.Record) bool {
-		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != ""
+		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Drifted && !r.Stale && r.Hold == nil
 	})
 
 	if unknown && told {

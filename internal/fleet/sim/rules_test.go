@@ -83,6 +83,7 @@ func broken() map[string]*rules {
 		"every cluster is taken for ready":           blind(allReady),
 		"a report speaks of what is assigned":        blind(allReported),
 		"what was put right is ready at once":        blind(neverStale),
+		"whatever runs is what the tag is":           blind(allTell),
 		"a suspended module goes on":                 blind(func(_ *manager, o *fleet.Observed) { o.Module.Spec.Suspend = false }),
 		"a pin is none":                              blind(noHolds),
 		"nothing soaks":                              blind(noSoak),
@@ -122,6 +123,14 @@ func allReported(_ *manager, o *fleet.Observed) {
 func neverStale(_ *manager, o *fleet.Observed) {
 	for i := range o.Records {
 		o.Records[i].Stale = false
+	}
+}
+
+func allTell(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		if r := &o.Records[i]; r.Resolved != "" {
+			r.Drifted, r.Stale, r.Hold = false, false, nil
+		}
 	}
 }
 

@@ -228,6 +228,10 @@ func (w *world) touch() {
 func (w *world) pin(name string, a assemblage) {
 	if a.hold == nil {
 		a.hold = &v1alpha1.Hold{By: "alice"}
+		if w.tagged && w.chance(0.5) {
+			a.exact = "hotfix"
+			w.count("hotfixes")
+		}
 	} else {
 		w.unpin(name, &a)
 	}

@@ -309,6 +309,9 @@ func (w *world) work(c *cluster) {
 		w.changed(c.Name, a, false)
 	case a.seen != a.generation:
 		a.seen = a.generation
+		if a.assigned && c.fetched != w.wants(&a) { // who has seen what changed does not say what was before
+			w.fetches(c, &a)
+		}
 		w.changed(c.Name, a, false)
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
 		a.state, a.since = v1alpha1.StateFailed, w.now
@@ -318,10 +321,8 @@ func (w *world) work(c *cluster) {
 		w.changed(c.Name, a, false)
 		w.notef("%s: %s is %s", c.Name, a.revision, a.state)
 	case a.assigned && c.fetched != w.wants(&a):
-		a.state, a.since = v1alpha1.StateUpdating, w.now
-		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(&a)
+		w.fetches(c, &a)
 		w.changed(c.Name, a, false)
-		w.notef("%s fetches %s", c.Name, c.fetched)
 	case a.assigned && w.storm && w.flaps && w.chance(0.02) && a.state == v1alpha1.StateSucceeded:
 		a.state, a.since = v1alpha1.StateUpdating, w.now
 		c.begun, c.takes = w.now, w.seconds(0, 20)
@@ -329,6 +330,13 @@ func (w *world) work(c *cluster) {
 		w.notef("%s flaps", c.Name)
 		w.count("flaps")
 	}
+}
+
+// fetches has a cluster begin with another commit.
+func (w *world) fetches(c *cluster, a *assemblage) {
+	a.state, a.since = v1alpha1.StateUpdating, w.now
+	c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(a)
+	w.notef("%s fetches %s", c.Name, c.fetched)
 }
 
 // isUp is true if a cluster runs what it is assigned, and is healthy.
