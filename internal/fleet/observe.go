@@ -284,7 +284,7 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	policy := s.Module.deletionPolicy()
 	known := m.drifts[r.UID]
 	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
-		r.Drifted, r.Follows, r.Revision = known.drifted, known.follows, known.revision
+		r.Drifted, r.Follows, r.Tagged, r.Revision = known.drifted, known.follows, known.tagged, known.revision
 		r.Stale = s.isStale(a, r, known.corrected)
 		return
 	}
@@ -301,7 +301,7 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
-		known: true, drifted: r.Drifted, follows: r.Follows, corrected: known.correctedBy(a, r),
+		known: true, drifted: r.Drifted, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
 	}
 	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
 }
@@ -353,6 +353,7 @@ func (s *sight) resolved(revision string) string {
 // follow is of a sync that follows a tag which stands for something known. One that is
 // on its way goes on; it is told later.
 func (r *Record) follow(resolved string) {
+	r.Tagged = true
 	succeeded := r.succeeded()
 	r.Drifted = succeeded && assemblage.Digest(r.Resolved) != assemblage.Digest(resolved)
 	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)

@@ -106,6 +106,8 @@ type Record struct {
 	// Follows is true if all that is different is that it follows a tag, of which it
 	// is known by now what it stands for. It has nothing to gain by going on with it.
 	Follows bool
+	// Tagged is true of a sync that names such a tag, whether it is to be told now or not.
+	Tagged bool
 	// Stale is true if the sync was put right, and the report is of what it was before.
 	Stale          bool
 	DeletionPolicy v1alpha1.DeletionPolicy

@@ -295,6 +295,54 @@ func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 	}
 }
 
+// Of many clusters that follow a tag one is told first what it is; the others once it
+// runs that by its name, and never if it cannot.
+func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
+	const tag, commit = "v1@sha1:01", "sha1:01"
+	told := func(change func(o *fleet.Observed)) string {
+		o := planned(t, `strategy: Incremental`, "a v2 up\nb v2 up\nc v2 up")
+		o.Revisions[1].Resolved = tag
+		for i := range o.Records {
+			o.Records[i].Follows, o.Records[i].Tagged, o.Records[i].Resolved = true, true, tag
+		}
+		change(&o)
+		var names []string
+		for _, w := range fleet.Decide(o).Writes {
+			if w.Act == fleet.Correct {
+				names = append(names, w.Cluster.Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	first := told(func(*fleet.Observed) {})
+	if len(first) != 1 {
+		t.Fatalf("told at once: %s", first)
+	}
+	at := map[string]int{"a": 0, "b": 1, "c": 2}[first]
+	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *fleet.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].Resolved = false, false, commit
+	}), "  ", " "))
+	if len(others) != 3 || strings.Contains(others, first) {
+		t.Errorf("then the others are told: %s", others)
+	}
+	for why, change := range map[string]func(r *fleet.Record){
+		"it has not said so yet":     func(*fleet.Record) {},
+		"it cannot fetch the commit": func(r *fleet.Record) { r.State = v1alpha1.StateWaiting },
+	} {
+		if got := told(func(o *fleet.Observed) {
+			o.Records[at].Follows, o.Records[at].Tagged = false, false
+			change(&o.Records[at])
+		}); got != "" {
+			t.Errorf("%s, and %s are told", why, got)
+		}
+	}
+	if got := told(func(o *fleet.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].State = false, false, v1alpha1.StateUnreachable
+	}); len(got) != 1 {
+		t.Errorf("nobody waits for one that does not answer: %s", got)
+	}
+}
+
 func deed(p *fleet.Plan) string {
 	switch {
 	case p.Permits:

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -221,6 +222,9 @@ func (v *view) resolved(revision string) string {
 	return ""
 }
 
+// digest is a commit without the tag by which it was found.
+func digest(resolved string) string { return strings.TrimPrefix(resolved, "tag@") }
+
 // has is true of a revision that is seen.
 func (v *view) has(revision string) bool {
 	return slices.ContainsFunc(v.revisions, func(r fleet.Revision) bool { return r.Name == revision })
@@ -240,13 +244,14 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
 
 	switch {
-	case a.exact == resolved:
-	case a.exact != "" || succeeded && a.resolved != resolved:
+	case a.exact == digest(resolved):
+	case a.exact != "" || succeeded && digest(a.resolved) != digest(resolved):
 		r.Drifted = true
 	default:
+		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
-	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && a.resolved != resolved)
+	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
 
 	return r
 }
@@ -438,7 +443,7 @@ func (m *manager) writeRecord(r *request) {
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	} else {
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
-		a.exact = m.view.resolved(write.Revision)
+		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0
 
 		if write.Act == fleet.Correct {

@@ -200,7 +200,7 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 
 // resolved: what is written down of a tag is something that it was.
 func (o *oracle) resolved(write *fleet.Write) {
-	if !strings.HasPrefix(write.Resolved, write.Revision+"@") {
+	if !strings.HasPrefix(digest(write.Resolved), write.Revision+"#") {
 		o.complainf("it is written down that %s is %s, which its tag never was", write.Revision, write.Resolved)
 	}
 }
@@ -338,7 +338,7 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 // its revision was written down to be.
 func (o *oracle) isElsewhere(v *fleet.Observed, r *fleet.Record) bool {
 	return slices.ContainsFunc(v.Revisions, func(known fleet.Revision) bool {
-		return known.Name == r.Revision && known.Resolved != "" && known.Resolved != r.Resolved
+		return known.Name == r.Revision && known.Resolved != "" && digest(known.Resolved) != digest(r.Resolved)
 	})
 }
 

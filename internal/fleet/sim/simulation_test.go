@@ -185,7 +185,7 @@ func (w *world) isPinned(a *assemblage) bool {
 	v := view{revisions: w.revisions}
 	resolved := v.resolved(a.revision)
 
-	return !w.tagged || resolved != "" && a.exact == resolved && a.resolved == resolved
+	return !w.tagged || resolved != "" && a.exact == digest(resolved) && a.resolved == a.exact
 }
 
 func (s *simulation) isExcluded(c *fleet.Cluster) bool {

@@ -162,7 +162,7 @@ func (w *world) settled() {
 			w.changed(c.Name, assemblage{
 				uid: "a" + c.UID, assigned: true, revision: good, at: at, policy: v1alpha1.Delete, seen: 1,
 				reported: good, reportOf: at, state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
-				resolved: w.found(w.commit(good)),
+				resolved: w.found(&assemblage{}, w.commit(good)),
 			}, true)
 			c.fetched = w.commit(good)
 		}
@@ -258,17 +258,20 @@ func (w *world) cluster(name string) *cluster {
 
 // commit is what the tag of a revision stands for now.
 func (w *world) commit(revision string) string {
-	return revision + "@" + strconv.Itoa(w.moved[revision])
+	return revision + "#" + strconv.Itoa(w.moved[revision])
 }
 
-// found is what a cluster tells that it has fetched. Where no tag is named that is of no
-// interest.
-func (w *world) found(commit string) string {
-	if !w.tagged {
+// found is what a cluster tells that it has fetched, with the tag by which it knows it.
+// Where no tag is named that is of no interest.
+func (w *world) found(a *assemblage, commit string) string {
+	switch {
+	case !w.tagged:
 		return ""
+	case a.exact == "":
+		return "tag@" + commit
+	default:
+		return commit
 	}
-
-	return commit
 }
 
 // wants is the commit that a cluster is to fetch by what it is assigned.
@@ -311,12 +314,14 @@ func (w *world) work(c *cluster) {
 		a.seen = a.generation
 		if a.assigned && c.fetched != w.wants(&a) { // who has seen what changed does not say what was before
 			w.fetches(c, &a)
+		} else if a.assigned && a.state == v1alpha1.StateSucceeded {
+			a.resolved = w.found(&a, c.fetched)
 		}
 		w.changed(c.Name, a, false)
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
 		a.state, a.since = v1alpha1.StateFailed, w.now
 		if w.isGood(a.revision) {
-			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(c.fetched)
+			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(&a, c.fetched)
 		}
 		w.changed(c.Name, a, false)
 		w.notef("%s: %s is %s", c.Name, a.revision, a.state)
