@@ -105,7 +105,11 @@ type Record struct {
 	Drifted bool
 	// Follows is true if all that is different is that it follows a tag, of which it
 	// is known by now what it stands for. It has nothing to gain by going on with it.
-	Follows        bool
+	Follows bool
+	// Tagged is true of a sync that names such a tag, whether it is to be told now or not.
+	Tagged bool
+	// Stale is true if the sync was put right, and the report is of what it was before.
+	Stale          bool
 	DeletionPolicy v1alpha1.DeletionPolicy
 	Hold           *v1alpha1.Hold
 	// Reported is true if the rest speaks of this very assignment.

@@ -278,14 +278,12 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		changed = true
 	}
 	if live == nil || !isApplied(k, content(live)) {
+		if d.repoints(s, live, k) {
+			return d.repoint(s, fetched, live, k, changed)
+		}
 		w := Write{Act: Apply, Object: k}
 		if live != nil {
 			w.UID = live.UID
-		}
-		if d.repoints(s, live, k) {
-			repoint(k, live)
-			d.write(w)
-			return stays(Find(&d.o.Assemblage.Status, &s.Assignment))
 		}
 		d.write(w)
 		changed = true

@@ -276,6 +276,23 @@ func Look(ctx context.Context, reader client.Reader, namespace string) ([]Cluste
 	return among(clusters.Items, secrets.Items), nil
 }
 
+// LookAt is a cluster as the API server knows it at this moment, nil if there is none.
+func LookAt(ctx context.Context, reader client.Reader, key types.NamespacedName) (*Cluster, error) {
+	secrets, clusters := secretObjects(), clusterObjects()
+	named := func(name string) client.ListOption { return client.MatchingFields{metav1.ObjectNameField: name} }
+	if err := reader.List(ctx, secrets, client.InNamespace(key.Namespace), named(SecretName(key.Name))); err != nil {
+		return nil, fmt.Errorf("look at Secret %s: %w", SecretName(key.Name), err)
+	}
+	err := reader.List(ctx, clusters, client.InNamespace(key.Namespace), named(key.Name))
+	if err != nil && !apimeta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("look at Cluster %s: %w", key.Name, err)
+	}
+	for _, c := range among(clusters.Items, secrets.Items) {
+		return &c, nil
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
 // among are the clusters that stand among some objects.
 func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectMetadata) []Cluster {
 	has, taken := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
