@@ -105,8 +105,8 @@ func (a actor) write(ctx context.Context, o *Observed, w Write) error {
 		return a.apply(ctx, w)
 	case Delete:
 		return a.remove(ctx, o, w)
-	case Orphan:
-		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": kustomizev1.DeletionPolicyOrphan}})
+	case Dispose:
+		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": w.Policy}})
 	case Retire:
 		return a.retire(ctx, o)
 	case Kick:

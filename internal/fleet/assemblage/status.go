@@ -28,7 +28,7 @@ func (d *decision) report() {
 	a := &d.o.Assemblage
 	reports := make([]Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
-		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved}
+		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, Policy: v.policy}
 		if until := r.Hush(&a.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
@@ -61,6 +61,8 @@ type Report struct {
 	Message string
 	// Resolved is what was applied, if it succeeded.
 	Resolved string
+	// Policy is Orphan if what runs stays when the sync is removed now.
+	Policy v1alpha1.DeletionPolicy
 }
 
 // Hush leaves the words of a report as they are in the status, for a while, where only
@@ -110,7 +112,7 @@ func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64
 func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
 		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: r.Message,
-		ObservedGeneration: generation, LastTransitionTime: &now,
+		ObservedGeneration: generation, LastTransitionTime: &now, DeletionPolicy: r.Policy,
 	}
 	if was != nil {
 		s.LastSucceededRevision, s.Resolved = was.LastSucceededRevision, was.Resolved

@@ -163,6 +163,39 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 	}
 }
 
+// Deletion policy Orphan, while the cluster does not carry anything out: what runs there
+// stays, since the sync is not removed before that has come to Flux.
+func TestWhatIsToStayStays(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.create(w.hub, testenv.KubeconfigSecret(t, w.namespace, "c0", testenv.Workload(0)))
+	stop := w.serve(0)
+	w.label(0, map[string]string{"canary": "true"})
+	w.publish("v1")
+	w.module("v1")
+	w.runs("v1")
+	w.approve()
+	w.phase("Complete")
+	stop()
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() { m.Spec.DeletionPolicy = v1alpha1.Orphan })
+	w.remove(w.hub, &v1alpha1.Module{}, "shop")
+	testenv.Eventually(t, func(ctx context.Context) error {
+		p, a := proxied(), &v1alpha1.Assemblage{}
+		if err := errors.Join(w.hub.Get(ctx, w.key("c0"), p), w.on(0).Get(ctx, w.key("c0"), a)); err != nil {
+			return err
+		}
+		if len(a.Spec.Syncs) != 1 || a.Spec.Syncs[0].DeletionPolicy != v1alpha1.Orphan || p.Status.ObservedGeneration != p.Generation {
+			return fmt.Errorf("it was sent %+v", a.Spec.Syncs)
+		}
+		return nil
+	})
+	w.serve(0)
+	w.gone(w.hub, &v1alpha1.Module{}, "shop")
+	w.has(w.on(0), 0, 0)
+	w.runs("v1")
+}
+
 // A tag that is moved after the canary has run it, with all real parts: nobody gets what
 // it is now, not even the canary, whose Flux would follow it; nor from a hub that was away.
 func TestATagThatMovesMovesNobody(t *testing.T) {

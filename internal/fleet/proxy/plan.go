@@ -192,7 +192,9 @@ func used(s *v1alpha1.NamedSync) map[string]bool {
 // keep leaves a sync as it was sent, because it cannot be evaluated.
 func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	if live := d.liveSync(s.Name); live != nil && d.isOurs() {
-		d.entries = append(d.entries, *live)
+		kept := *live
+		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and somebody may rely on it
+		d.entries = append(d.entries, kept)
 	}
 	state, reason, message := assemblage.Unbound(err)
 	if state == v1alpha1.StateFailed {

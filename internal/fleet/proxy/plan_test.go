@@ -166,6 +166,37 @@ func TestABadBindingIsSentAsItWasSent(t *testing.T) {
 	m.expect(m.says(), `a-v2 failed: binding "A": it leads back to itself: A -> A, b-v2 updating: it is sent to the cluster`)
 }
 
+// That what runs is to stay is sent also where the rest of a sync is kept back, and is
+// said once the cluster says so of what was sent.
+func TestWhatIsToStayIsSaidOnceTheClusterSaysSo(t *testing.T) {
+	const bound = "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}\n"
+	for name, wants := range map[string]string{
+		"nothing in the way": git("shop", "v1", "deletionPolicy: Orphan"), "a bad binding": git("shop", "v2", bound+"deletionPolicy: Orphan"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.step()
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.step()
+			stays := func() v1alpha1.DeletionPolicy { m.step(); return m.o.Proxy.Status.Syncs[0].DeletionPolicy }
+			m.wants(wants)
+			m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.o.Problem = nil
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.expect(m.o.Live.Spec.Syncs[0].DeletionPolicy, v1alpha1.Orphan)
+			m.expect(m.o.Live.Spec.Syncs[0].Revision, "shop-v1")
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.expect(stays(), v1alpha1.DeletionPolicy("")) // it has seen it, and Flux has not been told yet
+			m.o.Live.Status.Syncs[0].DeletionPolicy = v1alpha1.Orphan
+			m.expect(stays(), v1alpha1.Orphan)
+			m.wants(git("shop", "v1", ""))
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+		})
+	}
+}
+
 // A cluster that has not answered yet, and one to which the connection broke, are not said
 // to be anything new.
 func TestNothingNewIsSaidOfWhatNobodyKnows(t *testing.T) {

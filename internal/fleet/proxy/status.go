@@ -24,6 +24,7 @@ var errUnproven = cluster.ErrUnproven
 func (d *decision) report() {
 	p := d.o.Proxy
 	for i := range d.reports {
+		d.reports[i].Policy = d.disposed(d.reports[i].Assignment)
 		if until := d.reports[i].Hush(&p.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
@@ -35,6 +36,27 @@ func (d *decision) report() {
 		active = active || r.State != v1alpha1.StateSucceeded
 	}
 	d.poll(active)
+}
+
+// disposed is Orphan if what runs stays when a sync is removed: the cluster says so of
+// what was sent, or has nothing of it. Of one that does not answer nobody knows.
+func (d *decision) disposed(a *v1alpha1.Assignment) v1alpha1.DeletionPolicy {
+	state, _, _ := d.obstacle()
+	live := d.liveSync(a.Name)
+	switch {
+	case state != "" || a.DeletionPolicy != v1alpha1.Orphan:
+		return ""
+	case live == nil:
+		return v1alpha1.Orphan
+	case live.DeletionPolicy != v1alpha1.Orphan || d.o.Live.Status.ObservedGeneration != d.o.Live.Generation:
+		return ""
+	}
+	for _, s := range d.o.Live.Status.Syncs {
+		if s.Name == a.Name { // at whatever revision it is
+			return s.DeletionPolicy
+		}
+	}
+	return ""
 }
 
 // poll has what is not watched looked at again. Of what does not answer it is told.
