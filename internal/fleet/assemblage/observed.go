@@ -40,7 +40,8 @@ type Assemblage struct {
 	ResourceVersion        string
 	Generation             int64
 	Deleting, HasFinalizer bool
-	// Abandoned is true if it may go without taking anything away.
+	// Abandoned is true if it may go without taking anything away: somebody has said
+	// so, or its cluster was taken away.
 	Abandoned bool
 	// Cluster is the name of the cluster, empty where it is not known.
 	Cluster string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -161,6 +163,50 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 		w.gone(w.hub, proxied(), name)
 		w.gone(w.on(i), &v1alpha1.Assemblage{}, name)
 	}
+}
+
+// A Cluster of Cluster API that is deleted in the ordinary way takes its assemblages with
+// it, although neither its Secret nor its API server is there any more; and one of the
+// same name that is made anew does not have to wait for anybody.
+func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.publish("v1")
+	w.create(w.on(0), namespaceOf(w))
+	owner := w.clusterAPI("c0")
+	w.join(0)
+	w.assign("c0", w.sync("shop", "v1", ""))
+	w.bootstrap("c0", w.sync("flux", "v1", ""))
+	for _, obj := range []client.Object{proxied(), remote()} {
+		obj.SetNamespace(w.namespace)
+		obj.SetName("c0")
+		w.write(obj, func() { obj.SetOwnerReferences([]metav1.OwnerReference{owner}) })
+		w.becomes(obj, "c0", map[bool]string{true: "shop-v1", false: "flux-v1"}[isProxied(obj)], v1alpha1.StateSucceeded, "")
+	}
+	w.remove(w.hub, &corev1.Secret{}, "c0-kubeconfig")
+	w.remove(w.hub, proxied(), "c0")
+	w.remove(w.hub, remote(), "c0")
+	w.concluded(proxied(), "c0", "cannot be taken away: there is no Secret c0-kubeconfig")
+	w.concluded(remote(), "c0", "waiting for Flux to take away")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(cluster.GVK)
+	w.remove(w.hub, u, "c0")
+	w.gone(w.hub, proxied(), "c0")
+	w.gone(w.hub, remote(), "c0")
+	w.has(w.hub, 0, 0)
+}
+
+func isProxied(obj client.Object) bool { _, ok := obj.(*v1alpha1.ProxyAssemblage); return ok }
+
+// clusterAPI makes a Cluster of Cluster API, and returns how it owns something.
+func (w *world) clusterAPI(name string) metav1.OwnerReference {
+	w.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"controlPlaneEndpoint": map[string]any{"host": "there", "port": int64(1)}}}}
+	u.SetGroupVersionKind(cluster.GVK)
+	u.SetNamespace(w.namespace)
+	u.SetName(name)
+	w.create(w.hub, u)
+	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: name, UID: u.GetUID()}
 }
 
 // Deletion policy Orphan, while the cluster does not carry anything out: what runs there

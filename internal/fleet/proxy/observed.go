@@ -19,6 +19,8 @@ type Observed struct {
 	Known binding.Known
 	// Problem is why the cluster cannot be asked, nil if it was asked.
 	Problem error
+	// Lost is true of one on its way out whose cluster was taken away.
+	Lost bool
 	// Refused is what the cluster says to whoever asks, empty if it answers.
 	Refused string
 	// KindMissing is true if it does not know the kind Assemblage.

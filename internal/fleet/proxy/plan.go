@@ -383,7 +383,8 @@ func (d *decision) end() {
 	state, reason, message := d.obstacle()
 	isThere := d.o.Problem == nil && d.o.Refused == ""
 	switch {
-	case !isThere && vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true",
+	case d.o.Lost,
+		!isThere && vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true",
 		isThere && !d.isOurs():
 		d.write(Write{Act: RemoveFinalizer})
 	case !isThere:

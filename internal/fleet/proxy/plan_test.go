@@ -230,6 +230,7 @@ func TestTheEnd(t *testing.T) {
 		"being deleted":                 {func(o *Observed) { o.Live.DeletionTimestamp = &metav1.Time{} }, nil, "waiting for the Assemblage on the cluster to be gone"},
 		"lost":                          {func(o *Observed) { o.Live, o.Problem = nil, down }, nil, "cannot be taken away: it does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true"},
 		"without a kubeconfig":          {func(o *Observed) { o.Live, o.Problem = nil, cluster.ErrMissing }, nil, "cannot be taken away: there is no Secret"},
+		"taken away":                    {func(o *Observed) { o.Live, o.Problem, o.Lost = nil, cluster.ErrMissing, true }, []string{"RemoveFinalizer"}, ""},
 		"refused":                       {func(o *Observed) { o.Live, o.Refused = nil, "forbidden" }, nil, "cannot be taken away: the cluster refuses"},
 		"given up": {func(o *Observed) {
 			o.Live, o.Problem = nil, down
