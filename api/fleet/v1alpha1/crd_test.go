@@ -200,6 +200,7 @@ func TestWhatTheServerSaysToAssemblages(t *testing.T) {
 	accepts(t, "RemoteAssemblage", map[string]string{
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: a}}]}`: "",
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, ` + git + `}]}`:                                                                        "",
+		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {kind: HelmChart, name: a}}]}`:                                              `supported values: "GitRepository", "OCIRepository", "Bucket"`,
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {kind: GitRepository, name: a}, ` + git + `}]}`:                             "at most one of source and sourceRef",
 		`{kubeconfigRef: {name: c}, syncs: [{name: a}]}`:                                                                                     "one of source and sourceRef",
 	})

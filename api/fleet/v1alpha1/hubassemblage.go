@@ -170,7 +170,7 @@ type SourceReference struct {
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind is GitRepository, OCIRepository or Bucket.
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;Bucket
 	Kind string `json:"kind"`
 	// Name is that of the source.
 	// +kubebuilder:validation:MinLength=1

@@ -26,6 +26,9 @@ type Observed struct {
 	Sources map[SourceKey]*Source
 	// Reach is how to reach the cluster, on the hub.
 	Reach Reach
+	// Refusals are the writes of this pass that were not accepted, by the syncs that need
+	// them; of those that none needs, the last is under an empty name.
+	Refusals map[string]*Refusal
 	// Deserted is true of an assemblage of the hub in which nobody has anything any
 	// more.
 	Deserted bool

@@ -53,6 +53,8 @@ type Write struct {
 	UID  types.UID
 	// Policy is what to say, in the words of Flux, for Dispose.
 	Policy string
+	// Sync is the one that needs it, empty if none does.
+	Sync string
 }
 
 // Plan is what to do next.
@@ -177,6 +179,7 @@ func (d *decision) each() {
 	a := &d.o.Assemblage
 	for i := range a.Syncs {
 		s := &a.Syncs[i]
+		first := len(d.plan.Writes)
 		v := d.sync(s)
 		v.policy = d.disposed(s)
 		if v.ask != "" {
@@ -185,6 +188,12 @@ func (d *decision) each() {
 		if v.kick {
 			name := KustomizationName(a, s.Name)
 			d.write(Write{Act: Kick, Name: name, UID: d.o.Kustomizations[name].UID})
+		}
+		for j := range d.plan.Writes[first:] {
+			d.plan.Writes[first+j].Sync = s.Name
+		}
+		if r := d.o.Refusals[s.Name]; r != nil {
+			v.state, v.reason, v.message = r.State, ReasonWriteRefused, r.Message
 		}
 		d.verdicts = append(d.verdicts, v)
 	}

@@ -35,6 +35,9 @@ func (d *decision) report() {
 		reports = append(reports, r)
 	}
 	d.plan.Status = StatusOf(&a.Status, reports, a.Generation, metav1.NewMicroTime(d.o.Now))
+	if r := d.o.Refusals[""]; r != nil {
+		d.plan.Status = Concluded(&d.plan.Status, a.Generation, metav1.NewMicroTime(d.o.Now), r.State, ReasonWriteRefused, r.Message)
+	}
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 
@@ -48,7 +51,11 @@ func (d *decision) reportEnd(left string) {
 	if a.isRemote() {
 		message += fmt.Sprintf("; if the cluster is lost, annotate this with %s=true to leave everything there", vocabulary.AbandonCluster.Native)
 	}
-	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), v1alpha1.StateUpdating, ReasonDeleting, message)
+	state, reason := v1alpha1.StateUpdating, ReasonDeleting
+	if r := d.o.Refusals[""]; r != nil {
+		state, reason, message = r.State, ReasonWriteRefused, r.Message
+	}
+	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 

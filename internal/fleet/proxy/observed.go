@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 )
 
@@ -27,6 +28,8 @@ type Observed struct {
 	KindMissing bool
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
+	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
+	Refusal *assemblage.Refusal
 	// Deserted is true if nobody has anything in the ProxyAssemblage any more.
 	Deserted bool
 	// Watched is true if a change of it is told.

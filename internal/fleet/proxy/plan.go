@@ -78,6 +78,8 @@ type decision struct {
 	// entries are the syncs to send, reports what became of each.
 	entries []v1alpha1.NamedSync
 	reports []assemblage.Report
+	// sent are the places in reports of those that are not on the cluster yet.
+	sent []int
 }
 
 // Decide says what is to be done for a ProxyAssemblage. It is pure.
@@ -229,8 +231,10 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 	case live != nil && holds(live, entry):
 		d.reports = append(d.reports, d.copied(s))
 	case live != nil && d.merelyNames(s, live, entry):
+		d.sent = append(d.sent, len(d.reports))
 		d.reports = append(d.reports, d.former(s))
 	default:
+		d.sent = append(d.sent, len(d.reports))
 		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
 	}
 }
@@ -396,6 +400,7 @@ func (d *decision) end() {
 		d.release(true)
 	case len(d.o.Live.Spec.Syncs) == 0:
 		d.write(Write{Act: Delete, UID: d.o.Live.UID, ResourceVersion: d.o.Live.ResourceVersion})
+		d.stuckIfRefused()
 	default: // others have syncs in it
 		d.release(false)
 	}
@@ -407,4 +412,5 @@ func (d *decision) release(owned bool) {
 	if u, err := d.object(nil, owned); err == nil {
 		d.write(d.over(Write{Act: Send, Object: u}))
 	}
+	d.stuckIfRefused()
 }

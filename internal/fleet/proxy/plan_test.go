@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -195,6 +196,26 @@ func TestWhatIsToStayIsSaidOnceTheClusterSaysSo(t *testing.T) {
 			m.expect(stays(), v1alpha1.DeletionPolicy(""))
 		})
 	}
+}
+
+// What a cluster refuses is said of what was sent. That one sync is not valid is no
+// failure of another that was sent with it.
+func TestARefusalIsOfWhatWasSent(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.step()
+	m.o.Refusal = &assemblage.Refusal{State: v1alpha1.StateFailed, Message: "no"}
+	says := func(syncs ...string) {
+		m.wants(syncs...)
+		m.o.Proxy.Status = Decide(&m.o).Status
+	}
+	says(git("shop", "v1", ""), git("other", "v1", ""))
+	m.expect(m.says(), "shop-v1 succeeded: says the cluster, other-v1 failed: no")
+	says(git("shop", "v2", ""), git("other", "v1", ""))
+	m.expect(m.says(), "shop-v2 waiting: no, other-v1 waiting: no")
+	says()
+	m.expect(m.o.Proxy.Status.Conditions[0].Message, "no")
 }
 
 // A cluster that has not answered yet, and one to which the connection broke, are not said
