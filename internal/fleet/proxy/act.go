@@ -116,6 +116,8 @@ func (a actor) write(ctx context.Context, o *Observed, conn *cluster.Connection,
 		return a.retire(ctx, o)
 	case Delete:
 		return a.remove(ctx, o, conn, w)
+	case Disown:
+		return a.disown(ctx, o, conn, w)
 	default:
 		return a.finalize(ctx, o, w.Act == AddFinalizer)
 	}
@@ -157,6 +159,17 @@ func (a actor) remove(ctx context.Context, o *Observed, conn *cluster.Connection
 	err := conn.Delete(ctx, obj, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Assemblage %s: %w", obj.Name, err)
+	}
+	return nil
+}
+
+// disown removes the marks of the ProxyAssemblage from the Assemblage that was seen.
+func (a actor) disown(ctx context.Context, o *Observed, conn *cluster.Connection, w Write) error {
+	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: o.Proxy.Namespace, Name: o.Proxy.Name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null}}}`, w.UID, vocabulary.ProxiedBy.Native, vocabulary.AppliedHash.Native)
+	err := conn.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	if client.IgnoreNotFound(err) != nil && assemblage.RefusalOf(err) == nil {
+		return fmt.Errorf("disown Assemblage %s: %w", obj.Name, err)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@
 //   - A cluster that does not answer is waited for by nobody: see package cluster. What
 //     it said last is not what it says now; its syncs are unreachable until it answers.
 //   - The finalizer is there before anything is sent, and goes once the Assemblage is
-//     gone. Of a cluster that is lost nothing is taken away: somebody has to say so
-//     ([vocabulary.AbandonCluster]), unless the Cluster of Cluster API that owns the
+//     gone. From a cluster that is given up nothing is taken away, whether it answers or
+//     not: somebody has to say so ([vocabulary.AbandonCluster]), unless the Cluster of Cluster API that owns the
 //     ProxyAssemblage and the Secret with its kubeconfig are both gone.
 //   - Converged, nothing is written, on neither cluster.
 //

@@ -196,6 +196,27 @@ func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
 	w.has(w.hub, 0, 0)
 }
 
+// A cluster that is given up is left as it is, also while it answers; and the next
+// ProxyAssemblage takes over what is there.
+func TestAClusterThatAnswersIsGivenUpToo(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.join(0)
+	w.publish("v1")
+	w.assign("c0", w.sync("shop", "v1", inCluster))
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
+	before := w.version(0)
+	w.annotate(w.hub, proxied(), "c0", "spillway.dev/abandon-cluster", "true")
+	w.remove(w.hub, proxied(), "c0")
+	w.gone(w.hub, proxied(), "c0")
+	w.assign("c0", w.sync("shop", "v1", inCluster))
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
+	w.data(0, map[string]string{"version": "v1", "where": "in c0"})
+	if after := w.version(0); after != before {
+		t.Errorf("what is there was changed: generation %d, after it was %d", after, before)
+	}
+}
+
 func isProxied(obj client.Object) bool { _, ok := obj.(*v1alpha1.ProxyAssemblage); return ok }
 
 // clusterAPI makes a Cluster of Cluster API, and returns how it owns something.

@@ -39,11 +39,14 @@ const (
 	// AddFinalizer and RemoveFinalizer are about the ProxyAssemblage.
 	AddFinalizer    Act = "AddFinalizer"
 	RemoveFinalizer Act = "RemoveFinalizer"
-	// Send applies the Assemblage on the cluster. To release it and to disown it is to
-	// send it with nothing in it.
+	// Send applies the Assemblage on the cluster. To release it is to send it with
+	// nothing in it.
 	Send Act = "Send"
 	// Delete deletes it there.
 	Delete Act = "Delete"
+	// Disown leaves it there with all that is in it, for whoever comes next. If the
+	// cluster does not accept that, it is left as it is.
+	Disown Act = "Disown"
 	// Retire deletes the ProxyAssemblage itself, in which nobody has anything any more.
 	Retire Act = "Retire"
 )
@@ -387,9 +390,12 @@ func (d *decision) end() {
 	state, reason, message := d.obstacle()
 	isThere := d.o.Problem == nil && d.o.Refused == ""
 	switch {
-	case d.o.Lost,
-		!isThere && vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true",
-		isThere && !d.isOurs():
+	case d.o.Lost, isThere && !d.isOurs():
+		d.write(Write{Act: RemoveFinalizer})
+	case vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true":
+		if isThere {
+			d.write(d.over(Write{Act: Disown}))
+		}
 		d.write(Write{Act: RemoveFinalizer})
 	case !isThere:
 		d.stuck(state, reason, message)

@@ -259,7 +259,7 @@ func TestTheEnd(t *testing.T) {
 		}, []string{"RemoveFinalizer"}, ""},
 		"given up, and it is there": {func(o *Observed) {
 			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
-		}, []string{"Send", "Delete", "RemoveFinalizer"}, ""},
+		}, []string{"Disown", "RemoveFinalizer"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, git("shop", "v1", ""))
