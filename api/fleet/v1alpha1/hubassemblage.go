@@ -78,6 +78,8 @@ type ProxiedAssemblage struct {
 
 // ProxySync is a sync of an Assemblage, with bindings to what is on the hub. These
 // are evaluated before it is sent.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 type ProxySync struct {
 	NamedSync `json:",inline"`
 	// ControlPlaneBindings are evaluated on the hub.

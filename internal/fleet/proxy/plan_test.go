@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,21 @@ package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(nobody)"}}}`))
 	if _, made := m.step(); made != nil {
 		t.Errorf("sent again: %v", made)
 	}
+}
+
+// As many as the hub takes in both phases, and the name of the cluster, are 129: what an
+// Assemblage takes.
+func TestOfBindingsAtMost129AreSent(t *testing.T) {
+	var here, there, used strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&here, "{name: h%d, value: x}, ", i)
+		fmt.Fprintf(&there, "{name: t%d, value: x}, ", i)
+		fmt.Fprintf(&used, "$(h%d)", i)
+	}
+	m := newModel(t, git("shop", "v1", "controlPlaneBindings: ["+here.String()+"]\nbindings: ["+there.String()+"]\n"+
+		"package: {kustomize: {substitute: {x: '"+used.String()+" $(CLUSTER_NAME)'}}}"))
+	m.step()
+	m.expect(len(m.o.Live.Spec.Syncs[0].Bindings), 129)
 }
 
 // While the cluster has not looked at the newest version, what it said before stands; of
