@@ -218,10 +218,12 @@ func (a *actor) part(s *sight, w *Write) (map[string]any, error) {
 	syncs, template := []any{}, s.templates[w.Revision]
 	switch {
 	case w.Act == Unassign:
-	case template == nil:
-		return nil, fmt.Errorf("the ModuleRevision %s is not there", w.Revision)
-	default:
+	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
+	case w.Act == Correct: // nobody knows any more what the revision says; what is there stays
+		syncs = append(syncs, a.kind.leaving(w.Record.sync, s.Module.deletionPolicy()))
+	default:
+		return nil, fmt.Errorf("the ModuleRevision %s is not there", w.Revision)
 	}
 	return map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,

@@ -154,13 +154,13 @@ func (d *decision) isSelected(c *Cluster) bool {
 	return d.selector != nil && d.selector.Matches(labels.Set(c.Labels))
 }
 
-// removal takes a sync away. Where what runs is to stay, whoever carries it out
-// has to know before.
+// removal takes a sync away. Where what runs is to stay, that has to have come to
+// the Kustomization before: nothing else keeps Flux from deleting it.
 func (d *decision) removal(c *Cluster, r *Record) []Write {
 	switch {
 	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
 		return nil
-	case r.DeletionPolicy != d.o.Module.deletionPolicy() && d.o.revision(r.Revision) != nil:
+	case r.DeletionPolicy != d.o.Module.deletionPolicy():
 		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt}}
 	case d.o.Module.deletionPolicy() == v1alpha1.Orphan && !r.Noticed:
 		return nil

@@ -122,10 +122,13 @@ type Record struct {
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
 	// Noticed is true once the last change of the assemblage has been seen by
-	// whoever carries it out.
+	// whoever carries it out; where what runs is to stay, once it would if the sync
+	// were removed.
 	Noticed bool
 	// Resolved is the commit or digest that runs.
 	Resolved string
+	// sync is the whole of what the assemblage has of the module.
+	sync any
 }
 
 // Revision is what matters of a ModuleRevision.

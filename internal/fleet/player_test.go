@@ -151,6 +151,7 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	report := v1alpha1.SyncStatus{
 		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: state, ObservedGeneration: a.Generation,
 		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, Resolved: before.Resolved,
+		DeletionPolicy: s.DeletionPolicy,
 	}
 	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != state {
 		now := metav1.NowMicro()
