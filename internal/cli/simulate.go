@@ -42,6 +42,8 @@ type simulation struct {
 	within         time.Duration
 	nodes          int
 	output         string
+	// documents are where all manifests stand.
+	documents []source.Document
 }
 
 func newSimulate(env Environment) *cobra.Command {
@@ -100,7 +102,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	debug.SetGCPercent(shortLived)
 	result, err := simulate.Run(ctx, base, change, options)
 	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
+		return simulate.Locate(err, s.documents)
 	}
 	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, options.Readiness) })
 	if err == nil && !result.Settled {
@@ -119,16 +121,16 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
 		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
 	case s.fromCluster:
-		change, err = manifestsIn(stdin, slices.Concat(s.files, s.changes))
+		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
 		return nil, change, err
 	case len(s.files) == 0:
 		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
 	}
 	s.namespace = cmp.Or(s.namespace, "default")
-	if base, err = manifestsIn(stdin, s.files); err != nil || len(s.changes) == 0 {
+	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {
 		return base, nil, err
 	}
-	change, err = manifestsIn(stdin, s.changes)
+	change, err = s.manifests(stdin, s.changes)
 	return base, change, err
 }
 
@@ -196,8 +198,8 @@ func readiness(values []string) (simulate.Readiness, error) {
 	return r, nil
 }
 
-// manifestsIn reads manifests, and finds what no API server would take.
-func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
+// manifests reads manifests, and finds what no API server would take.
+func (s *simulation) manifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
 	documents, err := source.Read(stdin, paths...)
 	if err != nil {
 		return nil, err
@@ -206,15 +208,12 @@ func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured,
 	if err != nil {
 		return nil, err
 	}
+	s.documents = append(s.documents, documents...)
 	objects := make([]*unstructured.Unstructured, 0, len(documents))
-	var mistakes []error
 	for i := range documents {
-		if _, err := documents[i].Into(kinds); err != nil && !errors.Is(err, source.ErrUnknownKind) {
-			mistakes = append(mistakes, err)
-		}
 		objects = append(objects, documents[i].Object)
 	}
-	return objects, errors.Join(mistakes...)
+	return objects, simulate.Check(documents, kinds)
 }
 
 // simulatedLine is a step or a wait.

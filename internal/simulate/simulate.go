@@ -204,7 +204,7 @@ func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstruct
 		s.store.Know(u.GroupVersionKind())
 		err := s.store.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if err != nil {
-			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
+			return &Refusal{Object: obj, Err: err}
 		}
 	}
 	return nil

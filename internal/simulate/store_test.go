@@ -2,6 +2,8 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,11 +30,12 @@ type caller struct {
 	answers   []string
 }
 
-// did notes the answer: the reason of an error, or what became of the object.
+// did notes the answer: the reason of an error and the fields that it is about, or what
+// became of the object.
 func (a *caller) did(what string, err error, facts ...any) {
 	a.t.Helper()
 	if err != nil {
-		facts = []any{apierrors.ReasonForError(err), code(err)}
+		facts = []any{apierrors.ReasonForError(err), code(err), causes(err)}
 	}
 	a.answers = append(a.answers, fmt.Sprint(append([]any{what + ":"}, facts...)...))
 }
@@ -42,6 +45,19 @@ func code(err error) int32 {
 		return status.Status().Code
 	}
 	return 0
+}
+
+// causes are the fields that were refused, and for what.
+func causes(err error) []string {
+	var all []string
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && apierrors.IsInvalid(err) {
+		for _, c := range status.Status().Details.Causes {
+			why := c.Message[strings.LastIndex(c.Message, ": ")+1:] // without the value
+			all = append(all, fmt.Sprintf("%s %s:%s", c.Type, c.Field, why))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (a *caller) apply(manager, manifest string) (*unstructured.Unstructured, error) {
@@ -161,6 +177,8 @@ func TestTheStoreAnswersAsAnAPIServer(t *testing.T) {
 	served := &caller{t: t, c: c, namespace: testenv.Namespace(t)}
 	offline.call()
 	served.call()
+	offline.callWhatIsRefused()
+	served.callWhatIsRefused()
 	if diff := cmp.Diff(served.answers, offline.answers); diff != "" {
 		t.Errorf("(-API server +store):\n%s", diff)
 	}

@@ -85,10 +85,10 @@ func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force b
 	}
 	if !exists {
 		clearStatus(after)
-		return s.create(k, after), nil
+		return s.create(k, after)
 	}
 	keepStatus(before, after)
-	return s.replace(k, before, after), nil
+	return s.replace(k, before, after)
 }
 
 // live is what is applied to: the object, or one that says only which it is.

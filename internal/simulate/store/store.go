@@ -181,47 +181,62 @@ func (s *Store) put(k *kind, before, after client.Object) {
 }
 
 // create stores a new object.
-func (s *Store) create(k *kind, obj client.Object) client.Object {
+func (s *Store) create(k *kind, obj client.Object) (client.Object, error) {
+	if err := k.ready(obj); err != nil {
+		return nil, err
+	}
 	if obj.GetName() == "" {
 		obj.SetName(obj.GetGenerateName() + strconv.FormatInt(s.version+1, 36))
 	}
 	obj.SetUID(types.UID(fmt.Sprintf("simulated-%d", s.version+1)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.now()))
 	obj.SetDeletionTimestamp(nil)
-	setDefaults(obj)
 	if hasStatus(obj) {
 		obj.SetGeneration(1)
 	}
 	s.put(k, nil, obj)
-	return obj
+	return obj, nil
+}
+
+// ready gives what is to be created its defaults, unless it is refused.
+func (k *kind) ready(obj client.Object) error {
+	setDefaults(obj)
+	return k.admit(nil, obj)
 }
 
 // settle makes of what a write wants the state that an object gets: what only the API
-// server may set stays as it was, and changes of the spec are counted.
-func settle(before, after client.Object) {
+// server may set stays as it was, and changes of the spec are counted; unless it is
+// refused.
+func (k *kind) settle(before, after client.Object) error {
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
 	setDefaults(after)
-	if hasStatus(after) && specDiffers(before, after) {
+	if !specDiffers(before, after) {
+		return nil
+	}
+	if hasStatus(after) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
+	return k.admit(before, after)
 }
 
 // replace stores a new state of an object, if it differs.
-func (s *Store) replace(k *kind, before, after client.Object) client.Object {
-	settle(before, after)
+func (s *Store) replace(k *kind, before, after client.Object) (client.Object, error) {
+	if err := k.settle(before, after); err != nil {
+		return nil, err
+	}
 	if equality.Semantic.DeepEqual(before, after) {
-		return before
+		return before, nil
 	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
 		s.put(k, before, nil)
-		return after
+		return after, nil
 	}
 	s.put(k, before, after)
-	return after
+	return after, nil
 }
 
 func isPod(obj client.Object) bool { return reflect.TypeOf(obj) == podType }

@@ -30,9 +30,13 @@ func (s *Store) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	clearStatus(made)
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
 	if len(o.DryRun) > 0 {
-		return nil
+		return k.ready(made)
 	}
-	return s.fill(s.create(k, made), obj)
+	created, err := s.create(k, made)
+	if err != nil {
+		return err
+	}
+	return s.fill(created, obj)
 }
 
 // Seed stores an object as it is, with its status and its version, as one that was
@@ -104,7 +108,11 @@ func (s *Store) finish(k *kind, before, after client.Object, keep part, manager 
 	if err != nil {
 		return err
 	}
-	return s.fill(s.replace(k, before, after), answer)
+	stored, err := s.replace(k, before, after)
+	if err != nil {
+		return err
+	}
+	return s.fill(stored, answer)
 }
 
 // preconditions are what an object has to be for a write to be made.
