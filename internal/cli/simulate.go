@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -94,7 +93,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 		return err
 	}
 	if s.fromCluster {
-		if options.Present, err = s.present(ctx); err != nil {
+		if err := s.look(ctx, &options); err != nil {
 			return err
 		}
 	}
@@ -134,21 +133,23 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	return base, change, err
 }
 
-// present reads the present state of the cluster that is meant.
-func (s *simulation) present(ctx context.Context) ([]client.Object, error) {
+// look reads the present state of the cluster that is meant.
+func (s *simulation) look(ctx context.Context, o *simulate.Options) error {
 	s.cluster.namespace = s.namespace
 	namespace, err := s.cluster.namespaced()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	reader, err := s.cluster.reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.namespace = namespace; s.everywhere {
 		namespace = ""
 	}
-	return simulate.Present(ctx, reader, namespace)
+	o.Installed = reader.RESTMapper()
+	o.Present, err = simulate.Present(ctx, reader, namespace)
+	return err
 }
 
 // shortLived lets a command that is over in a second, and needs some tens of

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 const (
 	mendValue = "give it a value that the kind allows"
 	mendNew   = "take the change out, or delete the object and create it anew"
+	mendKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
 	mendApply = "mend the manifest as the message says"
 )
 
@@ -73,6 +75,9 @@ func Locate(err error, documents []source.Document) error {
 
 // located is one mistake for each field that was refused.
 func located(err error, d *source.Document) error {
+	if apimeta.IsNoMatchError(err) {
+		return d.Mistake(err.Error(), mendKind, "apiVersion")
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), mendApply)
