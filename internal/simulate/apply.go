@@ -41,5 +41,17 @@ func (s *simulation) applyOne(ctx context.Context, u *unstructured.Unstructured)
 	if mapping.Scope.Name() == apimeta.RESTScopeNameNamespace {
 		u.SetNamespace(cmp.Or(u.GetNamespace(), s.options.Namespace))
 	}
+	if s.options.Installed == nil {
+		bare(u)
+	}
 	return s.store.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
+}
+
+// bare takes away what only an API server writes. In a manifest it comes from an object
+// that somebody has got from a cluster; here it would be that of another object.
+func bare(u *unstructured.Unstructured) {
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(u.Object, "status")
 }

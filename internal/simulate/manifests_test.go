@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,6 +25,22 @@ func parse(t *testing.T, text string) []source.Document {
 }
 
 const (
+	dumped = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  uid: 3f0c
+  resourceVersion: "3f0c"
+  generation: 7
+  creationTimestamp: "2026-05-04T12:00:00Z"
+  managedFields: [{manager: kubectl, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {}}}]
+data: {a: b}
+`
+	autoscaler = `apiVersion: autoscaling/%s
+kind: HorizontalPodAutoscaler
+metadata: {name: a}
+spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}
+`
 	widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: app}, spec: {a: b}}\n"
 	// widgets is the kind of widgets, which are in no namespace.
 	widgets = `apiVersion: apiextensions.k8s.io/v1
@@ -51,6 +68,18 @@ func TestWhatIsRefusedAndWhere(t *testing.T) {
 			want: `-:1: no matches for kind "Widget" in version "example.com/v1"; write it in a version that is served, or install its CustomResourceDefinition first`,
 		},
 		"a kind that comes with the change": {base: widget + "---\n" + widgets, installed: cluster},
+		"a dump of a cluster": {
+			base: dumped, change: strings.NewReplacer("a: b", "a: c", "3f0c", "77aa").Replace(dumped),
+		},
+		"HorizontalPodAutoscalers of two versions": {
+			base:   fmt.Sprintf(autoscaler, "v1") + "---\n" + strings.Replace(fmt.Sprintf(autoscaler, "v2"), "name: a", "name: b", 1),
+			change: fmt.Sprintf(autoscaler, "v2") + "---\n" + strings.Replace(fmt.Sprintf(autoscaler, "v1"), "name: a", "name: b", 1),
+		},
+		"a kind of others in two versions": {base: widget, change: strings.Replace(widget, "v1", "v2", 1)},
+		"two versions that nothing converts": {
+			base: "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: a}}\n---\n{apiVersion: resource.k8s.io/v1beta1, kind: ResourceClaim, metadata: {name: b}}\n",
+			want: `-:3: ResourceClaim b cannot be applied: others of its kind are of resource.k8s.io/v1; write all of one kind in one version, because nothing converts them here; mend the manifest as the message says`,
+		},
 		"a version that is not served": {
 			base: "metadata: {name: a}\nkind: Deployment\napiVersion: apps/v1beta1\n",
 			want: `-:3: no matches for kind "Deployment" in version "apps/v1beta1"; write it in a version that is served, or install its CustomResourceDefinition first`,

@@ -57,9 +57,16 @@ func answer(obj runtime.ApplyConfiguration, applied client.Object) error {
 }
 
 func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force bool) (client.Object, error) {
+	wanted, err := s.inOneVersion(wanted)
+	if err != nil {
+		return nil, err
+	}
 	k, err := s.kindOf(wanted)
 	if err != nil {
 		return nil, err
+	}
+	if len(k.objects) == 0 {
+		k.gvk = wanted.GroupVersionKind() // nobody has kept anything in another version
 	}
 	fields, err := s.fields.of(s, k)
 	if err != nil {
