@@ -106,6 +106,8 @@ type simulation struct {
 	// waiting are those of this moment, last is when something happened last.
 	waiting []Wait
 	last    time.Time
+	// conflicts are the fields of the change that Spillway has set.
+	conflicts []Risk
 }
 
 // models are what the controllers of Kubernetes remember.
@@ -200,6 +202,7 @@ func (s *simulation) begin() {
 	}
 	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
 	s.started, s.last, s.before, s.waits, s.lacked = s.now, s.now, s.waiting, nil, s.lacking()
+	s.conflicts = nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 }
 
