@@ -123,35 +123,3 @@ func give(obj client.Object) {
 		}}
 	}
 }
-
-// collector deletes what belongs to nothing that is still there.
-type collector struct {
-	*world
-
-	orphans map[types.NamespacedName]types.UID
-}
-
-func (c *collector) wakes(before, after client.Object) []types.NamespacedName {
-	if _, ok := before.(*corev1.Pod); ok || after != nil || before == nil {
-		return nil // a Pod owns nothing
-	}
-	key := types.NamespacedName{Namespace: before.GetNamespace(), Name: string(before.GetUID())}
-	c.orphans[key] = before.GetUID()
-	return []types.NamespacedName{key}
-}
-
-func (c *collector) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	owner := c.orphans[key]
-	delete(c.orphans, key)
-	for _, obj := range c.store.All() {
-		for _, ref := range obj.GetOwnerReferences() {
-			if ref.UID != owner {
-				continue
-			}
-			if err := c.remove(ctx, obj); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return 0, nil
-}

@@ -137,7 +137,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 	w.add(
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
-		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
+		&collector{world: w, waiting: map[types.UID]bool{}},
 		&clusters{world: w, readiness: ready},
 		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
