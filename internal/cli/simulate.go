@@ -93,7 +93,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 		return err
 	}
 	if s.fromCluster {
-		if err := s.look(ctx, &options); err != nil {
+		if err := s.look(ctx, &options, change); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 }
 
 // look reads the present state of the cluster that is meant.
-func (s *simulation) look(ctx context.Context, o *simulate.Options) error {
+func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*unstructured.Unstructured) error {
 	s.cluster.namespace = s.namespace
 	namespace, err := s.cluster.namespaced()
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *simulation) look(ctx context.Context, o *simulate.Options) error {
 		namespace = ""
 	}
 	o.Installed = reader.RESTMapper()
-	o.Present, err = simulate.Present(ctx, reader, namespace)
+	o.Present, err = simulate.Present(ctx, reader, namespace, change...)
 	return err
 }
 
