@@ -165,7 +165,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 	}
 	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
 		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
-		Config: w.config, Within: time.Hour, Present: present,
+		Config: w.config, Within: time.Hour, Present: present, Installed: w.client.RESTMapper(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
