@@ -74,11 +74,47 @@ func scenarios(t *testing.T) []string {
 
 func read(t *testing.T, name, file string) []source.Document {
 	t.Helper()
-	documents, err := source.Read(os.Stdin, filepath.Join("testdata", name, file))
+	text, err := os.ReadFile(filepath.Join("testdata", name, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readAt(t, string(text), time.Now())
+}
+
+// readAt reads a file of a scenario at some moment. What it may say of time depends on
+// that moment, because a window that is written with a day is open on that day.
+func readAt(t *testing.T, text string, now time.Time) []source.Document {
+	t.Helper()
+	if strings.Count(text, "schedule:") != strings.Count(text, "schedule: IN-HALF-A-DAY") {
+		t.Fatal("a scenario may not depend on the day: write schedule: IN-HALF-A-DAY")
+	}
+	later := fmt.Sprintf("%q", fmt.Sprintf("0 %d * * *", (now.UTC().Hour()+12)%24))
+	documents, err := source.Read(strings.NewReader(strings.ReplaceAll(text, "IN-HALF-A-DAY", later)), "-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return documents
+}
+
+// The window of a scenario is closed whenever that is run.
+func TestAScenarioDoesNotDependOnTheDay(t *testing.T) {
+	t.Parallel()
+	base, err := os.ReadFile("testdata/zones-window-closed/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := objects(read(t, "zones-window-closed", "change.yaml"))
+	for _, clock := range []string{"2026-12-31T22:59:59Z", "2026-12-31T23:30:00Z", "2027-01-01T00:30:00Z", "2026-05-04T12:00:00Z", "2026-05-04T11:59:59Z"} {
+		o := benchOptions()
+		o.Within = time.Hour
+		if o.Now, err = time.Parse(time.RFC3339, clock); err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulate.Run(t.Context(), objects(readAt(t, string(base), o.Now)), change, o)
+		if err != nil || len(r.Steps) > 0 || len(r.Stuck) != 1 {
+			t.Errorf("at %s: %d steps, %d wait: %v", clock, len(r.Steps), len(r.Stuck), err)
+		}
+	}
 }
 
 func objects(documents []source.Document) []*unstructured.Unstructured {
