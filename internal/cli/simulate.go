@@ -262,7 +262,7 @@ var passing = []rollout.Reason{
 
 // waitText is the sentence of a wait, which may name its object already.
 func waitText(w simulate.Wait) string {
-	if w.Ring == simulate.RingConfig {
+	if w.Ring == simulate.RingConfig || w.Ring == simulate.Kubernetes {
 		return w.Sentence
 	}
 	return w.Object + ": " + w.Sentence

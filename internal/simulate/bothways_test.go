@@ -39,6 +39,21 @@ var configured = map[string]func(*config.Options){
 	"config-priority": rolling(1),
 }
 
+// never are what is never ready after the change, where that is told by --ready; what
+// the files say in kwok's words is what makes it so.
+var never = map[string][]string{
+	"kube-broken": {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
+}
+
+// readiness is that of a scenario.
+func (w *world) readiness() simulate.Readiness {
+	r := simulate.Readiness{Default: time.Second, Of: map[string]time.Duration{}}
+	for _, of := range never[w.scenario] {
+		r.Of[of] = simulate.Never
+	}
+	return r
+}
+
 // What a simulation says is what then happens on a real control plane: the same
 // steps in the same order, and the same reasons of what does not move.
 func TestWhatIsSimulatedIsWhatHappens(t *testing.T) {
@@ -129,6 +144,7 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	t.Helper()
 	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
 	w := newWorld(t, configure)
+	w.scenario = name
 	w.play()
 	said := w.simulate(base, change)
 	w.apply(base)
@@ -182,7 +198,7 @@ const canary = "later"
 func (w *world) simulate(base, change []source.Document) simulate.Result {
 	w.t.Helper()
 	said, err := simulate.Run(w.t.Context(), objects(base), objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Nodes: nodes,
 		Config: w.config, Within: time.Hour,
 	})
 	if err != nil {
@@ -199,7 +215,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 		w.t.Fatal(err)
 	}
 	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Nodes: nodes,
 		Config: w.config, Within: time.Hour, Present: present,
 	})
 	if err != nil {

@@ -79,13 +79,8 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		needs := modelledAs(t, kind, "", "1")
-		template := needs.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		template["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{map[string]any{"secretRef": map[string]any{"name": "password"}}}
-		secret := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {a: b}}"), &secret.Object); err != nil {
-			t.Fatal(err)
-		}
+		needs := needsPassword(t, modelledAs(t, kind, "", "1"))
+		secret := fromYAML(t, "{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {a: b}}")
 		r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{needs}, []*unstructured.Unstructured{secret}, benchOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -94,4 +89,52 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 			t.Errorf("%s: ready after %s; settled: %t", kind, r.Took, r.Settled)
 		}
 	}
+}
+
+// What a change breaks is told, whoever rolls it; and what was broken before is told as
+// that.
+func TestWhatBreaksIsTold(t *testing.T) {
+	t.Parallel()
+	job := fromYAML(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: app}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}")
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
+		works, breaks := []*unstructured.Unstructured{modelledAs(t, kind, "", "1")}, modelledAs(t, kind, "", "2")
+		if kind == "Job" {
+			works, breaks = []*unstructured.Unstructured{fromYAML(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")}, job
+		}
+		r, err := simulate.Run(t.Context(), works, []*unstructured.Unstructured{needsPassword(t, breaks)}, benchOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := kind + " app waits: Secret password does not exist"; r.Settled || len(r.Stuck) != 1 || r.Stuck[0].Sentence != want {
+			t.Errorf("settled: %t, and stuck are %v, not %q", r.Settled, r.Stuck, want)
+		}
+		other := fromYAML(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")
+		r, err = simulate.Run(t.Context(), []*unstructured.Unstructured{breaks}, []*unstructured.Unstructured{other}, benchOptions())
+		if err != nil || !r.Settled || len(r.Stuck) != 1 || !r.WaitedBefore(r.Stuck[0]) {
+			t.Errorf("broken before: settled: %t, and stuck are %v: %v", r.Settled, r.Stuck, err)
+		}
+	}
+}
+
+// needsPassword makes the containers of a workload need a Secret.
+func needsPassword(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	containers, ok, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	if err != nil || !ok {
+		t.Fatal(u, err)
+	}
+	containers[0].(map[string]any)["envFrom"] = []any{map[string]any{"secretRef": map[string]any{"name": "password"}}}
+	if err := unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
 }

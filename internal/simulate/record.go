@@ -216,14 +216,7 @@ func isOpen(s *appsv1.StatefulSet) bool {
 	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || rolling == nil {
 		return false
 	}
-	return rolling.Partition == nil || *rolling.Partition < max(1, replicas(s))
-}
-
-func replicas(s *appsv1.StatefulSet) int32 {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return *s.Spec.Replicas
+	return rolling.Partition == nil || *rolling.Partition < max(1, orOne(s.Spec.Replicas))
 }
 
 // pod sees Pods of groups go, and what takes their place.

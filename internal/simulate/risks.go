@@ -45,7 +45,9 @@ func (s *simulation) risks(ctx context.Context, again *simulation, change []*uns
 	if len(result.Steps) == 0 {
 		return risks, nil
 	}
-	again.begin()
+	if err := again.begin(ctx); err != nil {
+		return risks, err
+	}
 	again.broken = firstUnit(result.Steps)
 	if err := again.change(ctx, change); err != nil || again.broken.kind == first {
 		return risks, err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,11 +77,16 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if err != nil {
 		return Result{}, err
 	}
-	s.begin()
+	if err := s.begin(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := s.change(ctx, change); err != nil {
 		return Result{}, err
 	}
-	result := s.result()
+	result, err := s.result(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	result.Risks, err = s.risks(ctx, again, change, &result)
 	result.Looks = s.looks + again.looks
 	return result, err
@@ -99,7 +103,6 @@ type simulation struct {
 	models  models
 	rings   []*ring
 	before  []Wait
-	lacked  map[types.NamespacedName]bool
 	waits   []Wait
 	// waiting are those of this moment, last is when something happened last.
 	waiting []Wait
@@ -211,13 +214,15 @@ func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstruct
 }
 
 // begin makes the moment of the change the one from which on is told what happens.
-func (s *simulation) begin() {
+func (s *simulation) begin(ctx context.Context) error {
 	if s.now.Before(s.options.Now) {
 		s.now = s.options.Now
 	}
 	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
-	s.started, s.last, s.before, s.waits, s.lacked = s.now, s.now, s.waiting, nil, s.lacking()
+	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
+	s.started, s.last, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
+	return err
 }
 
 // settle lets time pass until nothing happens any more.
@@ -275,10 +280,17 @@ func (w Wait) sameAs(other Wait) bool {
 	return w.Namespace == other.Namespace && w.Object == other.Object && w.Sentence == other.Sentence
 }
 
-func (s *simulation) result() Result {
-	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: slices.Concat(s.waiting, s.failures())}
-	r.Settled = s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
-	return r
+func (s *simulation) result(ctx context.Context) (Result, error) {
+	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
+	for i := range unwhole {
+		unwhole[i].At = s.last.Sub(s.started)
+	}
+	r := Result{
+		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started),
+		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
+	}
+	r.Settled = !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	return r, err
 }
 
 // failures are the looks that failed whenever they were tried.
@@ -297,25 +309,3 @@ func (s *simulation) failures() []Wait {
 
 // WaitedBefore is true of what waited in the same way when the change was made.
 func (r *Result) WaitedBefore(w Wait) bool { return slices.ContainsFunc(r.Before, w.sameAs) }
-
-// lacking are the Deployments that do not have what they ask for, by namespace and name.
-func (s *simulation) lacking() map[types.NamespacedName]bool {
-	lacking := map[types.NamespacedName]bool{}
-	for _, obj := range s.store.Objects(&appsv1.Deployment{}, "") {
-		if d, ok := obj.(*appsv1.Deployment); ok && d.Status.AvailableReplicas < *d.Spec.Replicas {
-			lacking[client.ObjectKeyFromObject(d)] = true
-		}
-	}
-	return lacking
-}
-
-// isWhole is true if all Deployments have what they ask for, but for those that had
-// not before the change.
-func (s *simulation) isWhole() bool {
-	for key := range s.lacking() {
-		if !s.lacked[key] {
-			return false
-		}
-	}
-	return true
-}

@@ -45,6 +45,7 @@ type world struct {
 	t         *testing.T
 	client    client.WithWatch
 	namespace string
+	scenario  string
 	zones     zones.Options
 	config    config.Options
 
@@ -215,7 +216,25 @@ func (w *world) waits(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	more, err := w.plansWait(ctx)
-	return slices.Concat(waits, modules, more), err
+	if err != nil {
+		return nil, err
+	}
+	waits = slices.Concat(waits, modules, more)
+	unwhole, err := simulate.Unwhole(ctx, w.client, w.namespace, w.told(waits))
+	for i := range unwhole {
+		waits = append(waits, fmt.Sprintf("%s %s", unwhole[i].Object, unwhole[i].Reason))
+	}
+	return waits, err
+}
+
+// told are the waits of which the rings tell, as far as that is their objects.
+func (w *world) told(waits []string) []simulate.Wait {
+	told := make([]simulate.Wait, 0, len(waits))
+	for _, wait := range waits {
+		object, _, _ := strings.Cut(wait, " ")
+		told = append(told, simulate.Wait{Namespace: w.namespace, Object: object})
+	}
+	return told
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which
