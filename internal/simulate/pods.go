@@ -36,7 +36,7 @@ func (r Readiness) of(kind, name string) time.Duration {
 }
 
 // kubelets run Pods: one is ready once its time has passed and all config is there
-// that it cannot start without, and gone as soon as it is deleted.
+// that it cannot start without, unless it was seen to fail in a cluster; and gone as soon as it is deleted.
 type kubelets struct {
 	*world
 
@@ -68,7 +68,9 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	case pod.DeletionTimestamp != nil:
 		k.store.Remove(pod)
 		return 0, nil
-	case pod.Status.Phase != corev1.PodPending:
+	case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !isFailing(pod):
+		return k.start(ctx, pod)
+	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
 		return 0, nil
 	}
 	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
@@ -90,6 +92,9 @@ func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, e
 	kind, name := owning(pod)
 	takes := k.readyIn(k.readiness, kind, name)
 	if takes == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
+		if pod.Status.Phase == corev1.PodRunning {
+			return 0, nil
+		}
 		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, false, "ContainersNotReady") })
 	}
 	began := pod.CreationTimestamp.Time

@@ -91,11 +91,14 @@ func NewRecorder() *Recorder {
 func (r *Recorder) Begin() { r.decision++ }
 
 // Forget forgets all steps so far. The revisions of StatefulSets are counted from
-// those that these Pods have.
+// those that these Pods have, the oldest Pod first.
 func (r *Recorder) Forget(pods []client.Object) {
 	r.steps = nil
 	clear(r.leaving)
 	clear(r.revisions)
+	pods = slices.SortedStableFunc(slices.Values(pods), func(a, b client.Object) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
 	for _, obj := range pods {
 		for _, set := range keysOfSet(obj) {
 			r.number(set, obj.GetLabels()[appsv1.StatefulSetRevisionLabel])

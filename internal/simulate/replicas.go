@@ -18,6 +18,10 @@ type replica struct {
 	template string
 	// readyAt is when it is ready; zero if that is never.
 	readyAt time.Time
+	// waits is true of one that could not start yet, or of which nobody has said yet
+	// when it is ready; began is since when it runs, if it does.
+	waits bool
+	began time.Time
 }
 
 // replicaSet are those of one workload.
@@ -109,21 +113,32 @@ func (r *runner) replica(ctx context.Context, kind, namespace, name, template st
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
 	}
-	if err != nil || len(lacks) > 0 || ready == Never || r.isBroken(unit{kind, namespace, name}) {
+	if len(lacks) > 0 {
+		return replica{template: template, waits: true}, err
+	}
+	if err != nil || ready == Never || r.isBroken(unit{kind, namespace, name}) {
 		return replica{template: template}, err
 	}
 	return replica{template: template, readyAt: r.now.Add(ready)}, nil
 }
 
-// revive lets replicas start that lacked config, once it is there.
+// revive lets replicas start that lacked config, once it is there, and says of those
+// that a cluster has begun with when they are ready.
 func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
+	if !slices.ContainsFunc(set.all, func(p replica) bool { return p.waits && p.template == template }) {
+		return nil
+	}
 	made, err := r.replica(ctx, kind, namespace, name, template, pod)
-	if err != nil || made.readyAt.IsZero() {
+	if err != nil {
 		return err
 	}
 	for i := range set.all {
-		if set.all[i].template == template && set.all[i].readyAt.IsZero() {
-			set.all[i] = made
+		if p := &set.all[i]; p.waits && p.template == template {
+			began := p.began
+			*p = made
+			if !made.readyAt.IsZero() && !began.IsZero() {
+				p.readyAt = made.readyAt.Add(began.Sub(r.now))
+			}
 		}
 	}
 	return nil
