@@ -38,6 +38,7 @@ type simulation struct {
 	files, changes []string
 	namespace      string
 	ready          []string
+	stop           string
 	at             string
 	within         time.Duration
 	nodes          int
@@ -50,7 +51,7 @@ func newSimulate(env Environment) *cobra.Command {
 		Use:   "simulate -f DIR [--change FILE]",
 		Short: "Work out what a change would do, without a cluster",
 		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
-			"long it takes if Pods are ready in time, and what could get stuck. The manifests of\n" +
+			"long it takes if Pods go and are ready in time, and what could get stuck. The manifests of\n" +
 			"-f are taken as running; those of --change are applied over them. Without --change\n" +
 			"it says what the first installation does. It is decided by the code that the manager\n" +
 			"runs. The exit code is 1 if the change would not come to an end.\n\n" +
@@ -75,6 +76,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
 	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, statefulset/x=2m for some, job/y=never")
+	flags.StringVar(&s.stop, "stop", "", "how long Pods take until they are gone, such as 10s (default: all of their grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
@@ -102,7 +104,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, options.Readiness) })
+	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {
 		err = errors.New("the change does not come to an end; see above")
 	}
@@ -168,8 +170,23 @@ func (s *simulation) options() (simulate.Options, error) {
 	if o.Readiness, err = readiness(s.ready); err != nil {
 		return o, err
 	}
+	if o.Stop, err = stopping(s.stop); err != nil {
+		return o, err
+	}
 	o.Config, err = s.rings.options(s.env.Now)
 	return o, err
+}
+
+// stopping reads the value of --stop, which is nil if there is none.
+func stopping(value string) (*time.Duration, error) {
+	if value == "" {
+		return nil, nil //nolint:nilnil // nothing is said of it
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf(`--stop: %q cannot be read; write a time such as "10s"`, value)
+	}
+	return &d, nil
 }
 
 // readiness reads the values of --ready.
@@ -226,7 +243,7 @@ type simulatedLine struct {
 }
 
 // write shows the result to people.
-func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options) {
 	number := 0
 	for _, l := range s.lines(r) {
 		mark := ""
@@ -236,7 +253,7 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readi
 		}
 		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
 	}
-	s.writeEnd(w, r, ready)
+	s.writeEnd(w, r, o)
 }
 
 // lines are the steps and the waits in the order of time.
@@ -276,12 +293,12 @@ func (s *simulation) placed(namespace, text string) string {
 	return namespace + " " + text
 }
 
-func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Options) {
 	switch {
 	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
 		_, _ = fmt.Fprintln(w, "nothing is rolled")
-	case r.Settled && ready.Default != simulate.Never:
-		_, _ = fmt.Fprintf(w, "takes %s, if each Pod is ready within %s\n", r.Took, readyText(ready))
+	case r.Settled && o.Readiness.Default != simulate.Never:
+		writeHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
 	}
 	if len(r.Stuck)+len(r.Risks) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
@@ -299,10 +316,18 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Re
 	}
 }
 
+// stopText says how long a Pod was taken to stop.
+func stopText(stop *time.Duration) string {
+	if stop == nil {
+		return "its grace period"
+	}
+	return stop.String()
+}
+
 func readyText(r simulate.Readiness) string {
 	text := r.Default.String()
 	if len(r.Of) > 0 {
-		text += ", or as --ready says of it"
+		text += ", or as --ready says of it,"
 	}
 	return text
 }

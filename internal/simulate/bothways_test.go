@@ -198,7 +198,7 @@ const canary = "later"
 func (w *world) simulate(base, change []source.Document) simulate.Result {
 	w.t.Helper()
 	said, err := simulate.Run(w.t.Context(), objects(base), objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
 		Config: w.config, Within: time.Hour,
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 		w.t.Fatal(err)
 	}
 	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
 		Config: w.config, Within: time.Hour, Present: present,
 	})
 	if err != nil {

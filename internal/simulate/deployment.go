@@ -70,6 +70,9 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 		for ok := true; ok; {
 			_, ok = set.removeOld(template, c.now, minReady)
 		}
+		if set.stopping(c.now) > 0 {
+			return nil
+		}
 	}
 	for set.of(template) < wanted && len(set.all) < wanted+surge {
 		made, err := c.replica(ctx, "deployment", d.Namespace, d.Name, template, &d.Spec.Template.Spec)

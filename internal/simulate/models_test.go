@@ -75,6 +75,37 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 	}
 }
 
+// A Pod takes its grace period to stop, in the worst case. That counts where its name or
+// its node has to be free before the next one comes. Each is ready after a minute; there
+// are three nodes.
+func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
+	t.Parallel()
+	brief := 10 * time.Second
+	for name, test := range map[string]struct {
+		kind, spec string
+		stop       *time.Duration
+		takes      time.Duration
+	}{
+		"half a minute for each":                {"StatefulSet", "replicas: 2", nil, 3 * time.Minute},
+		"as it is said":                         {"StatefulSet", "replicas: 2", &brief, 2*time.Minute + 20*time.Second},
+		"nodes have to be free":                 {"DaemonSet", "", nil, 4*time.Minute + 30*time.Second},
+		"the next ones come before":             {"DaemonSet", "updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", nil, 3 * time.Minute},
+		"names are others":                      {"Deployment", "replicas: 2", nil, 2 * time.Minute},
+		"all have to be gone before any others": {"Deployment", "{replicas: 2, strategy: {type: Recreate}}", nil, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := benchOptions()
+			o.Readiness.Default, o.Stop = time.Minute, test.stop
+			before, after := modelledAs(t, test.kind, test.spec, "1"), modelledAs(t, test.kind, test.spec, "2")
+			r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before}, []*unstructured.Unstructured{after}, o)
+			if err != nil || r.Took != test.takes || !r.Settled {
+				t.Errorf("takes %s, not %s; settled: %t: %v", r.Took, test.takes, r.Settled, err)
+			}
+		})
+	}
+}
+
 // A Pod cannot start before its config is there.
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,7 @@ type kubelets struct {
 	*world
 
 	readiness Readiness
+	stop      *time.Duration
 	// lacking are the Pods that wait for config.
 	lacking map[types.NamespacedName]bool
 	// started is when their config came, by UID.
@@ -66,8 +67,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	case !ok:
 		return 0, nil
 	case pod.DeletionTimestamp != nil:
-		k.store.Remove(pod)
-		return 0, nil
+		return k.end(pod), nil
 	case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !isFailing(pod):
 		return k.start(ctx, pod)
 	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
@@ -85,6 +85,32 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 		k.started[pod.UID] = k.now
 	}
 	return k.start(ctx, pod)
+}
+
+// end takes away a Pod that has stopped, and says how long that takes yet.
+func (k *kubelets) end(pod *corev1.Pod) time.Duration {
+	rest := pod.DeletionTimestamp.Add(stopping(&pod.Spec, k.stop)).Sub(k.now)
+	if seen := pod.DeletionGracePeriodSeconds; seen != nil { // a cluster counts it in already
+		rest -= time.Duration(*seen) * time.Second
+	}
+	if rest > 0 && pod.Status.Phase != corev1.PodPending {
+		return rest
+	}
+	k.store.Remove(pod)
+	return 0
+}
+
+// stopping is how long a Pod takes until it is gone: as somebody has said of all, or at
+// most its grace period.
+func stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
+	switch {
+	case said != nil:
+		return *said
+	case pod.TerminationGracePeriodSeconds != nil:
+		return time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+	default:
+		return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	}
 }
 
 // start makes a Pod that lacks nothing ready once its time has passed.

@@ -113,7 +113,7 @@ func (s *simulation) seedReplicas(pods running, of unit, o client.Object, templa
 		return
 	}
 	for i := range n.all {
-		r := replica{template: "former"}
+		r := replica{template: "former", stops: stopping(&template.Spec, s.options.Stop)}
 		if i >= n.all-n.updated {
 			r.template = fingerprint(template)
 		}

@@ -111,10 +111,19 @@ func (s *simulation) deadlines() []Risk {
 		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
 			deadline = *written.Spec.ProgressDeadlineSeconds
 		}
-		risks = s.deadline(risks, "statefulset/"+set.Name, set.Namespace, s.options.Readiness.of("statefulset", set.Name), deadline,
+		risks = s.deadline(risks, "statefulset/"+set.Name, set.Namespace, s.replacing(set), deadline,
 			"spec.progressDeadlineSeconds of RolloutGroup "+group)
 	}
 	return risks
+}
+
+// replacing is how long it takes until a Pod is gone and its successor is ready.
+func (s *simulation) replacing(set *appsv1.StatefulSet) time.Duration {
+	ready := s.options.Readiness.of("statefulset", set.Name)
+	if ready == Never {
+		return Never
+	}
+	return ready + stopping(&set.Spec.Template.Spec, s.options.Stop)
 }
 
 func (s *simulation) deadline(risks []Risk, object, namespace string, ready time.Duration, seconds int32, field string) []Risk {
@@ -124,7 +133,7 @@ func (s *simulation) deadline(risks []Risk, object, namespace string, ready time
 	}
 	return append(risks, Risk{
 		Object: object, Namespace: namespace,
-		Sentence: fmt.Sprintf("a Pod takes %s until it is ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
+		Sentence: fmt.Sprintf("a Pod takes %s until it is replaced and ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
 		Mend:     "make " + field + " longer",
 	})
 }

@@ -28,6 +28,9 @@ type Options struct {
 	Namespace string
 	// Readiness is how long Pods take.
 	Readiness Readiness
+	// Stop is how long Pods take until they are gone; nil is all of their grace period,
+	// which is the worst case.
+	Stop *time.Duration
 	// Present is what there is in a cluster, by [Present]; base is applied over it.
 	Present []client.Object
 	// Within is how far to look ahead; zero is as far as it goes.
@@ -124,7 +127,7 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	w.within = before
 	s := &simulation{world: w, options: o, models: models{
 		sets: &statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		run:  &runner{world: w, readiness: o.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+		run:  &runner{world: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
 	}}
 	return s, s.addActors(ctx)
 }
@@ -138,7 +141,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
 		&clusters{world: w, readiness: ready},
-		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
+		&kubelets{world: w, readiness: ready, stop: s.options.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
@@ -162,9 +165,11 @@ func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	w := s.world.fork()
 	f := &simulation{world: w, options: s.options, waiting: s.waiting}
 	f.models.sets = &statefulSets{world: w, templates: maps.Clone(s.models.sets.templates), seen: s.models.sets.seen}
-	f.models.run = &runner{world: w, readiness: s.options.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}}
+	f.models.run = &runner{
+		world: w, readiness: s.options.Readiness, stop: s.options.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{},
+	}
 	for uid, set := range s.models.run.sets {
-		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), progressed: set.progressed}
+		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
 	}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err

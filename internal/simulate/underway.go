@@ -49,7 +49,7 @@ func (r *runner) takeOver(of unit, uid types.UID, pods []*corev1.Pod, updated in
 	hash := hashOf(pods, updated)
 	set := r.of(uid)
 	for _, pod := range pods {
-		p := replica{template: "former"}
+		p := replica{template: "former", stops: stopping(&pod.Spec, r.stop)}
 		if updated > 0 && templateHash(pod) == hash {
 			p.template = template
 		}
