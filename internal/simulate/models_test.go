@@ -6,7 +6,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -144,6 +149,41 @@ func TestWhatBreaksIsTold(t *testing.T) {
 		if err != nil || !r.Settled || len(r.Stuck) != 1 || !r.WaitedBefore(r.Stuck[0]) {
 			t.Errorf("broken before: settled: %t, and stuck are %v: %v", r.Settled, r.Stuck, err)
 		}
+	}
+}
+
+// What was broken before the change does not make that take longer, when its deadline
+// passes.
+func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
+	t.Parallel()
+	now := benchOptions().Now
+	for name, condition := range map[string]appsv1.DeploymentCondition{
+		"since it was rolled out": {Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for too long":            {Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for a while":             {Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(now.Add(-5 * time.Minute))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			condition.Type = appsv1.DeploymentProgressing
+			broken := &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "Deployment", "replicas: 1", "1").Object, broken); err != nil {
+				t.Fatal(err)
+			}
+			broken.Namespace, broken.Name, broken.UID, broken.Generation = "default", "broken", "u", 1
+			broken.Spec.ProgressDeadlineSeconds = new(int32(600))
+			broken.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{condition}}
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name, pod.Status.Phase = "default", "broken-x-y", corev1.PodRunning
+			pod.Labels = map[string]string{"pod-template-hash": "x"}
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "broken-x", Controller: new(true)}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			o := benchOptions()
+			o.Present = []client.Object{broken, pod}
+			r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "Deployment", "replicas: 2", "1")}, o)
+			if err != nil || r.Took != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
+				t.Errorf("takes %s; settled: %t; stuck: %v: %v", r.Took, r.Settled, r.Stuck, err)
+			}
+		})
 	}
 }
 

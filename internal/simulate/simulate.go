@@ -107,9 +107,8 @@ type simulation struct {
 	rings   []*ring
 	before  []Wait
 	waits   []Wait
-	// waiting are those of this moment, last is when something happened last.
+	// waiting are those of this moment.
 	waiting []Wait
-	last    time.Time
 }
 
 // models are what the controllers of Kubernetes remember.
@@ -225,7 +224,7 @@ func (s *simulation) begin(ctx context.Context) error {
 	}
 	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
 	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
-	s.started, s.last, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
+	s.started, s.acted, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 	return err
 }
@@ -233,12 +232,8 @@ func (s *simulation) begin(ctx context.Context) error {
 // settle lets time pass until nothing happens any more.
 func (s *simulation) settle(ctx context.Context) error {
 	for {
-		version := s.store.Version()
 		if err := s.rest(ctx); err != nil {
 			return err
-		}
-		if s.store.Version() != version {
-			s.last = s.now
 		}
 		if err := s.look(ctx); err != nil {
 			return err
@@ -288,10 +283,10 @@ func (w Wait) sameAs(other Wait) bool {
 func (s *simulation) result(ctx context.Context) (Result, error) {
 	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
 	for i := range unwhole {
-		unwhole[i].At = s.last.Sub(s.started)
+		unwhole[i].At = s.acted.Sub(s.started)
 	}
 	r := Result{
-		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started),
+		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.acted.Sub(s.started),
 		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
 	}
 	r.Settled = !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
@@ -303,7 +298,7 @@ func (s *simulation) failures() []Wait {
 	var failures []Wait
 	for e, err := range s.problems {
 		failures = append(failures, Wait{
-			At: s.last.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+			At: s.acted.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
 		})
 	}
 	slices.SortFunc(failures, func(a, b Wait) int {

@@ -112,3 +112,19 @@ func isFailing(pod *corev1.Pod) bool {
 		return c.State.Waiting != nil && slices.Contains(failing, c.State.Waiting.Reason)
 	})
 }
+
+// progressedSince is when a Deployment got on last. One of which it is said that it is
+// too late has been standing still for as long as it may.
+func (s *simulation) progressedSince(d *appsv1.Deployment) time.Time {
+	for i := range d.Status.Conditions {
+		c := &d.Status.Conditions[i]
+		switch {
+		case c.Type != appsv1.DeploymentProgressing:
+		case c.Status == corev1.ConditionFalse && d.Spec.ProgressDeadlineSeconds != nil:
+			return c.LastUpdateTime.Add(-time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
+		default:
+			return c.LastUpdateTime.Time
+		}
+	}
+	return s.now
+}

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +67,8 @@ type world struct {
 	instances map[types.NamespacedName]bool
 	modules   map[string]map[types.NamespacedName]bool
 	started   time.Time
+	// acted is when something changed last.
+	acted time.Time
 	// begun is true once the change is made.
 	begun bool
 	// within is how far the clock may go.
@@ -167,7 +170,23 @@ func (w *world) changed(before, after client.Object) {
 			w.dirty[i][key] = true
 		}
 	}
+	if !isJudgement(before, after) {
+		w.acted = w.now
+	}
 	w.recorder.See(w.now.Sub(w.started), before, after)
+}
+
+// isJudgement is true if nothing has changed about a Deployment but what is said of it:
+// that one which stands still is too late is no part of what a change does.
+func isJudgement(before, after client.Object) bool {
+	was, _ := before.(*appsv1.Deployment)
+	is, ok := after.(*appsv1.Deployment)
+	if !ok || was == nil {
+		return false
+	}
+	same := *was
+	same.ResourceVersion, same.Status.Conditions = is.ResourceVersion, is.Status.Conditions
+	return equality.Semantic.DeepEqual(&same, is)
 }
 
 // rest lets everybody look until nobody has anything to do at this moment.
