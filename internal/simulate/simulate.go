@@ -142,6 +142,9 @@ func (s *simulation) addActors(ctx context.Context) error {
 		&clusters{world: w, readiness: ready},
 		&kubelets{world: w, readiness: ready, stop: s.options.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
+	if len(s.options.Present) == 0 {
+		w.add(clusterAPI{w})
+	}
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
 	z, err := newZones(ctx, w, zones.Options{Now: s.clock})

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,13 +15,17 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -82,8 +87,29 @@ func installKinds(t *testing.T, c client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Kinds(t, c, objects)
+	clusters := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(clusterKind), clusters); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Kinds(t, c, append(objects, clusters))
 }
+
+// clusterKind is as much of Cluster API's Cluster as the hub looks at.
+const clusterKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  names: {kind: Cluster, listKind: ClusterList, plural: clusters, singular: cluster}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
 
 // rings are those that are simulated.
 func rings() []string { return append(manager.Rings(), manager.RingFleet) }
@@ -113,6 +139,21 @@ func (w *world) apply(documents []source.Document) {
 		obj := d.Object.DeepCopy()
 		obj.SetNamespace(w.namespace)
 		testenv.Apply(w.t, w.client, obj)
+		if obj.GroupVersionKind() == cluster.GVK {
+			w.bringUpCluster(obj)
+		}
+	}
+}
+
+// bringUpCluster does with a Cluster what Cluster API does.
+func (w *world) bringUpCluster(obj *unstructured.Unstructured) {
+	w.t.Helper()
+	kubeconfig := &corev1.Secret{StringData: map[string]string{"value": "x"}}
+	kubeconfig.Namespace, kubeconfig.Name = w.namespace, cluster.SecretName(obj.GetName())
+	up := client.RawPatch(types.MergePatchType, []byte(`{"status": {"initialization": {"controlPlaneInitialized": true}}}`))
+	err := errors.Join(client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), kubeconfig)), w.client.Status().Patch(w.t.Context(), obj, up))
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 
