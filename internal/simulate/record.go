@@ -21,8 +21,9 @@ import (
 // Step is a unit that moves.
 type Step struct {
 	// At is when, since the change.
-	At   time.Duration `json:"at"`
-	Ring string        `json:"ring"`
+	At time.Duration `json:"at"`
+	// Ring is the ring that has taken it, or Kubernetes.
+	Ring string `json:"ring"`
 	// Object is what is rolled out, "deployment/web" or "rolloutgroup/ingester".
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
@@ -78,12 +79,16 @@ type Recorder struct {
 	// leaving are the steps of Pods that went, until another of the name is there.
 	leaving map[types.NamespacedName]int
 	groups  map[types.NamespacedName]string
+	// changed are the workloads of which Kubernetes has not begun to roll a new template,
+	// rolling those with which it is not done.
+	changed, rolling map[unit]bool
 }
 
 // NewRecorder makes a recorder for an API in which there is nothing.
 func NewRecorder() *Recorder {
 	return &Recorder{
 		revisions: map[types.NamespacedName][]string{}, leaving: map[types.NamespacedName]int{}, groups: map[types.NamespacedName]string{},
+		changed: map[unit]bool{}, rolling: map[unit]bool{},
 	}
 }
 
@@ -96,6 +101,8 @@ func (r *Recorder) Forget(pods []client.Object) {
 	r.steps = nil
 	clear(r.leaving)
 	clear(r.revisions)
+	clear(r.changed)
+	clear(r.rolling)
 	pods = slices.SortedStableFunc(slices.Values(pods), func(a, b client.Object) int {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
@@ -130,12 +137,14 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 		old, _ := before.(*appsv1.Deployment)
 		now, _ := after.(*appsv1.Deployment)
 		if old != nil && now != nil {
+			r.workload(at, old, now)
 			r.hashed(at, is, "deployment", old.Spec.Template.Annotations, now.Spec.Template.Annotations)
 		}
 	case *appsv1.DaemonSet:
 		old, _ := before.(*appsv1.DaemonSet)
 		now, _ := after.(*appsv1.DaemonSet)
 		if old != nil && now != nil {
+			r.workload(at, old, now)
 			r.hashed(at, is, "daemonset", old.Spec.Template.Annotations, now.Spec.Template.Annotations)
 		}
 	case *appsv1.StatefulSet:
@@ -189,6 +198,7 @@ func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
 	if before == nil {
 		return
 	}
+	r.workload(at, before, after)
 	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
 	if does := opening(before, after); does != "" && r.groups[key] != "" {
 		r.step(Step{

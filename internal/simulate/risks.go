@@ -62,6 +62,8 @@ func firstUnit(steps []Step) unit {
 		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
 		case s.Ring == RingZones && ok:
 			return unit{"pod", s.Namespace, pod}
+		case s.Ring == Kubernetes:
+			return unit{kind, s.Namespace, name}
 		case s.Ring == RingFleet:
 			return unit{"cluster", s.Namespace, s.Unit}
 		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
@@ -78,6 +80,9 @@ func (s *simulation) stops(steps []Step) []Risk {
 		taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does] = true
 	}
 	missing := slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
+		if step.Ring == Kubernetes && step.Object == s.broken.kind+"/"+s.broken.name {
+			return true // that it is not done itself goes without saying
+		}
 		return taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does]
 	})
 	if len(missing) == 0 {

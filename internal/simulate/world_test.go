@@ -279,7 +279,7 @@ func (w *world) told(waits []string) []simulate.Wait {
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which
-// they ask.
+// they ask, as far as nobody keeps Kubernetes from that.
 func (w *world) whole(ctx context.Context) error {
 	deployments, sets, daemons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}
 	for _, list := range []client.ObjectList{deployments, sets, daemons} {
@@ -289,19 +289,27 @@ func (w *world) whole(ctx context.Context) error {
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
+		if d.Spec.Paused {
+			continue
+		}
 		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
 			return fmt.Errorf("Deployment %s is not whole", d.Name)
 		}
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas != *s.Spec.Replicas || s.Status.AvailableReplicas != *s.Spec.Replicas {
+		updated := *s.Spec.Replicas
+		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			updated -= *rolling.Partition
+		}
+		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas < updated || s.Status.AvailableReplicas != *s.Spec.Replicas {
 			return fmt.Errorf("StatefulSet %s is not whole", s.Name)
 		}
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
-		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
+		byHand := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+		if d.Status.ObservedGeneration != d.Generation || !byHand && d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
 			return fmt.Errorf("DaemonSet %s is not whole", d.Name)
 		}
 	}
