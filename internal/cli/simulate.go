@@ -106,9 +106,27 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	}
 	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {
-		err = errors.New("the change does not come to an end; see above")
+		err = s.unsettled(&result)
 	}
 	return err
+}
+
+// unsettled says whether a change does not come to an end, or was not seen to.
+func (s *simulation) unsettled(r *simulate.Result) error {
+	for _, wait := range r.Stuck {
+		if wait.Next.IsZero() && !r.WaitedBefore(wait) {
+			return errors.New("the change does not come to an end; see above")
+		}
+	}
+	return fmt.Errorf("the change was not seen to come to an end within %s; use --within to look further ahead", s.ahead())
+}
+
+// ahead is how far is looked ahead.
+func (s *simulation) ahead() string {
+	if s.within == 0 {
+		return fmt.Sprintf("%d days", simulate.Horizon/(24*time.Hour))
+	}
+	return s.within.String()
 }
 
 // read reads what runs already, and the change. With a cluster all of it is the change.
@@ -163,6 +181,9 @@ func (s *simulation) options() (simulate.Options, error) {
 		if o.Now, err = time.Parse(time.RFC3339, s.at); err != nil {
 			return o, fmt.Errorf("--at: %q is no moment; write it as 2026-05-04T12:00:00Z", s.at)
 		}
+	}
+	if s.within < 0 {
+		return o, fmt.Errorf("--within: %s is not ahead; use a time such as 2h, or leave it out", s.within)
 	}
 	if s.nodes < 1 {
 		return o, fmt.Errorf("--nodes: %d are too few; use 1 or more", s.nodes)
@@ -304,15 +325,23 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
 	for _, wait := range r.Stuck {
-		mark := "  ✗ "
-		text := waitText(wait)
-		if r.WaitedBefore(wait) {
-			mark, text = "  - ", text+", as before the change"
-		}
-		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)))
+		mark, text := s.stuck(r, wait)
+		writeHanging(w, mark, s.placed(wait.Namespace, text))
 	}
 	for _, risk := range r.Risks {
 		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))
+	}
+}
+
+// stuck says of what waits in the end whether anything ends that.
+func (s *simulation) stuck(r *simulate.Result, w simulate.Wait) (mark, text string) {
+	switch text = waitText(w); {
+	case r.WaitedBefore(w):
+		return "  - ", text + ", as before the change" + mendOf(w)
+	case !w.Next.IsZero():
+		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	default:
+		return "  ✗ ", text + mendOf(w)
 	}
 }
 

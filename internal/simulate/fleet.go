@@ -34,6 +34,7 @@ func newFleet(ctx context.Context, w *world, o fleet.Options) ([]*ring, error) {
 	for _, kind := range slices.Sorted(maps.Keys(reconcilers)) {
 		rings = append(rings, &ring{
 			Reconciler: reconcilers[kind],
+			name:       RingFleet,
 			requests: func(obj client.Object) []types.NamespacedName {
 				if concernsFleet(obj) {
 					return slices.Collect(maps.Keys(w.modules[kind]))

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"maps"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,41 @@ func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
 			r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "Deployment", "replicas: 2", "1")}, o)
 			if err != nil || r.Took != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
 				t.Errorf("takes %s; settled: %t; stuck: %v: %v", r.Took, r.Settled, r.Stuck, err)
+			}
+		})
+	}
+}
+
+// What comes later than was looked ahead is not told as something that never comes.
+func TestWhatLiesBeyondTheHorizon(t *testing.T) {
+	t.Parallel()
+	base, err := os.ReadFile("testdata/zones-window-closed/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := objects(read(t, "zones-window-closed", "change.yaml"))
+	for name, test := range map[string]struct {
+		spec    string
+		within  time.Duration
+		settled bool
+		next    time.Time
+	}{
+		"a window that opens once a month": {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 0, false, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)},
+		"seen":                             {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 60 * 24 * time.Hour, true, time.Time{}},
+		"nine days of soaking":             {`{soak: 216h}`, 0, false, time.Date(2026, 5, 13, 12, 1, 0, 0, time.UTC)},
+		"somebody":                         {`{pause: {reason: "lunch"}}`, 0, false, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := fromYAML(t, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: ingester}, spec: "+test.spec+"}")
+			o := benchOptions()
+			o.Within = test.within
+			r, err := simulate.Run(t.Context(), objects(readAt(t, string(base), o.Now)), append([]*unstructured.Unstructured{group}, change...), o)
+			if err != nil || r.Settled != test.settled {
+				t.Fatalf("settled: %t; stuck: %v: %v", r.Settled, r.Stuck, err)
+			}
+			if !test.settled && (len(r.Stuck) != 1 || !r.Stuck[0].Next.Equal(test.next)) {
+				t.Errorf("the next look is not at %s: %+v", test.next, r.Stuck)
 			}
 		})
 	}

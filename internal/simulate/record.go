@@ -67,6 +67,9 @@ type Wait struct {
 	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
 	Reason   rollout.Reason `json:"reason,omitempty"`
 	Sentence string         `json:"sentence"`
+	// Next is when its ring looks again, of what waits in the end because that is later
+	// than was looked ahead; zero of everything else.
+	Next time.Time `json:"next,omitzero"`
 }
 
 // Recorder reads the steps from what changes in an API. It has to be told of all

@@ -33,7 +33,7 @@ type Options struct {
 	Stop *time.Duration
 	// Present is what there is in a cluster, by [Present]; base is applied over it.
 	Present []client.Object
-	// Within is how far to look ahead; zero is as far as it goes.
+	// Within is how far to look ahead; zero is [Horizon].
 	Within time.Duration
 	// Nodes is on how many nodes a DaemonSet runs.
 	Nodes int
@@ -55,7 +55,8 @@ type Result struct {
 	// Settled is true if everything came where it should be, but for what waited
 	// already when the change was made.
 	Settled bool `json:"settled"`
-	// Stuck are the waits that nothing ends, those from before the change among them.
+	// Stuck are the waits that nothing ends, or nothing within the time that was looked
+	// ahead; those from before the change are among them.
 	Stuck []Wait `json:"stuck,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
@@ -225,7 +226,7 @@ func (s *simulation) begin(ctx context.Context) error {
 	if s.now.Before(s.options.Now) {
 		s.now = s.options.Now
 	}
-	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
+	s.within, s.begun = cmp.Or(s.options.Within, Horizon), true
 	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
 	s.started, s.acted, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
@@ -287,6 +288,11 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
 	for i := range unwhole {
 		unwhole[i].At = s.acted.Sub(s.started)
+	}
+	for i := range s.waiting {
+		if s.beyond {
+			s.waiting[i].Next = s.nextLook(&s.waiting[i])
+		}
 	}
 	r := Result{
 		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.acted.Sub(s.started),

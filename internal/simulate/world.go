@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,9 +28,9 @@ const (
 	// looksAtOnce bounds how often all actors together may look before the clock
 	// moves, for each object that there is: one that never rests is a finding.
 	looksAtOnce = 200
-	// horizon is how far the clock may go: a week and a day, so that each window that
+	// Horizon is how far the clock may go, unless something else is said: a week and a day, so that each window that
 	// opens once a week has opened.
-	horizon = 8 * 24 * time.Hour
+	Horizon = 8 * 24 * time.Hour
 	// A look that fails is taken again after retryFirst, then after twice as long, and
 	// no more after retries.
 	retryFirst = 500 * time.Millisecond
@@ -73,6 +74,8 @@ type world struct {
 	begun bool
 	// within is how far the clock may go.
 	within time.Duration
+	// beyond is true once somebody would look again only later than that.
+	beyond bool
 	// looks is how often anybody has looked at anything.
 	looks int
 }
@@ -98,7 +101,7 @@ func newWorld(ctx context.Context, start time.Time) (*world, error) {
 
 func worldAt(start time.Time) *world {
 	return &world{
-		now: start, started: start, within: horizon, recorder: NewRecorder(),
+		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
 		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
 		due:     map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
@@ -254,7 +257,8 @@ func (w *world) advance() bool {
 			next = at
 		}
 	}
-	if next.IsZero() || next.After(w.started.Add(w.within)) {
+	w.beyond = next.After(w.started.Add(w.within))
+	if next.IsZero() || w.beyond {
 		return false
 	}
 	if next.After(w.now) {
@@ -266,4 +270,20 @@ func (w *world) advance() bool {
 		}
 	}
 	return true
+}
+
+// nextLook is when a ring looks again at what waits, zero if it does not.
+func (w *world) nextLook(wait *Wait) time.Time {
+	var next time.Time
+	for e, at := range w.due {
+		if r, ok := w.actors[e.actor].(*ring); ok && r.name == wait.Ring && concerns(e.key, wait) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// concerns is true of a look at what waits. The config ring looks at everything at once.
+func concerns(key types.NamespacedName, wait *Wait) bool {
+	return key.Name == "" || key.Namespace == wait.Namespace && strings.HasSuffix(wait.Object, "/"+key.Name)
 }
