@@ -75,7 +75,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
 	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
-	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, statefulset/x=2m for some, job/y=never")
+	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, sts/x=2m for some, job/y=never")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take until they are gone, such as 10s (default: all of their grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
@@ -103,6 +103,9 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	result, err := simulate.Run(ctx, base, change, options)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
+	}
+	if len(result.Unmet) > 0 {
+		return fmt.Errorf("--ready: there is no %s in what is simulated; correct the name, or leave it out", strings.Join(result.Unmet, " and no "))
 	}
 	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {
@@ -225,13 +228,26 @@ func readiness(values []string) (simulate.Readiness, error) {
 		if err != nil || d < 0 && d != simulate.Never || some && strings.Count(of, "/") != 1 {
 			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
 		}
-		if some {
-			r.Of[strings.ToLower(of)] = d
+		if !some {
+			r.Default = d
 			continue
 		}
-		r.Default = d
+		key, ok := readyKey(of)
+		if !ok {
+			return r, fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+		}
+		r.Of[key] = d
 	}
 	return r, nil
+}
+
+// readyKey is what takes its time, by the names that kubectl takes for its kind.
+func readyKey(of string) (key string, ok bool) {
+	if kind, name, _ := strings.Cut(strings.ToLower(of), "/"); (kind == "cluster" || kind == "clusters") && name != "" {
+		return "cluster/" + name, true
+	}
+	ref, ok := namedAs(strings.ToLower(of), config.Deployment, config.StatefulSet, config.DaemonSet, "Job", "Pod")
+	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
 }
 
 // manifestsIn reads manifests, and finds what no API server would take.

@@ -60,6 +60,8 @@ type Result struct {
 	Stuck []Wait `json:"stuck,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
+	// Unmet are the keys of [Readiness] that are nothing in this simulation.
+	Unmet []string `json:"-"`
 	// Looks is how often a ring or a controller has looked at something, all in all.
 	Looks int `json:"-"`
 }
@@ -92,7 +94,11 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 		return Result{}, err
 	}
 	result.Risks, err = s.risks(ctx, again, change, &result)
+	if err != nil {
+		return Result{}, err
+	}
 	result.Looks = s.looks + again.looks
+	result.Unmet, err = s.unmet(ctx)
 	return result, err
 }
 

@@ -76,6 +76,8 @@ type world struct {
 	within time.Duration
 	// beyond is true once somebody would look again only later than that.
 	beyond bool
+	// met are those of which somebody has asked how long they take: "statefulset/x".
+	met map[string]bool
 	// looks is how often anybody has looked at anything.
 	looks int
 }
@@ -104,6 +106,7 @@ func worldAt(start time.Time) *world {
 		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
 		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
+		met:     map[string]bool{},
 		due:     map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
 }
@@ -142,6 +145,7 @@ func (w *world) clock() time.Time { return w.now }
 
 // readyIn is how long a Pod takes. What is there before the change is running.
 func (w *world) readyIn(r Readiness, kind, name string) time.Duration {
+	w.met[reference(kind, name)] = true
 	if d := r.of(kind, name); w.begun || d != Never {
 		return d
 	}
