@@ -228,11 +228,11 @@ func isOpen(s *appsv1.StatefulSet) bool {
 	if vocabulary.LentStrategy.Get(s.Annotations) != "" {
 		return true
 	}
-	rolling := s.Spec.UpdateStrategy.RollingUpdate
-	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || rolling == nil {
+	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
 		return false
 	}
-	return rolling.Partition == nil || *rolling.Partition < max(1, orOne(s.Spec.Replicas))
+	rolling := s.Spec.UpdateStrategy.RollingUpdate // the API server leaves it out where only the type is written
+	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, orOne(s.Spec.Replicas))
 }
 
 // pod sees Pods of groups go, and what takes their place.
