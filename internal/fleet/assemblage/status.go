@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -163,19 +164,12 @@ func conclude(s *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTi
 	stalled := w.state == v1alpha1.StateFailed
 	ready := w.state == v1alpha1.StateSucceeded
 	for _, c := range []metav1.Condition{
-		{Type: ConditionReady, Status: truth(ready)},
-		{Type: ConditionReconciling, Status: truth(!ready && !stalled)},
-		{Type: ConditionStalled, Status: truth(stalled)},
+		{Type: ConditionReady, Status: kube.Truth(ready)},
+		{Type: ConditionReconciling, Status: kube.Truth(!ready && !stalled)},
+		{Type: ConditionStalled, Status: kube.Truth(stalled)},
 	} {
 		c.Reason, c.Message = string(w.reason), w.message
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Time)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
-}
-
-func truth(yes bool) metav1.ConditionStatus {
-	if yes {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }
