@@ -205,7 +205,9 @@ func (a *asker) inside(name string, secret Ref) *asker {
 	if a.first != "" {
 		first = a.first + " && " + first
 	}
-	return &asker{World: w, in: name, first: first}
+	inside := newAsker(w)
+	inside.in, inside.first = name, first
+	return inside
 }
 
 // enter goes on in another cluster. If the caller may not read its kubeconfig, or it

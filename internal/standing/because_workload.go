@@ -35,7 +35,7 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 	if !first && !isTracked(&w) {
 		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is as its template says", w.name()))
 	}
-	e, err := config.Explain(ctx, a.Client, a.Options, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	e, err := a.config(ctx, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
@@ -115,10 +115,7 @@ func (a *asker) groupRef(w *maker) Ref {
 
 // queued goes to the first workload that takes up the budget.
 func (a *asker) queued(ctx context.Context, w *maker, so answer) (answer, error) {
-	all, err := config.Status(ctx, a.Client, a.Options, "")
-	if apierrors.IsForbidden(err) {
-		all, err = config.Status(ctx, a.Client, a.Options, w.GetNamespace())
-	}
+	all, err := a.queue(ctx, w.GetNamespace())
 	if err != nil {
 		return so, fmt.Errorf("who takes up the budget: %w", err)
 	}
