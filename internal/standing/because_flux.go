@@ -382,11 +382,10 @@ func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found
 		}
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
-	refused, err := a.refusal(ctx, refTo(kindKustomization, k), ready.Message)
-	if err == nil && refused.links[0].Reason != ReasonRefused {
+	if refused := a.refusal(ctx, refTo(kindKustomization, k), ready.Message); refused.links[0].Reason != ReasonRefused {
 		found = found.and(refused)
 	}
-	return found, nil // what Flux has said is told all the same
+	return found, nil
 }
 
 // applied is what an entry of Flux' inventory names: NAMESPACE_NAME_GROUP_KIND, where a

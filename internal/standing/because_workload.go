@@ -342,7 +342,7 @@ func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
 	if set, ok := w.Object.(*appsv1.ReplicaSet); ok {
 		for _, c := range set.Status.Conditions {
 			if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-				return a.refusal(ctx, w.ref(), c.Message)
+				return a.refusal(ctx, w.ref(), c.Message), nil
 			}
 		}
 		return nil, nil //nolint:nilnil // nothing is wrong
@@ -351,7 +351,7 @@ func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
 	if err != nil || message == "" {
 		return nil, err
 	}
-	return a.refusal(ctx, w.ref(), message)
+	return a.refusal(ctx, w.ref(), message), nil
 }
 
 func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *maker) (*answer, error) {

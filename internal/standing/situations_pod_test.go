@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -306,6 +307,24 @@ spec: {containers: [{name: app, image: x}]}
 }, {
 	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
 	ask: "deploy/web", root: "serviceaccount/runner", says: "does not exist", next: "kubectl create serviceaccount runner -n NS",
+}, {
+	name: "a Pod without an account of its own is refused", plant: workload("StatefulSet", "web", "spec: replicas: 2", still),
+	act: func(w *world) {
+		w.pods("web", func(*corev1.Pod) {})
+		set := &appsv1.StatefulSet{}
+		if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "web"}, set); err != nil {
+			w.t.Fatal(err)
+		}
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(time.Now().Add(time.Minute)),
+			InvolvedObject: corev1.ObjectReference{Kind: "StatefulSet", Namespace: w.namespace, Name: "web", UID: set.UID},
+			Message:        `create Pod web-1 failed error: pods "web-1" is forbidden: User "system:serviceaccount:kube-system:statefulset-controller" cannot set blockOwnerDeletion`,
+		}
+		if err := w.client.Create(w.t.Context(), event); err != nil {
+			w.t.Fatal(err)
+		}
+	},
+	ask: "sts/web", root: "statefulset/web", says: "the API server refuses it: create Pod web-1 failed", next: "kubectl describe statefulset/web -n NS",
 }, {
 	name: "a webhook is down", plant: `apiVersion: v1
 kind: Service
