@@ -282,6 +282,17 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 	},
 	ask: "module/shop", root: "module/shop", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
+	name: "Flux has not looked at a Kustomization as it is now", plant: module(""),
+	act: func(w *world) {
+		w.cluster("c1", "")
+		w.deployed("c1-shop")
+		k := &kustomizev1.Kustomization{}
+		w.changeStatus(k, "c1-shop", func() {
+			k.Status.Conditions[0].ObservedGeneration = k.Generation - 1
+		})
+	},
+	ask: "ks/c1-shop", root: "kustomization/c1-shop", says: "was not looked at as it is now: is Flux' kustomize-controller running?", next: "kubectl get pods -A -l app=kustomize-controller",
+}, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {
 		w.cluster("c1", "")
