@@ -8,7 +8,11 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
+
+// longAgo is when the manager was last at work, or later.
+const longAgo = 2 * time.Hour
 
 // leftBehind is a manager for the namespace: its Deployment, and its Lease, which
 // somebody held an hour ago.
@@ -24,27 +28,36 @@ spec: {holderIdentity: spillway-5d9f_1, leaseDurationSeconds: 15, renewTime: "` 
 `
 }
 
+// left has a manager have taken the lock for a downscale a while ago, and nobody give it
+// back.
+func left(ago time.Duration) func(*world) {
+	return func(w *world) {
+		g := &v1alpha1.RolloutGroup{}
+		w.changeStatus(g, "ingester", func() {
+			lock.TakeForDownscale(&g.Status, v1alpha1.Downscale{Zone: "b", From: 2, To: 1, At: metav1.NewMicroTime(time.Now().Add(-ago))})
+		})
+		w.apply(zone("a", newer))
+	}
+}
+
 // managerSituations are what waits for nothing but the manager, and the manager is not
 // there.
 var managerSituations = []situation{{
-	name: "the lock was left by a manager that is dead", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
-	act: func(w *world) {
-		g := &v1alpha1.RolloutGroup{}
-		w.changeStatus(g, "ingester", func() {
-			since := metav1.NewMicroTime(time.Now().Add(-time.Hour))
-			g.Status.Lock = &v1alpha1.Lock{Holder: "downscale/b", Purpose: v1alpha1.PurposeDownscale, Zone: "b", Since: since}
-			g.Status.Downscale = &v1alpha1.Downscale{Zone: "b", From: 2, To: 1, At: since}
-		})
-		w.apply(zone("a", newer))
-	},
+	name: "the lock is held by a manager that has just died", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
+	act: left(30 * time.Second), ago: longAgo, times: "since until",
 	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas",
 	next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
+	name: "the lock was left by a manager that is dead", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
+	act: left(time.Hour), ago: longAgo,
+	ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas",
+	next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
 	name: "the manager crashes", plant: leftBehind(crash) + operator(deployment("web"), ""),
-	ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ago: longAgo, ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "the manager does not renew its Lease", plant: leftBehind() + appAtOne + deployment("web", tracked, usesApp),
-	ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
+	ago: longAgo, ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
 	next: "kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager",
 }, {
 	name: "a module is not taken away from a cluster that does not answer", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [spillway.dev/module]}", 1) + `---
@@ -69,11 +82,11 @@ spec:
 	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -A",
 }, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
-	ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
+	ago: longAgo, ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
 }, {
 	name: "the group was not made", plant: leftBehind("spec: replicas: 0") + zone("a"),
-	ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+	ago: longAgo, ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the Module was not seen", plant: leftBehind("spec: replicas: 0") + module(""), act: onCluster("c1"),
-	ask: "module/shop", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+	ago: longAgo, ask: "module/shop", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }}

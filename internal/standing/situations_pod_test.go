@@ -98,6 +98,24 @@ func restarted(app string, ago time.Duration) func(*world) {
 	}
 }
 
+// replaced waits until another Pod is on its node in the place of one that has failed, and
+// does with it.
+func (w *world) replaced(app string, do func(*corev1.Pod)) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		var list corev1.PodList
+		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels{"app": app}); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" })
+		if i < 0 {
+			return fmt.Errorf("none of %d Pods is new and on a node", len(list.Items))
+		}
+		do(&list.Items[i])
+		return w.client.Status().Update(ctx, &list.Items[i])
+	})
+}
+
 // noPods is a quota that lets no Pod be made.
 const noPods = `apiVersion: v1
 kind: ResourceQuota
@@ -212,7 +230,7 @@ stringData: {user: x}
 	next: "kubectl create secret docker-registry registry -n NS --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD",
 }, {
 	name: "a container crashes", plant: deployment("web", crash),
-	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	times: "since", owner: "replicaset/web-*", ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a container uses too much memory", plant: deployment("web", still, "container: resources: {limits: {memory: 64Mi}}"), act: killed("web", "OOMKilled", 137),
 	ask: "deploy/web", root: "pod/web-*", says: "more memory than its limit of 64Mi", next: "kubectl describe pod/NAME -n NS",
@@ -240,7 +258,7 @@ spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
 		w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}})
 	},
-	ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
+	times: "since", ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "the node is gone", plant: `apiVersion: v1
 kind: Pod
@@ -263,13 +281,11 @@ spec: {containers: [{name: app, image: x}]}
 		w.pods("web", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		})
-		w.pods("web", func(p *corev1.Pod) { // the evicted one, and the one that was made for it
-			if p.Status.Phase != corev1.PodFailed {
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-					Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
-				}}
-			}
+		w.replaced("web", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
+			}}
 		})
 	},
 	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "ends with exit code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
