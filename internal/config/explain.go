@@ -111,7 +111,7 @@ func statusAround(ctx context.Context, reader client.Reader, options Options, na
 }
 
 // SharesBudget is true if workloads of several namespaces wait for one another.
-func (o *Options) SharesBudget() bool {
+func (o Options) SharesBudget() bool {
 	return o.MaxRolling > 0 || o.UpdateRate > 0 && !math.IsInf(o.UpdateRate, 1)
 }
 
