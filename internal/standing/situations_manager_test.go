@@ -5,9 +5,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -37,6 +39,22 @@ func left(ago time.Duration) func(*world) {
 			lock.TakeForDownscale(&g.Status, v1alpha1.Downscale{Zone: "b", From: 2, To: 1, At: metav1.NewMicroTime(time.Now().Add(-ago))})
 		})
 		w.apply(zone("a", newer))
+	}
+}
+
+// revised makes the ModuleRevision of the module, as a manager does before anything else.
+func (w *world) revised() {
+	w.t.Helper()
+	m := &fleetv1.Module{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "shop"}, m); err != nil {
+		w.t.Fatal(err)
+	}
+	owner, template := *metav1.NewControllerRef(m, fleetv1.GroupVersion.WithKind(fleet.KindModule)), m.Spec.Template.Spec
+	r := &v1alpha1.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fleet.RevisionName(fleet.KindModule, m.Name, template)}}
+	r.OwnerReferences = []metav1.OwnerReference{owner}
+	r.Spec = v1alpha1.ModuleRevisionSpec{ModuleRef: v1alpha1.ModuleReference{Kind: fleet.KindModule, Name: m.Name}, Number: 1, Template: template}
+	if err := w.client.Create(w.t.Context(), r); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -81,11 +99,17 @@ spec:
 	name: "who may not see Deployments everywhere", plant: operator(deployment("web"), ""), sees: []string{"instances.kudo.dev"},
 	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -A",
 }, {
+	name: "a cluster is assigned something next", plant: leftBehind("spec: replicas: 0") + module(""), ago: longAgo, act: func(w *world) { w.cluster("c1", ""); w.revised() },
+	ask: "module/shop@c1", through: "Cluster Lease Deployment", by: "c1 is assigned shop-", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
 	ago: longAgo, ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
 }, {
 	name: "the group was not made", plant: leftBehind("spec: replicas: 0") + zone("a"),
 	ago: longAgo, ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
+}, {
+	name: "the Module of a cluster was not seen", plant: leftBehind("spec: replicas: 0") + module(""), act: onCluster("c1"),
+	ago: longAgo, ask: "module/shop@c1", through: "Cluster Module Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the Module was not seen", plant: leftBehind("spec: replicas: 0") + module(""), act: onCluster("c1"),
 	ago: longAgo, ask: "module/shop", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",

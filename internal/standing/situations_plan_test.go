@@ -43,7 +43,7 @@ kind: Job
 metadata: {name: migrate}
 spec:
   template:
-    metadata: {annotations: {testenv.spillway.dev/behaviour: still}}
+    metadata: {labels: {app: migrate}, annotations: {testenv.spillway.dev/behaviour: still}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`
 
 // planSituations are what the plan of an Instance waits for.

@@ -2,12 +2,14 @@ package standing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -389,6 +391,21 @@ spec:
     metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
 `, ask: "job/migrate", root: "pod/migrate-*", says: "container app ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a Job is not complete", plant: stuckJob, act: func(w *world) {
+		w.eventually(func(ctx context.Context) error {
+			job := &batchv1.Job{}
+			if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "migrate"}, job); err != nil {
+				return err
+			}
+			if job.Status.Active != 1 || job.Status.StartTime == nil {
+				return errors.New("it is not active yet")
+			}
+			return nil
+		})
+		w.pods("migrate", func(*corev1.Pod) {})
+	},
+	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "a disruption budget of zero", plant: `apiVersion: policy/v1
 kind: PodDisruptionBudget
