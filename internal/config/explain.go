@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -88,10 +89,7 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name Na
 	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, name.Namespace) {
 		return notWatched(name, options.Namespaces), nil
 	}
-	explanations, err := Status(ctx, reader, options, "")
-	if apierrors.IsForbidden(err) {
-		explanations, err = Status(ctx, reader, options, name.Namespace)
-	}
+	explanations, err := statusAround(ctx, reader, options, name.Namespace)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -102,6 +100,22 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name Na
 		return notTracked(name), nil
 	}
 	return explanations[i], nil
+}
+
+// statusAround looks at all workloads where they share a budget, so that the place in
+// its queue is known; unless the caller may not.
+func statusAround(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
+	if options.SharesBudget() {
+		if explanations, err := Status(ctx, reader, options, ""); !apierrors.IsForbidden(err) {
+			return explanations, err
+		}
+	}
+	return Status(ctx, reader, options, namespace)
+}
+
+// SharesBudget is true if workloads of several namespaces wait for one another.
+func (o Options) SharesBudget() bool {
+	return o.MaxRolling > 0 || o.UpdateRate > 0 && !math.IsInf(o.UpdateRate, 1)
 }
 
 // Status explains every workload in sight in a namespace, in all if it is empty.

@@ -306,7 +306,7 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("release", "--cluster", name)
 	case c.OnCluster != "" && c.OnCluster != name:
 		m.found.on = m.aboutCluster(c.OnCluster)
-	case c.OnStage != "" || c.Reason == rollout.ReasonPaused || c.Reason == rollout.ReasonGate || c.Reason == rollout.ReasonGateRefused || c.Reason == fleet.ReasonWindow:
+	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
 		m.found.on = a.about(module)
 	case c.Reason == fleet.ReasonForeign:
 		m.own().Next = a.pointless("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
@@ -322,6 +322,12 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 		m.found.on = a.assigned(module, name)
 	}
 	return m.found, nil
+}
+
+// ofModule are reasons for which a cluster waits with the whole of its module, or of its
+// stage.
+var ofModule = []rollout.Reason{
+	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, fleet.ReasonWindow, fleet.ReasonInvalid, fleet.ReasonRevision, fleet.ReasonUnresolved,
 }
 
 // stranger is how to see why a cluster is none of a module's.

@@ -205,7 +205,9 @@ func (a *asker) inside(name string, secret Ref) *asker {
 	if a.first != "" {
 		first = a.first + " && " + first
 	}
-	return &asker{World: w, in: name, first: first}
+	inside := newAsker(w)
+	inside.in, inside.first = name, first
+	return inside
 }
 
 // enter goes on in another cluster. If the caller may not read its kubeconfig, or it
@@ -239,22 +241,21 @@ func (a *asker) kustomization(ctx context.Context, ref Ref, _ bool) (answer, err
 		return answer{}, err
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
-	link := a.link(ref, ReasonNotObserved, "Kustomization %s was not looked at yet: is Flux' kustomize-controller running?", ref.Name)
-	link.Phase, link.Next = rollout.PhaseWaiting, a.kubectl("describe", ref)
+	link := a.link(ref, ReasonNotObserved, "Kustomization %s was not looked at %s: is Flux' kustomize-controller running?", ref.Name, asOf(ready))
+	link.Phase, link.Next = rollout.PhaseWaiting, a.pointless("kubectl get pods -A -l app=kustomize-controller")
 	found := answer{links: []Link{link}}
 	own := &found.links[0]
-	if ready != nil {
-		own.Reason, own.Since = rollout.Reason(ready.Reason), momentOrNil(ready.LastTransitionTime.Time)
-		own.Sentence = a.place() + fmt.Sprintf("Kustomization %s is not ready: %s", ref.Name, firstLine(ready.Message))
-	}
 	switch {
 	case k.Spec.Suspend:
 		own.Reason, own.Sentence = ReasonSuspended, a.place()+"Kustomization "+ref.Name+" is suspended: spec.suspend is set"
 		own.Next = a.kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
 		return found, nil
-	case ready == nil:
+	case ready == nil || ready.ObservedGeneration != k.Generation:
 		return a.notBegun(ctx, k, found), nil
-	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == k.Generation:
+	}
+	own.Reason, own.Since, own.Next = rollout.Reason(ready.Reason), momentOrNil(ready.LastTransitionTime.Time), a.kubectl("describe", ref)
+	own.Sentence = a.place() + fmt.Sprintf("Kustomization %s is not ready: %s", ref.Name, firstLine(ready.Message))
+	if ready.Status == metav1.ConditionTrue {
 		own.Reason, own.Phase, own.Next = "", rollout.PhaseComplete, ""
 		own.Sentence = a.place() + "Kustomization " + ref.Name + " has been applied, and all of it is well"
 		return found, nil
@@ -262,7 +263,16 @@ func (a *asker) kustomization(ctx context.Context, ref Ref, _ bool) (answer, err
 	return a.notApplied(ctx, k, found)
 }
 
-// notBegun: Flux has said nothing of it, which it does not before there is a source.
+// asOf is of which Kustomization Flux has said nothing: of what it is now, or of any.
+func asOf(ready *metav1.Condition) string {
+	if ready == nil {
+		return "yet"
+	}
+	return "as it is now"
+}
+
+// notBegun: Flux has said nothing of it as it is now, which it does not before there is
+// a source.
 func (a *asker) notBegun(ctx context.Context, k *kustomizev1.Kustomization, found answer) answer {
 	if link := a.unfetched(ctx, k); link != nil {
 		found.links[0].Next = ""
@@ -380,11 +390,10 @@ func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found
 		}
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
-	refused, err := a.refusal(ctx, refTo(kindKustomization, k), ready.Message)
-	if err == nil && refused.links[0].Reason != ReasonRefused {
+	if refused := a.refusal(ctx, refTo(kindKustomization, k), ready.Message); refused.links[0].Reason != ReasonRefused {
 		found = found.and(refused)
 	}
-	return found, nil // what Flux has said is told all the same
+	return found, nil
 }
 
 // applied is what an entry of Flux' inventory names: NAMESPACE_NAME_GROUP_KIND, where a

@@ -113,7 +113,7 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 	case hold.Reason == zones.ReasonNotObserved || hold.Reason == zones.ReasonDeleting:
 		g.found.on = g.firstUnseen(ctx)
 	case hold.Reason == rollout.ReasonRetry:
-		return g.refused(ctx, hold)
+		g.refused(ctx, hold)
 	default:
 		return g.held(ctx, hold)
 	}
@@ -240,10 +240,8 @@ func (g *groupAnswer) firstUnseen(ctx context.Context) *question {
 }
 
 // refused is a write that the API server did not take.
-func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) error {
-	refused, err := g.refusal(ctx, g.set(zoneOf(hold)), hold.Message)
-	g.found = g.found.and(refused)
-	return err
+func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) {
+	g.found = g.found.and(g.refusal(ctx, g.set(zoneOf(hold)), hold.Message))
 }
 
 // held goes to the zone, and from there to the Pod.
@@ -288,9 +286,8 @@ func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
 	}
 	link := g.link(g.set(zone), ReasonNotReady, "StatefulSet %s cannot create Pod %s", zone, pod)
 	g.add(link)
-	refused, err := g.refusal(ctx, g.set(zone), message)
-	g.found = g.found.and(refused)
-	return err
+	g.found = g.found.and(g.refusal(ctx, g.set(zone), message))
+	return nil
 }
 
 // zone is a row of the group as a link.
@@ -357,7 +354,7 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 		}
 		return err
 	case rollout.ReasonRetry:
-		return g.refused(ctx, &rollout.Hold{Path: rollout.Path{set.Name}, Message: hold.Message})
+		g.refused(ctx, &rollout.Hold{Path: rollout.Path{set.Name}, Message: hold.Message})
 	case scaling.ReasonInvalid, scaling.ReasonLeader, scaling.ReasonMirror:
 		link := g.link(set, hold.Reason, "%s", hold.Message)
 		link.Next = g.kubectl("edit", set)

@@ -36,8 +36,8 @@ func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, erro
 	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
 	found := answer{links: []Link{link}, details: e}
 	p := planAnswer{asker: a, i: i, e: &e, found: found}
-	err := p.goOn(ctx)
-	return p.found, err
+	p.goOn(ctx)
+	return p.found, nil
 }
 
 // planAnswer is the answer about an Instance, as it comes together.
@@ -51,31 +51,31 @@ type planAnswer struct {
 
 func (p *planAnswer) own() *Link { return &p.found.links[0] }
 
-func (p *planAnswer) goOn(ctx context.Context) error {
+func (p *planAnswer) goOn(ctx context.Context) {
 	switch {
 	case p.i.DeletionTimestamp != nil && p.isLeft():
 		p.leaving()
-		return nil
+		return
 	case p.e.Phase == PhaseUnseen:
 		p.own().Reason = ReasonNotObserved
 		p.found.on = p.manager(p.i.Namespace)
-		return nil
+		return
 	case p.e.Phase == rollout.PhasePaused:
 		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
 		p.own().Next = p.kubectl("annotate", refTo(kindInstance, p.i), vocabulary.Paused.Native+"-")
-		return nil
+		return
 	case p.e.Reason == plans.ReasonNoVersion:
 		p.noVersion()
-		return nil
+		return
 	case p.e.Reason == plans.ReasonInvalid:
 		p.own().Next = p.kubectl("edit", refTo(kindInstance, p.i))
-		return nil
+		return
 	case p.e.Reason == plans.ReasonIdle:
-		return nil
+		return
 	}
 	p.step()
 	p.own().Deadline = p.deadline(ctx)
-	return p.objects(ctx)
+	p.objects(ctx)
 }
 
 // isLeft is true of an Instance on its way out of which no plan has to clean up any more.
@@ -179,24 +179,23 @@ var howStepIs = map[v1beta1.ExecutionStatus]string{
 
 // objects goes to the first object of the inventory that is not well: one that was
 // applied by the step that is on its way, or else any.
-func (p *planAnswer) objects(ctx context.Context) error {
+func (p *planAnswer) objects(ctx context.Context) {
 	if bad := p.notWell(ctx); bad != nil {
 		p.found.on = p.about(*bad)
-		return nil
+		return
+	}
+	refused := p.refusal(ctx, refTo(kindInstance, p.i), p.e.Sentence+" "+p.failure())
+	if refused.links[0].Reason != ReasonRefused {
+		p.found = p.found.and(refused)
+		return
 	}
 	last := &p.found.links[len(p.found.links)-1]
-	refused, err := p.refusal(ctx, refTo(kindInstance, p.i), p.e.Sentence+" "+p.failure())
-	if err == nil && refused.links[0].Reason != ReasonRefused {
-		p.found = p.found.and(refused)
-		return nil
-	}
 	switch {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
 		last.Next = p.pointless("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
 	case p.i.Status.AggregatedStatus.ActivePlan != "":
 		last.Next = p.kubectl("describe", refTo(kindInstance, p.i))
 	}
-	return err
 }
 
 // failure is what the step said that has failed.

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,25 +9,23 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // refusal is why the API server has refused a write. It names whoever is asked on such
 // a write and is mentioned in the message: a quota, a webhook, an account.
-func (a *asker) refusal(ctx context.Context, ref Ref, message string) (*answer, error) {
+//
+// Where that cannot be found out, what was said is told: a diagnosis never fails for
+// want of a better one.
+func (a *asker) refusal(ctx context.Context, ref Ref, message string) *answer {
 	for _, by := range []func(context.Context, Ref, string) (*answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
-		found, err := by(ctx, ref, message)
-		if apierrors.IsForbidden(err) {
-			continue // who may not look at webhooks is told what was said
-		}
-		if err != nil || found != nil {
-			return found, err
+		if found, err := by(ctx, ref, message); err == nil && found != nil {
+			return found
 		}
 	}
 	link := a.link(ref, ReasonRefused, "the API server refuses it: %s", message)
 	link.Next = a.kubectl("describe", ref)
-	return &answer{links: []Link{link}}, nil
+	return &answer{links: []Link{link}}
 }
 
 // refusedByQuota finds the quota that is mentioned.
@@ -163,7 +162,7 @@ func (a *asker) refusedForAccount(ctx context.Context, ref Ref, message string) 
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // it makes no Pods
 	}
-	name := w.template.Spec.ServiceAccountName
+	name := cmp.Or(w.template.Spec.ServiceAccountName, "default")
 	account := Ref{Kind: kindAccount, Namespace: ref.Namespace, Name: name}
 	if err := a.get(ctx, account, &corev1.ServiceAccount{}); !isNotFound(err) {
 		return nil, err

@@ -35,7 +35,7 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 	if !first && !isTracked(&w) {
 		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is as its template says", w.name()))
 	}
-	e, err := config.Explain(ctx, a.Client, a.Options, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	e, err := a.config(ctx, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
@@ -109,10 +109,7 @@ func (a *asker) groupRef(w *maker) Ref {
 
 // queued goes to the first workload that takes up the budget.
 func (a *asker) queued(ctx context.Context, w *maker, so answer) (answer, error) {
-	all, err := config.Status(ctx, a.Client, a.Options, "")
-	if apierrors.IsForbidden(err) {
-		all, err = config.Status(ctx, a.Client, a.Options, w.GetNamespace())
-	}
+	all, err := a.queue(ctx, w.GetNamespace())
 	if err != nil {
 		return so, fmt.Errorf("who takes up the budget: %w", err)
 	}
@@ -339,7 +336,7 @@ func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
 	if set, ok := w.Object.(*appsv1.ReplicaSet); ok {
 		for _, c := range set.Status.Conditions {
 			if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-				return a.refusal(ctx, w.ref(), c.Message)
+				return a.refusal(ctx, w.ref(), c.Message), nil
 			}
 		}
 		return nil, nil //nolint:nilnil // nothing is wrong
@@ -348,7 +345,7 @@ func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
 	if err != nil || message == "" {
 		return nil, err
 	}
-	return a.refusal(ctx, w.ref(), message)
+	return a.refusal(ctx, w.ref(), message), nil
 }
 
 func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *maker) (*answer, error) {

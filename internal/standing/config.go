@@ -32,7 +32,7 @@ func lookAtConfig(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) 
 // explainConfig looks at all workloads where they share a budget, so that the place in
 // its queue is known; unless the caller may not.
 func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Explanation, error) {
-	if o.Namespace != "" && sharesBudget(&o.Config) {
+	if o.Namespace != "" && o.Config.SharesBudget() {
 		all := newSnapshot(s.live, s.scheme, "")
 		if explanations, err := config.Status(ctx, all, o.Config, ""); !apierrors.IsForbidden(err) {
 			return explanations, err
@@ -40,8 +40,6 @@ func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Expla
 	}
 	return config.Status(ctx, s, o.Config, o.Namespace)
 }
-
-func sharesBudget(o *config.Options) bool { return o.MaxRolling > 0 || o.UpdateRate > 0 }
 
 func workload(e *config.Explanation) Unit {
 	return Unit{

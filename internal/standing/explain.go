@@ -34,13 +34,13 @@ type World struct {
 // Explain follows what somebody has named down to the root: each link waits for the
 // next. It reads single objects on the way, and never goes twice to the same.
 func Explain(ctx context.Context, w World, ref Ref) (Chain, error) {
-	a := &asker{World: w}
+	a := newAsker(w)
 	return follow(ctx, &question{asker: a, ref: ref, first: true, answer: a.answers(ref)})
 }
 
 // ExplainCluster is [Explain] for one cluster of a module.
 func ExplainCluster(ctx context.Context, w World, module Ref, cluster string) (Chain, error) {
-	a := &asker{World: w}
+	a := newAsker(w)
 	return follow(ctx, &question{
 		asker: a, ref: Ref{Kind: KindCluster, Namespace: module.Namespace, Name: cluster}, first: true,
 		answer: func(ctx context.Context, _ bool) (answer, error) { return a.cluster(ctx, module, cluster) },
@@ -56,6 +56,12 @@ type asker struct {
 	in string
 	// first is the command without which others do not get there, empty if they do.
 	first string
+	// configs is what all links see of the config of workloads.
+	configs *configs
+}
+
+func newAsker(w World) *asker {
+	return &asker{World: w, configs: &configs{}}
 }
 
 // question is what to ask next, and whom.

@@ -1,6 +1,7 @@
 package standing_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,11 @@ type situation struct {
 	root string
 	// says is part of the root's sentence, next the command that comes next.
 	says, next string
+	// owner is who is said to have it in hand, if that matters; and times are those that
+	// have to be told: since, until, deadline.
+	owner, times string
+	// ago is how long ago it began, by what was planted.
+	ago time.Duration
 }
 
 // world is a namespace in which a situation is planted.
@@ -65,6 +71,8 @@ type world struct {
 	namespace string
 	// asks is the client of the person who asks.
 	asks client.Client
+	// began is when anything was planted first.
+	began time.Time
 }
 
 // sees has somebody ask who may look at nothing else.
@@ -274,16 +282,48 @@ func (s *situation) check(w *world, c *standing.Chain) error {
 	if !slices.ContainsFunc(c.Links, func(l standing.Link) bool { return strings.Contains(l.Sentence, w.text(s.by)) }) {
 		complain("no link says %q", w.text(s.by))
 	}
+	if owner := cmp.Or(root.Owner, c.Links[0].Owner); s.owner != "" && !matches(owner, w.text(s.owner)) {
+		complain("its owner is %q, not %q", owner, s.owner)
+	}
+	errs = append(errs, s.checkTimes(w, c)...)
 	if len(errs) > 0 {
 		return fmt.Errorf("%w; the chain:%s", errors.Join(errs...), written(c))
 	}
 	return nil
 }
 
+// checkTimes checks that the times that have to be told are, and that all of them are
+// possible: nothing began before it was planted, and what ends by itself does so later.
+func (s *situation) checkTimes(w *world, c *standing.Chain) []error {
+	var errs []error
+	told := map[string]*time.Time{"deadline": c.Deadline()}
+	for i := len(c.Links) - 1; i >= 0; i-- { // as the command shows them: the first that is known
+		l := &c.Links[i]
+		told["since"], told["until"] = cmp.Or(l.Since, told["since"]), cmp.Or(told["until"], l.Until)
+		if l.Since == nil {
+			continue
+		}
+		if since := *l.Since; since.Before(w.began.Add(-s.ago-time.Second)) || since.After(time.Now().Add(time.Second)) {
+			errs = append(errs, fmt.Errorf("%s waits since %s, and was planted at %s", l.Ref, since, w.began))
+		}
+		for _, end := range []*time.Time{l.Until, l.Deadline} {
+			if end != nil && !end.After(*l.Since) {
+				errs = append(errs, fmt.Errorf("%s ends at %s, and began at %s", l.Ref, end, l.Since))
+			}
+		}
+	}
+	for name := range strings.FieldsSeq(s.times) {
+		if told[name] == nil {
+			errs = append(errs, fmt.Errorf("no %s is told", name))
+		}
+	}
+	return errs
+}
+
 // run plants a situation and asks until the answer is right. It is wrong as long as
 // controllers are still on their way to where they were planted to get stuck.
 func (s *situation) run(t *testing.T, c client.Client) {
-	w := &world{t: t, client: c, namespace: testenv.NamespaceOn(t, testenv.Shared()), asks: c}
+	w := &world{t: t, client: c, namespace: testenv.NamespaceOn(t, testenv.Shared()), asks: c, began: time.Now()}
 	if len(s.sees) > 0 {
 		w.sees(s.sees)
 	}

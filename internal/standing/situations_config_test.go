@@ -18,7 +18,7 @@ data: {level: "1"}
 // configSituations are what the config ring waits for.
 var configSituations = []situation{{
 	name: "a tracked workload lacks a Secret", plant: deployment("web", tracked, needsDB),
-	ask: "deployment/web", through: "Deployment Secret", root: "secret/db", says: "Secret db does not exist",
+	times: "since", ask: "deployment/web", through: "Deployment Secret", root: "secret/db", says: "Secret db does not exist",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }, {
 	name: "a tracked workload lacks a key", plant: `apiVersion: v1
@@ -34,7 +34,7 @@ stringData: {user: x}
 	ask: "ds/agent", root: "configmap/app", says: "ConfigMap app does not exist", next: "kubectl create configmap app -n NS --from-literal=KEY=VALUE",
 }, {
 	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
-	ask: "deploy/web", root: "deployment/web", says: "paused", next: "kubectl annotate deployment/web -n NS spillway.dev/pause-",
+	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "kubectl annotate deployment/web -n NS spillway.dev/pause-",
 }, {
 	name: "another workload takes up the budget", plant: appAtOne + deployment("first", tracked, usesApp, crash, `annotation: spillway.dev/priority: "9"`),
 	act: func(w *world) {
@@ -44,5 +44,5 @@ stringData: {user: x}
 	ask: "deploy/second", through: "Deployment Deployment Pod", root: "pod/first-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a rolled workload does not come up", plant: appAtOne + deployment("web", tracked, usesApp, still), act: waiting("web", "InvalidImageName", ""),
-	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
+	times: "since deadline", owner: "replicaset/web-*", ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
 }}

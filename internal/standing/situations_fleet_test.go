@@ -186,7 +186,7 @@ func (w *world) decide(status metav1.ConditionStatus, message string) {
 // fleetSituations are what a module waits for.
 var fleetSituations = []situation{{
 	name: "a gate is open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
-	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "gate approve of stage canary has not been decided",
+	times: "since", ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "gate approve of stage canary has not been decided",
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a gate is open that one may not see", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
@@ -205,14 +205,14 @@ var fleetSituations = []situation{{
 	ask: "module/shop", root: "module/shop", says: "spec.suspend is set", next: "spillway fleet resume module/shop -n NS",
 }, {
 	name: "no window of a module is open", plant: module(`rollout: {windows: [{schedule: "0 0 29 2 *", durationSeconds: 1}]}`), act: onCluster("c1"),
-	ask: "module/shop", root: "module/shop", says: "no window is open until", next: "",
+	times: "until", ask: "module/shop", root: "module/shop", says: "no window is open until", next: "",
 }, {
 	name: "a cluster is pinned", plant: module("suspend: true"),
 	act: func(w *world) {
 		w.cluster("c1", "")
 		w.apply(pinned)
 	},
-	ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
+	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
 }, {
 	name: "a cluster is not there", plant: module("suspend: true"),
 	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
@@ -226,7 +226,7 @@ var fleetSituations = []situation{{
 	name: "a cluster of Cluster API is not up", plant: module("") + "---\n" + ofClusterAPI,
 	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane has to be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
 }, {
-	name: "a cluster is assigned something next", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
+	name: "a cluster waits with its stage for a gate", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
 	act: onCluster("c1"), ask: "module/shop@c1", through: "Cluster Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "has not been decided",
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
@@ -237,8 +237,29 @@ var fleetSituations = []situation{{
 		waiting("web", "CreateContainerConfigError", "")(w)
 		w.applied("c1-shop", "HealthCheckFailed", "timeout waiting for: [Deployment/NS/web status: 'InProgress']", "NS_web_apps_Deployment")
 	},
-	ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization Deployment Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
+	times: "since deadline", ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization Deployment Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE --kubeconfig c1.kubeconfig",
+}, {
+	name: "a stage waits for a cluster, that for a group, that for a Pod, and that for a Secret", plant: all(module(""), zone("a"), zone("b")),
+	act: func(w *world) {
+		w.cluster("c1", "")
+		w.groupIs("Complete")
+		w.fetched(metav1.ConditionTrue, "")
+		w.apply(zone("a", newer, still, needsDB))
+		w.pods("a", unconfigured)
+		w.applied("c1-shop", "HealthCheckFailed", "timeout waiting for: [StatefulSet/NS/a status: 'InProgress']", "NS_a_apps_StatefulSet", "NS_b_apps_StatefulSet")
+	},
+	ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization StatefulSet RolloutGroup Zone Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
+	times: "since deadline", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE --kubeconfig c1.kubeconfig",
+}, {
+	name: "the budget of a module is used up", plant: module("rollout: {orderBy: {labelKey: cluster}}"),
+	act: func(w *world) {
+		w.cluster("1", "")
+		w.cluster("2", "")
+		w.fetched(metav1.ConditionFalse, "authentication required")
+	},
+	ask: "module/shop@2", by: "at most 1", through: "Cluster Module Stage Cluster ProxyAssemblage Kustomization GitRepository", root: "gitrepository/shop-*@1", says: "cannot be fetched: authentication required",
+	times: "since", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig 1.kubeconfig",
 }, {
 	name: "what the hub applies to a cluster is not well", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
 	act: func(w *world) {
@@ -281,6 +302,17 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
 	},
 	ask: "module/shop", root: "module/shop", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
+}, {
+	name: "Flux has not looked at a Kustomization as it is now", plant: module(""),
+	act: func(w *world) {
+		w.cluster("c1", "")
+		w.deployed("c1-shop")
+		k := &kustomizev1.Kustomization{}
+		w.changeStatus(k, "c1-shop", func() {
+			k.Status.Conditions[0].ObservedGeneration = k.Generation - 1
+		})
+	},
+	ask: "ks/c1-shop", root: "kustomization/c1-shop", says: "was not looked at as it is now: is Flux' kustomize-controller running?", next: "kubectl get pods -A -l app=kustomize-controller",
 }, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {

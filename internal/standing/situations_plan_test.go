@@ -43,13 +43,13 @@ kind: Job
 metadata: {name: migrate}
 spec:
   template:
-    metadata: {annotations: {testenv.spillway.dev/behaviour: still}}
+    metadata: {labels: {app: migrate}, annotations: {testenv.spillway.dev/behaviour: still}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`
 
 // planSituations are what the plan of an Instance waits for.
 var planSituations = []situation{{
 	name: "a Pod of an Instance cannot pull its image", plant: operator(deployment("web", still), ""), act: waiting("web", "ErrImagePull", ""),
-	ask: "instance/db", through: "Instance Step Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
+	times: "since", ask: "instance/db", through: "Instance Step Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name:  "a zone of an Instance is paused",
 	plant: operator(all(zone("a", `annotation: grafana.com/rollout-paused: '{{ if eq .Params.SIZE "2" }}true{{ else }}false{{ end }}'`, `pod: size: "{{ .Params.SIZE }}"`), zone("b", `pod: size: "{{ .Params.SIZE }}"`)), ""),
@@ -64,7 +64,7 @@ var planSituations = []situation{{
 	ask: "instance/db", root: "operatorversion/db-1", says: "is not there", next: "kubectl get operatorversions -n NS",
 }, {
 	name: "an Instance is paused", plant: operator(deployment("web"), `spillway.dev/pause: "true"`),
-	ask: "instance/db", root: "instance/db", says: "paused", next: "kubectl annotate instance/db -n NS spillway.dev/pause-",
+	owner: "user", ask: "instance/db", root: "instance/db", says: "paused", next: "kubectl annotate instance/db -n NS spillway.dev/pause-",
 }, {
 	name: "a plan has failed", plant: operator(`apiVersion: batch/v1
 kind: Job

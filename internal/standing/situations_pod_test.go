@@ -2,11 +2,14 @@ package standing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,6 +98,24 @@ func restarted(app string, ago time.Duration) func(*world) {
 			}}
 		})
 	}
+}
+
+// replaced waits until another Pod is on its node in the place of one that has failed, and
+// does with it.
+func (w *world) replaced(app string, do func(*corev1.Pod)) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		var list corev1.PodList
+		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels{"app": app}); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" })
+		if i < 0 {
+			return fmt.Errorf("none of %d Pods is new and on a node", len(list.Items))
+		}
+		do(&list.Items[i])
+		return w.client.Status().Update(ctx, &list.Items[i])
+	})
 }
 
 // noPods is a quota that lets no Pod be made.
@@ -211,7 +232,7 @@ stringData: {user: x}
 	next: "kubectl create secret docker-registry registry -n NS --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD",
 }, {
 	name: "a container crashes", plant: deployment("web", crash),
-	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	times: "since", owner: "replicaset/web-*", ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a container uses too much memory", plant: deployment("web", still, "container: resources: {limits: {memory: 64Mi}}"), act: killed("web", "OOMKilled", 137),
 	ask: "deploy/web", root: "pod/web-*", says: "more memory than its limit of 64Mi", next: "kubectl describe pod/NAME -n NS",
@@ -239,7 +260,7 @@ spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
 		w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}})
 	},
-	ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
+	times: "since", ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "the node is gone", plant: `apiVersion: v1
 kind: Pod
@@ -262,13 +283,11 @@ spec: {containers: [{name: app, image: x}]}
 		w.pods("web", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		})
-		w.pods("web", func(p *corev1.Pod) { // the evicted one, and the one that was made for it
-			if p.Status.Phase != corev1.PodFailed {
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-					Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
-				}}
-			}
+		w.replaced("web", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
+			}}
 		})
 	},
 	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "ends with exit code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
@@ -306,6 +325,24 @@ spec: {containers: [{name: app, image: x}]}
 }, {
 	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
 	ask: "deploy/web", root: "serviceaccount/runner", says: "does not exist", next: "kubectl create serviceaccount runner -n NS",
+}, {
+	name: "a Pod without an account of its own is refused", plant: workload("StatefulSet", "web", "spec: replicas: 2", still),
+	act: func(w *world) {
+		w.pods("web", func(*corev1.Pod) {})
+		set := &appsv1.StatefulSet{}
+		if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "web"}, set); err != nil {
+			w.t.Fatal(err)
+		}
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(time.Now().Add(time.Minute)),
+			InvolvedObject: corev1.ObjectReference{Kind: "StatefulSet", Namespace: w.namespace, Name: "web", UID: set.UID},
+			Message:        `create Pod web-1 failed error: pods "web-1" is forbidden: User "system:serviceaccount:kube-system:statefulset-controller" cannot set blockOwnerDeletion`,
+		}
+		if err := w.client.Create(w.t.Context(), event); err != nil {
+			w.t.Fatal(err)
+		}
+	},
+	ask: "sts/web", root: "statefulset/web", says: "the API server refuses it: create Pod web-1 failed", next: "kubectl describe statefulset/web -n NS",
 }, {
 	name: "a webhook is down", plant: `apiVersion: v1
 kind: Service
@@ -354,6 +391,21 @@ spec:
     metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
 `, ask: "job/migrate", root: "pod/migrate-*", says: "container app ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a Job is not complete", plant: stuckJob, act: func(w *world) {
+		w.eventually(func(ctx context.Context) error {
+			job := &batchv1.Job{}
+			if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "migrate"}, job); err != nil {
+				return err
+			}
+			if job.Status.Active != 1 || job.Status.StartTime == nil {
+				return errors.New("it is not active yet")
+			}
+			return nil
+		})
+		w.pods("migrate", func(*corev1.Pod) {})
+	},
+	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "a disruption budget of zero", plant: `apiVersion: policy/v1
 kind: PodDisruptionBudget

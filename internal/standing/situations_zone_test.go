@@ -49,34 +49,37 @@ func (w *world) groupIs(phase string) {
 	})
 }
 
+// unconfigured is a Pod of the newer template whose container cannot be made.
+func unconfigured(p *corev1.Pod) {
+	if p.Annotations["revision"] == "2" {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}}}
+	}
+}
+
 // newer makes the template of a zone another one.
 const newer = `pod: revision: "2"`
 
 // zoneSituations are what a group of StatefulSets waits for.
 var zoneSituations = []situation{{
 	name: "a group is paused", plant: all(policy("pause: {by: carol, reason: review}"), zone("a"), zone("b")),
-	act: func(w *world) { w.groupIs("Complete"); w.apply(zone("a", newer)) },
-	ask: "rog/ingester", root: "rolloutgroup/ingester", says: "paused by carol", next: "spillway resume rolloutgroup/ingester -n NS",
+	act:   func(w *world) { w.groupIs("Complete"); w.apply(zone("a", newer)) },
+	owner: "carol", ask: "rog/ingester", root: "rolloutgroup/ingester", says: "paused by carol", next: "spillway resume rolloutgroup/ingester -n NS",
 }, {
 	name: "a zone is paused", plant: all(zone("a"), zone("b")),
-	act: complete(zone("a", newer, `annotation: grafana.com/rollout-paused: "true"`)),
-	ask: "rolloutgroup/ingester", through: "RolloutGroup Zone", root: "zone/a", says: "zone a is paused",
+	act:   complete(zone("a", newer, `annotation: grafana.com/rollout-paused: "true"`)),
+	owner: "user", ask: "rolloutgroup/ingester", through: "RolloutGroup Zone", root: "zone/a", says: "zone a is paused",
 	next: "kubectl annotate statefulset/a -n NS grafana.com/rollout-paused-",
 }, {
 	name: "no maintenance window is open", plant: all(policy(`maintenanceWindows: [{schedule: "0 0 29 2 *", durationSeconds: 1}]`), zone("a"), zone("b")),
-	act: func(w *world) { w.groupIs("Complete"); w.apply(zone("b", newer)) },
-	ask: "rolloutgroup/ingester", root: "rolloutgroup/ingester", says: "its next maintenance window opens on", next: "",
+	act:   func(w *world) { w.groupIs("Complete"); w.apply(zone("b", newer)) },
+	times: "until", ask: "rolloutgroup/ingester", root: "rolloutgroup/ingester", says: "its next maintenance window opens on", next: "",
 }, {
 	name: "a Pod of a zone lacks a Secret", plant: all(zone("a"), zone("b")),
 	act: func(w *world) {
 		complete(zone("a", newer, still, needsDB))(w)
-		w.pods("a", func(p *corev1.Pod) {
-			if p.Annotations["revision"] == "2" {
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}}}
-			}
-		})
+		w.pods("a", unconfigured)
 	},
-	ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod Secret", root: "secret/db", says: "Secret db does not exist",
+	times: "since deadline", ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod Secret", root: "secret/db", says: "Secret db does not exist",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }, {
 	name: "a zone that is done waits for its group", plant: all(zone("a"), zone("b")), act: complete(zone("b", newer, crash)),
@@ -90,6 +93,10 @@ var zoneSituations = []situation{{
 	},
 	ask: "rolloutgroup/ingester", root: "resourcequota/small", says: "1 of 1 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
+	name: "the budget of a zone is used up", plant: all(zone("a", "spec: replicas: 2", "spec: podManagementPolicy: Parallel"), zone("b")),
+	act: complete(zone("a", "spec: replicas: 2", "spec: podManagementPolicy: Parallel", newer, crash)), ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod",
+	root: "pod/a-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous", times: "since deadline", owner: "statefulset/a",
+}, {
 	name: "the lock is held for a downscale", plant: all(zone("a"), zone("b")),
 	act: func(w *world) {
 		w.groupIs("Complete")
@@ -100,7 +107,7 @@ var zoneSituations = []situation{{
 		})
 		w.apply(zone("b", newer))
 	},
-	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
+	owner: "downscale/a", times: "since until", ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
 }, {
 	name: "somebody keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
 	act: func(w *world) {
