@@ -45,6 +45,12 @@ type hub struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
+	return newHubWith(t, cluster.Options{})
+}
+
+// newHubWith is newHub with some choices.
+func newHubWith(t *testing.T, o cluster.Options) *hub {
+	t.Helper()
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,10 +66,9 @@ func newHub(t *testing.T) *hub {
 	if h.directory, err = cluster.NewDirectory(t.Context(), mgr, []string{h.namespace}); err != nil {
 		t.Fatal(err)
 	}
-	h.registry = cluster.NewRegistry(cluster.Options{
-		Live: mgr.GetAPIReader(), Scheme: scheme.Scheme, Kinds: []cluster.Kind{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}},
-		Now: time.Now, BackOff: 50 * time.Millisecond, BackOffMax: time.Second,
-	})
+	o.Live, o.Scheme, o.Kinds = mgr.GetAPIReader(), scheme.Scheme, []cluster.Kind{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}}
+	o.Now, o.BackOff, o.BackOffMax = time.Now, 50*time.Millisecond, time.Second
+	h.registry = cluster.NewRegistry(o)
 	h.registry.Subscribe(func(types.NamespacedName) { h.told.Add(1) })
 	if err := mgr.Add(h.registry); err != nil {
 		t.Fatal(err)
@@ -287,9 +292,10 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 }
 
 // Clusters that take a connection and never say a word keep nobody from the one that
-// does answer, and nobody who asks for them has to wait.
+// does answer, however many they are and however long they are waited for; and nobody who
+// asks for them has to wait.
 func TestClustersThatDoNotAnswerDelayNobodyElse(t *testing.T) {
-	h := newHub(t)
+	h := newHubWith(t, cluster.Options{FirstPatience: time.Second, Patience: time.Minute})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +303,7 @@ func TestClustersThatDoNotAnswerDelayNobodyElse(t *testing.T) {
 	t.Cleanup(func() { silent.Close() })
 	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
 		"users: [{name: u, user: {token: t}}]\nclusters: [{name: k, cluster: {server: 'https://" + silent.Addr().String() + "'}}]\n"
-	for i := range 20 {
+	for i := range 110 { // more than are probed at a time
 		h.create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: fmt.Sprintf("silent-%d-kubeconfig", i)},
 			Data:       map[string][]byte{"value": []byte(kubeconfig)},
