@@ -265,6 +265,7 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	h := newHub(t)
 	h.create(testenv.KubeconfigSecret(t, h.namespace, "c2", testenv.Workload(1)))
 	conn := h.connected("c2")
+	h.wasTold(1)
 	testenv.Workload(1).StopAPIServer()
 	err := conn.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.ConfigMap{})
 	if !cluster.IsConnection(err) {
@@ -275,7 +276,7 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	}
 	h.registry.Suspect(h.key("c2-kubeconfig"))
 	h.fails("c2", "it does not answer: connection refused")
-	told := h.told.Load()
+	h.wasTold(2)
 	var down *cluster.UnreachableError
 	if _, err := h.connect("c2"); !errors.As(err, &down) || down.Since.IsZero() {
 		t.Errorf("%v does not say since when", err)
@@ -286,9 +287,19 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	if h.connected("c2") != conn {
 		t.Error("it is the same kubeconfig, and another connection")
 	}
-	if now := h.told.Load(); now != told+1 {
-		t.Errorf("it was told %d times that it is back", now-told)
-	}
+	h.wasTold(3)
+}
+
+// wasTold waits until it was told so many times that a cluster is there, or is not. What
+// is known can be seen a moment before it is told.
+func (h *hub) wasTold(times int32) {
+	h.Helper()
+	testenv.Eventually(h, func(context.Context) error {
+		if now := h.told.Load(); now != times {
+			return fmt.Errorf("it was told %d times, not %d", now, times)
+		}
+		return nil
+	})
 }
 
 // Clusters that take a connection and never say a word keep nobody from the one that
