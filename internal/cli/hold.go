@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // pin is which cluster is held or released.
@@ -122,8 +123,8 @@ func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
 	}
 	i := slices.IndexFunc(clusters, func(c fleetcluster.Cluster) bool { return c.Name == p.on })
 	if i < 0 {
-		return fmt.Errorf("there is no cluster %s in namespace %s; kubectl get clusters,%ss -n %s lists those that there are",
-			p.on, p.module.namespace, p.module.assemblages(), p.module.namespace)
+		return fmt.Errorf("there is no cluster %s in namespace %s; kubectl get secrets -n %s -l %s=true lists those that there are, and kubectl get clusters -n %s those of Cluster API",
+			p.on, p.module.namespace, p.module.namespace, vocabulary.Cluster.Native, p.module.namespace)
 	}
 	apiVersion, kind := clusters[i].Object.ToAPIVersionAndKind()
 	kubeconfig := fleetv1.LocalReference{Name: clusters[i].Secret()}

@@ -155,10 +155,9 @@ func (a *asker) syncOf(ctx context.Context, ref Ref, all *assembled, name string
 	found := answer{links: []Link{link}}
 	key := assemblage.Assemblage{Secret: secretOf(ref, all)}
 	key.Namespace, key.Name = all.GetNamespace(), all.GetName()
-	kustomization := Ref{Kind: kindKustomization, Namespace: ref.Namespace, Name: assemblage.KustomizationName(&key, name)}
 	switch {
 	case ref.Kind == kindRemote:
-		found.on = a.about(kustomization)
+		found.on = a.about(a.kustomizationOf(ctx, &key, name))
 	case r != nil && r.State == fleetv1.StateUnreachable:
 		found.links = append(found.links, a.unreachable(ref, all))
 	default:
@@ -167,9 +166,25 @@ func (a *asker) syncOf(ctx context.Context, ref Ref, all *assembled, name string
 			found.links = append(found.links, *why)
 			return found, nil
 		}
-		found.on = inside.about(kustomization)
+		found.on = inside.about(inside.kustomizationOf(ctx, &key, name))
 	}
 	return found, nil
+}
+
+// kustomizationOf is the Kustomization that a sync was made into: by the name that it has
+// kept, if it was made when names were others.
+func (a *asker) kustomizationOf(ctx context.Context, key *assemblage.Assemblage, sync string) Ref {
+	ref := Ref{Kind: kindKustomization, Namespace: key.Namespace, Name: assemblage.KustomizationName(key, sync)}
+	former := ref
+	former.Name = assemblage.FormerKustomizationName(key, sync)
+	k := &kustomizev1.Kustomization{}
+	if former == ref || a.get(ctx, former, k) != nil {
+		return ref
+	}
+	if owner := metav1.GetControllerOf(k); owner == nil || owner.Name != key.Name {
+		return ref
+	}
+	return former
 }
 
 func secretOf(ref Ref, all *assembled) string {

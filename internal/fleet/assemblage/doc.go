@@ -13,8 +13,10 @@
 //     refer to, and from nothing else.
 //   - Names do not depend on the order of syncs. They are the Kustomization
 //     ASSEMBLAGE-SYNC, on the hub SYNC-ASSEMBLAGE, and the source SYNC-HASH, with a
-//     hash of what it fetches. A name that would be too long ends with a hash of all
-//     of it.
+//     hash of what it fetches. Where one of the two has a hyphen there are two between
+//     them, so that no other two have the name. A name that would be too long ends with
+//     a hash of all of it.
+//   - A Kustomization keeps its name as long as there is one.
 //   - A source never changes: another version is another source. So assemblages at
 //     different revisions do not disturb each other, and those at the same one share
 //     it. A source that nobody fetches from, or is about to, is collected.

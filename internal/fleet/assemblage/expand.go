@@ -29,12 +29,36 @@ const (
 	kubeconfigKey = "value"
 )
 
-// KustomizationName is the name of the Kustomization that a sync is made into.
-func KustomizationName(a *Assemblage, sync string) string {
+// KustomizationName is the name of the Kustomization that a sync is made into, unless
+// there is one of [FormerKustomizationName].
+func KustomizationName(a *Assemblage, sync string) string { return nameOf(a.parts(sync)) }
+
+// FormerKustomizationName is the name that the Kustomization of a sync has kept if it was
+// made before names told all syncs apart. By another name it would be another one, and
+// what runs would be deleted with it.
+func FormerKustomizationName(a *Assemblage, sync string) string { return formerNameOf(a.parts(sync)) }
+
+// parts are those of the name of a Kustomization.
+func (a *Assemblage) parts(sync string) (first, second string) {
 	if a.isRemote() {
-		return nameOf(sync, a.Name)
+		return sync, a.Name
 	}
-	return nameOf(a.Name, sync)
+	return a.Name, sync
+}
+
+// kustomizationName is the name of the Kustomization that a sync has been made into, or
+// is to be.
+func (o *Observed) kustomizationName(sync string) string {
+	name, former := KustomizationName(&o.Assemblage, sync), FormerKustomizationName(&o.Assemblage, sync)
+	if k := o.Kustomizations[former]; !o.isOurs(o.Kustomizations[name]) && o.isOurs(k) {
+		return former
+	}
+	return name
+}
+
+// isOurs is true of a Kustomization that belongs to the assemblage.
+func (o *Observed) isOurs(k *kustomizev1.Kustomization) bool {
+	return k != nil && slices.ContainsFunc(k.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.Assemblage.UID })
 }
 
 // sourceKey is the source that a sync fetches from.
@@ -77,13 +101,13 @@ func secretRef(ref *v1alpha1.LocalReference) *meta.LocalObjectReference {
 	return &meta.LocalObjectReference{Name: ref.Name}
 }
 
-// expandKustomization is what has Flux apply a sync.
-func expandKustomization(a *Assemblage, s *Sync, substitute map[string]string) (*unstructured.Unstructured, error) {
+// expandKustomization is what has Flux apply a sync, by a name.
+func expandKustomization(a *Assemblage, s *Sync, name string, substitute map[string]string) (*unstructured.Unstructured, error) {
 	key, interval := sourceKey(s), durationOr(s.Interval, defaultInterval)
 	yes := true
 	k := &kustomizev1.Kustomization{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: a.Namespace, Name: KustomizationName(a, s.Name),
+			Namespace: a.Namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: a.GroupVersion().String(), Kind: a.Kind, Name: a.Name, UID: a.UID, Controller: &yes,
 			}},

@@ -22,10 +22,26 @@ var (
 	isName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString
 )
 
-// nameOf joins parts to a name. One that is not fit to be a name ends with a hash of
-// what it should have been.
-func nameOf(parts ...string) string {
-	whole := strings.Join(parts, "-")
+// nameOf joins two parts to a name that no other two have: by a hyphen if neither has
+// one, and else by two. One that is not fit to be a name, or where that does not tell the
+// parts apart, ends with a hash of both.
+func nameOf(first, second string) string {
+	whole := first + "-" + second
+	if strings.Contains(first+second, "-") {
+		whole = first + "--" + second
+	}
+	apart := strings.Count(whole, "-") == 1 || !strings.Contains(first, "--") && !strings.Contains(second, "--") &&
+		!strings.HasSuffix(first, "-") && !strings.HasPrefix(second, "-")
+	if apart && isName(whole) && len(whole) <= maxName {
+		return whole
+	}
+	return fitting(whole) + "-" + hashOf([]byte(first), []byte(second))
+}
+
+// formerNameOf is what the name was when it was joined by one hyphen whatever the parts
+// were, so that eu-west and mon came to the same as eu and west-mon.
+func formerNameOf(first, second string) string {
+	whole := first + "-" + second
 	if isName(whole) && len(whole) <= maxName {
 		return whole
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -153,9 +152,7 @@ func (d *decision) owned() []*kustomizev1.Kustomization {
 	return owned
 }
 
-func (d *decision) isOurs(k *kustomizev1.Kustomization) bool {
-	return slices.ContainsFunc(k.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == d.o.Assemblage.UID })
-}
+func (d *decision) isOurs(k *kustomizev1.Kustomization) bool { return d.o.isOurs(k) }
 
 // removeUnwanted deletes what no sync is made into any more.
 func (d *decision) removeUnwanted() {
@@ -186,7 +183,7 @@ func (d *decision) each() {
 			d.plan.Asks = append(d.plan.Asks, v.ask)
 		}
 		if v.kick {
-			name := KustomizationName(a, s.Name)
+			name := d.o.kustomizationName(s.Name)
 			d.write(Write{Act: Kick, Name: name, UID: d.o.Kustomizations[name].UID})
 		}
 		for j := range d.plan.Writes[first:] {
@@ -203,7 +200,7 @@ func (d *decision) each() {
 // it is deleted, also where the rest of it has to wait: whoever removes the sync relies
 // on it. What runs is left if it says so, or if there is none yet.
 func (d *decision) disposed(s *Sync) (left v1alpha1.DeletionPolicy) {
-	k, wanted := d.o.Kustomizations[KustomizationName(&d.o.Assemblage, s.Name)], deletionPolicy(s)
+	k, wanted := d.o.Kustomizations[d.o.kustomizationName(s.Name)], deletionPolicy(s)
 	if !s.isAssigned() || k != nil && !d.isOurs(k) {
 		return ""
 	}
@@ -228,7 +225,7 @@ func (d *decision) sync(s *Sync) verdict {
 	if !s.isAssigned() {
 		return waits(ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
 	}
-	name := KustomizationName(&d.o.Assemblage, s.Name)
+	name := d.o.kustomizationName(s.Name)
 	d.wanted[name] = true
 	substitute, result := evaluate(&d.o.Assemblage, s, d.o.Known)
 	for _, object := range result.Needs {
@@ -244,7 +241,7 @@ func (d *decision) sync(s *Sync) verdict {
 	if err != nil {
 		return failed(ReasonForeign, "%s", err)
 	}
-	k, err := expandKustomization(&d.o.Assemblage, s, substitute)
+	k, err := expandKustomization(&d.o.Assemblage, s, name, substitute)
 	if err != nil {
 		return failed(ReasonForeign, "%s", err)
 	}

@@ -327,7 +327,7 @@ func TestPropertyNamesAreNamesAndTellApart(t *testing.T) {
 	part := rapid.OneOf(rapid.StringMatching(`[a-z][a-z0-9-]{0,80}[a-z0-9]`), rapid.StringMatching(`[A-Za-z._/-]{1,20}`))
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(part, 2, 2, rapid.ID).Draw(t, "names")
-		for _, name := range []string{nameOf("c1", names[0]), hashedName(names[0], names[1])} {
+		for _, name := range []string{nameOf("c1", names[0]), nameOf(names[0], names[1]), hashedName(names[0], names[1])} {
 			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 				t.Fatalf("%q: %v", name, problems)
 			}
@@ -339,6 +339,52 @@ func TestPropertyNamesAreNamesAndTellApart(t *testing.T) {
 			t.Fatalf("two sources have one name: %q, %q", names[0], names[1])
 		}
 	})
+}
+
+// The hub has the Kustomizations of all clusters in one namespace, as a cluster has those
+// of all its assemblages: none has the name of another.
+func TestPropertyNamesOfTwoPartsTellBothApart(t *testing.T) {
+	part := rapid.OneOf(rapid.StringMatching(`[ab-]{1,5}`), rapid.StringMatching(`[ab.-]{30,33}`))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c, d := part.Draw(t, "a"), part.Draw(t, "b"), part.Draw(t, "c"), part.Draw(t, "d")
+		if whole := a + "-" + b; rapid.Bool().Draw(t, "alike") { // the same letters, divided elsewhere
+			at := rapid.IntRange(1, len(whole)-2).Draw(t, "at")
+			c, d = whole[:at], whole[at+1:]
+		}
+		if one, other := nameOf(a, b), nameOf(c, d); one == other && (a != c || b != d) {
+			t.Fatalf("%q and %q, and %q and %q, are both %q", a, b, c, d, one)
+		}
+	})
+}
+
+// A Kustomization that was made by a name of before keeps it: nothing is written, and
+// nothing deleted. Where that is somebody else's, there is another name.
+func TestAFormerNameIsKept(t *testing.T) {
+	for _, sync := range []string{"shop-eu", strings.Repeat("long-", 20) + "x"} {
+		t.Run(sync, func(t *testing.T) {
+			m := newModel(t, git(sync, "v1", ""))
+			m.settles()
+			name, former := KustomizationName(&m.o.Assemblage, sync), FormerKustomizationName(&m.o.Assemblage, sync)
+			if name == former {
+				t.Fatal("the name has not changed")
+			}
+			substitute := map[string]string(nil)
+			before, err := expandKustomization(&m.o.Assemblage, &m.o.Assemblage.Syncs[0], former, substitute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(m.o.Kustomizations, name)
+			m.apply(before)
+			m.expect(m.settles(), []string(nil))
+			m.wants(git(sync, "v2", ""))
+			m.expect(m.settles(), []string{"Apply GitRepository " + gitName(sync, "v2"), "Apply Kustomization " + former})
+			m.wants()
+			m.expect(m.settles(), []string{"Delete " + former})
+			m.o.Kustomizations[former] = &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: former, UID: "theirs"}}
+			m.wants(git(sync, "v2", ""))
+			m.expect(m.settles(), []string{"Apply Kustomization " + name})
+		})
+	}
 }
 
 // Whatever is assigned in whatever order: what it comes to is the same, once nothing is

@@ -10,9 +10,10 @@
 //   - Nobody waits for a cluster that does not answer, but those who wait for that
 //     very cluster: [Registry.Connect] never dials. It gives a connection to a
 //     cluster that has answered, and otherwise says that it has not (yet).
-//   - Whether a cluster answers is found out by probes, in a queue of their own with
-//     a back-off of their own for each cluster. A cluster that answers is not probed
-//     again until somebody suspects it.
+//   - Whether a cluster answers is found out by probes, in queues of their own. One that
+//     does not answer at once goes from the first to the second, where it is probed
+//     with a back-off of its own: so those that do answer never wait for the others. A
+//     cluster that answers is not probed again until somebody suspects it.
 //   - What cannot be reached is not gone: it stays a cluster, with all its labels.
 //   - Of a kubeconfig only a client is kept, and the digest by which a change of it
 //     is noticed. Another version of the Secret with the same content changes

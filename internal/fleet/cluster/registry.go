@@ -21,10 +21,14 @@ import (
 )
 
 const (
-	// probesAtOnce bounds how many clusters are probed at a time.
-	probesAtOnce = 32
-	// probeTimeout is how long a cluster may take to answer a probe.
-	probeTimeout = 10 * time.Second
+	// probesAtOnce bounds how many clusters are probed at a time that may well answer, and
+	// silentAtOnce how many of the others.
+	probesAtOnce = 64
+	silentAtOnce = 32
+	// patience is how long a cluster may take to answer a probe, and firstPatience how
+	// long it may do so before others have their turn.
+	patience      = 10 * time.Second
+	firstPatience = 2 * time.Second
 	// questionsKept is how many questions about one cluster are remembered.
 	questionsKept = 64
 )
@@ -67,12 +71,19 @@ type Options struct {
 	// BackOff is how long to wait after the first failed probe, and at most; zero is
 	// one second and five minutes.
 	BackOff, BackOffMax time.Duration
+	// FirstPatience is how long a cluster that may well answer is waited for before it has
+	// to make room for others, Patience how long it is waited for apart from them; zero is
+	// two seconds and ten.
+	FirstPatience, Patience time.Duration
 }
 
 // Registry holds the connections to clusters. It is safe for concurrent use.
 type Registry struct {
 	options Options
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// queue are the clusters that may well answer, and silent those that do not, or not at
+	// once: the latter take long, and nobody else is to wait for them.
+	queue  workqueue.TypedInterface[types.NamespacedName]
+	silent workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu          sync.Mutex
 	entries     map[types.NamespacedName]*entry
@@ -109,10 +120,14 @@ func NewRegistry(o Options) *Registry {
 	if o.BackOff == 0 {
 		o.BackOff, o.BackOffMax = time.Second, 5*time.Minute
 	}
+	if o.Patience == 0 {
+		o.FirstPatience, o.Patience = firstPatience, patience
+	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](o.BackOff, o.BackOffMax)
 	return &Registry{
 		options: o, entries: map[types.NamespacedName]*entry{},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "fleet-probes"}),
+		queue:  workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: "fleet-probes"}),
+		silent: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "fleet-probes-silent"}),
 	}
 }
 
@@ -127,10 +142,14 @@ func (r *Registry) Subscribe(f func(secret types.NamespacedName)) {
 func (r *Registry) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range probesAtOnce {
-		workers.Go(func() { r.work(ctx) })
+		workers.Go(func() { work(ctx, r.queue, r.probeFirst) })
+	}
+	for range silentAtOnce {
+		workers.Go(func() { work(ctx, r.silent, r.probeSilent) })
 	}
 	<-ctx.Done()
 	r.queue.ShutDown()
+	r.silent.ShutDown()
 	workers.Wait()
 	return nil
 }
@@ -199,7 +218,7 @@ func (r *Registry) read(ctx context.Context, key types.NamespacedName) error {
 	r.entries[key] = fresh
 	r.mu.Unlock()
 	former.close()
-	r.queue.Forget(key) // what it failed with before says nothing about this one
+	r.silent.Forget(key) // what it failed with before says nothing about this one
 	if fresh.invalid == nil {
 		r.probe(key)
 	}
@@ -248,7 +267,7 @@ func (r *Registry) Forget(secret types.NamespacedName) {
 	former := r.entries[secret]
 	delete(r.entries, secret)
 	r.mu.Unlock()
-	r.queue.Forget(secret)
+	r.silent.Forget(secret)
 	former.close()
 }
 
@@ -296,37 +315,66 @@ func (r *Registry) Suspect(secret types.NamespacedName) {
 
 func (r *Registry) probe(secret types.NamespacedName) { r.queue.Add(secret) }
 
-func (r *Registry) work(ctx context.Context) {
+func work(ctx context.Context, queue workqueue.TypedInterface[types.NamespacedName], probe func(context.Context, types.NamespacedName)) {
 	for {
-		secret, quit := r.queue.Get()
+		secret, quit := queue.Get()
 		if quit {
 			return
 		}
-		r.probeOnce(ctx, secret)
-		r.queue.Done(secret)
+		probe(ctx, secret)
+		queue.Done(secret)
 	}
 }
 
-// probeOnce asks a cluster whether it is there, and again later if it is not.
-func (r *Registry) probeOnce(ctx context.Context, secret types.NamespacedName) {
+// probeFirst asks a cluster that may well answer. If it does not at once, nothing is known
+// yet, and it is asked again where nobody else waits for it.
+func (r *Registry) probeFirst(ctx context.Context, secret types.NamespacedName) {
+	e, questions := r.open(secret)
+	switch {
+	case e == nil:
+	case r.isDown(e):
+		r.silent.Add(secret)
+	default:
+		late, err := e.conn.answers(ctx, r.options.FirstPatience)
+		if late {
+			r.silent.Add(secret)
+			return
+		}
+		r.conclude(ctx, secret, e, questions, err)
+	}
+}
+
+// probeSilent asks one of the others, with all the time that it may take.
+func (r *Registry) probeSilent(ctx context.Context, secret types.NamespacedName) {
 	e, questions := r.open(secret)
 	if e == nil {
-		r.queue.Forget(secret)
+		r.silent.Forget(secret)
 		return
 	}
-	err := e.conn.answers(ctx)
+	_, err := e.conn.answers(ctx, r.options.Patience)
+	r.conclude(ctx, secret, e, questions, err)
+}
+
+// conclude notes whether a cluster answers, and has it asked again later if it does not.
+func (r *Registry) conclude(ctx context.Context, secret types.NamespacedName, e *entry, questions []string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	changed := r.note(secret, e, questions, err)
 	if err == nil {
-		r.queue.Forget(secret)
+		r.silent.Forget(secret)
 	} else {
-		r.queue.AddRateLimited(secret)
+		r.silent.AddRateLimited(secret)
 	}
 	if changed {
 		r.tell(secret)
 	}
+}
+
+func (r *Registry) isDown(e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.down != nil
 }
 
 // open is what is known of a cluster that can be probed, with the questions that the
@@ -378,21 +426,21 @@ func (r *Registry) tell(secret types.NamespacedName) {
 }
 
 // answers is an error unless the API server answers, whatever it says: also one that
-// refuses is there.
-func (c *Connection) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// refuses is there. It is late if nobody knows, since it was not waited for any longer.
+func (c *Connection) answers(ctx context.Context, patience time.Duration) (late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.probe, nil)
 	if err != nil {
-		return errors.New("its address is no URL")
+		return false, errors.New("its address is no URL")
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return errors.New(cause(err))
+		return ctx.Err() != nil, errors.New(cause(err))
 	}
 	_ = res.Body.Close() // nothing of it matters
 	if res.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("its API server is not ready (%s)", res.Status)
+		return false, fmt.Errorf("its API server is not ready (%s)", res.Status)
 	}
-	return nil
+	return false, nil
 }
