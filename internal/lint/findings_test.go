@@ -47,6 +47,18 @@ func TestTheExamplesAreClean(t *testing.T) {
 	}
 }
 
+// TestAnOrdinaryClusterHasNothingToMend: what people run without giving it a thought, by
+// operators, charts and by hand, is no finding, not even a note.
+func TestAnOrdinaryClusterHasNothingToMend(t *testing.T) {
+	findings, objects := lintFile(t, filepath.Join("testdata", "ordinary"))
+	for _, f := range findings {
+		t.Errorf("%s: %s: %s %s", f.Place(), f.Object, f.Message, f.Code)
+	}
+	if objects < 80 {
+		t.Errorf("only %d objects", objects)
+	}
+}
+
 // TestTheGuideIsUpToDate: every rule is on the page.
 func TestTheGuideIsUpToDate(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lint.md")

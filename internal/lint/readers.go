@@ -93,14 +93,15 @@ func (o *Object) roleBinding() (roleBinding, bool) {
 	}
 }
 
-// isFor is true if a service account is among those who get the role.
+// isFor is true if a service account is among those who get the role. One that is named
+// without a namespace is in that of the binding.
 func (b *roleBinding) isFor(namespace, account string) bool {
 	groups := []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
 		if s.Kind == rbacv1.GroupKind {
 			return slices.Contains(groups, s.Name)
 		}
-		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account && s.Namespace == namespace
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account && (s.Namespace == namespace || s.Namespace == "" && b.namespace == namespace)
 	})
 }
 
