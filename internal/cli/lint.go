@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +81,8 @@ func (l *linting) validate() error {
 
 func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []lint.Finding, objects int) error {
 	if l.output == "sarif" {
-		return show(w, "json", lint.ToSARIF(findings, version()), nil)
+		directory, _ := os.Getwd() // without it, paths stay as they are
+		return show(w, "json", lint.ToSARIF(findings, version(), directory), nil)
 	}
 	if findings == nil {
 		findings = []lint.Finding{}

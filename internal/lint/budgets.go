@@ -166,9 +166,10 @@ func twoBudgets(m *Manifests, r *reporter) {
 	}
 }
 
+// idleBudget finds budgets for no Pods, where the manifests show all of them.
 func idleBudget(m *Manifests, r *reporter) {
 	for _, b := range m.budgets() {
-		if len(m.selected(b.o.namespace(), b.selector)) == 0 {
+		if len(m.selected(b.o.namespace(), b.selector)) == 0 && !m.mayRunPods(b.o.namespace()) {
 			r.findf(b.o, fields("spec.selector"), "it selects none of the Pods that the manifests run")
 		}
 	}

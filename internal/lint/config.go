@@ -34,7 +34,7 @@ func configRules() []Rule {
 		},
 		{
 			Code: "SPW105", Level: Warning, Title: "A ConfigMap or Secret that nothing uses",
-			Why:  "No Pod template refers to it, and no other manifest names it. A change of it rolls nothing.",
+			Why:  "No Pod refers to it, no other manifest names it in a field, an argument or an annotation, and it has neither a type nor a label by which others find it. A change of it rolls nothing.",
 			Mend: "Delete it, or name it where it is read: " + vocabulary.ExtraConfigMaps.Native + ", " + vocabulary.ExtraSecrets.Native + ".", check: unusedConfig,
 		},
 		{
@@ -56,6 +56,11 @@ func configRules() []Rule {
 			Code: "SPW109", Level: Note, Title: "A workload needs a key of a ConfigMap or Secret without data",
 			Why:  "Its Pods cannot start until somebody fills it in, as an operator, a person or a program may do.",
 			Mend: "Make sure that it is filled in, or add the key.", check: emptyConfig,
+		},
+		{
+			Code: "SPW110", Level: Note, Title: "A ConfigMap or Secret that nothing names, and that somebody may be reading",
+			Why:  "Something in its namespace is permitted to read all config there, or it is shared with other namespaces, or the namespace is one of Kubernetes itself. Whether it is used cannot be seen from here.",
+			Mend: "Delete it if nothing uses it.", check: possiblyUnused,
 		},
 	}
 }
@@ -135,7 +140,7 @@ func absentConfig(m *Manifests, r *reporter) {
 	tracked(m, func(o *Object, manifest config.Manifest) {
 		for i := range manifest.Uses {
 			ref := &manifest.Uses[i]
-			if (ref.Required || ref.Extra) && m.configs[ref.Object] == nil {
+			if (ref.Required || ref.Extra) && !m.isThere(ref.Object) {
 				r.findf(o, useLine(o, ref, ""), "%s is not among the manifests", ref.Object.From(o.namespace()))
 			}
 		}
@@ -171,7 +176,7 @@ func neededKeys(m *Manifests, visit func(o, there *Object, ref *config.Reference
 		}
 		uses := config.UsesOf(o.namespace(), &template.Spec)
 		for i := range uses {
-			if there := m.configs[uses[i].Object]; there != nil && there.Typed != nil && !isFilled(there) {
+			if there := m.configs[uses[i].Object]; there != nil && there.Typed != nil && !m.isFilled(there) {
 				for _, key := range lacking(there, uses[i].Keys) {
 					visit(o, there, &uses[i], key)
 				}
@@ -203,14 +208,32 @@ func keysOf(obj client.Object) []string {
 	return keys
 }
 
-// unusedConfig finds what no Pod uses and nobody else names: an Ingress may well use
-// a Secret, and a ServiceAccount or a kind that is not known here, too.
+// unusedConfig finds what no Pod uses, nobody names and nobody can find.
 func unusedConfig(m *Manifests, r *reporter) {
+	unnamedConfig(m, func(o *Object, reader string) {
+		if reader == "" {
+			r.findf(o, fields("metadata.name"), "nothing uses it")
+		}
+	})
+}
+
+// possiblyUnused notes what nobody names, and somebody could be reading all the same.
+func possiblyUnused(m *Manifests, r *reporter) {
+	unnamedConfig(m, func(o *Object, reader string) {
+		if reader != "" {
+			r.findf(o, fields("metadata.name"), "nothing among the manifests uses it; %s", reader)
+		}
+	})
+}
+
+// unnamedConfig visits what no Pod uses and nothing names, with those who could be
+// reading it. Of a namespace in which the manifests run nothing they show too little.
+func unnamedConfig(m *Manifests, visit func(o *Object, reader string)) {
 	used := m.usedConfig()
 	for _, o := range m.Objects {
 		ref := o.asConfig()
-		if m.configs[ref] == o && !used[ref] && !m.names[o.name()] && !isFleetCluster(o) {
-			r.findf(o, fields("metadata.name"), "nothing uses it")
+		if m.configs[ref] == o && !used[ref] && !m.mentions.name(ref) && !isDiscovered(o) && len(m.runs(ref.Namespace)) > 0 {
+			visit(o, m.possibleReader(o))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -30,11 +31,11 @@ var fillers = []string{
 
 // isFilled is true of a ConfigMap or Secret of which a controller writes the data, so
 // that its manifest does not say what is in it.
-func isFilled(o *Object) bool {
+func (m *Manifests) isFilled(o *Object) bool {
 	if secret, ok := o.Typed.(*corev1.Secret); ok && secret.Type == corev1.SecretTypeServiceAccountToken {
 		return true
 	}
-	return hasKey(o, fillers)
+	return hasKey(o, fillers) || m.mentions.made.has(o.namespace(), o.name())
 }
 
 // hasKey is true of an object with a label or annotation that begins in one of some
@@ -44,4 +45,14 @@ func hasKey(o *Object, beginnings []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
 		return slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(key, beginning) })
 	})
+}
+
+// inEveryNamespace are the ConfigMaps that are in each namespace without anybody's doing.
+var inEveryNamespace = []string{"kube-root-ca.crt", "openshift-service-ca.crt"}
+
+// isThere is true of config that is among the manifests, or that something among them
+// makes, or Kubernetes itself.
+func (m *Manifests) isThere(ref config.Object) bool {
+	return m.configs[ref] != nil || m.mentions.made.has(ref.Namespace, ref.Name) ||
+		ref.Kind == config.ConfigMap && slices.Contains(inEveryNamespace, ref.Name)
 }

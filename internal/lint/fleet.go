@@ -290,11 +290,13 @@ func (m *Manifests) permissions() []rbacv1.PolicyRule {
 }
 
 func passesGates(rule rbacv1.PolicyRule) bool {
-	has := func(list []string, wanted ...string) bool {
-		return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
-	}
-	return has(rule.APIGroups, "*", spillway.GroupVersion.Group) && has(rule.Resources, "*", "rolloutgates/status", "*/status") &&
-		has(rule.Verbs, "*", "update", "patch")
+	return hasAny(rule.APIGroups, "*", spillway.GroupVersion.Group) && hasAny(rule.Resources, "*", "rolloutgates/status", "*/status") &&
+		hasAny(rule.Verbs, "*", "update", "patch")
+}
+
+// hasAny is true of a list that has one of some texts.
+func hasAny(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
 }
 
 func badBindings(m *Manifests, r *reporter) {

@@ -64,6 +64,9 @@ metadata:
     spillway.dev/lint-ignore: SPW203, SPW105
 ` + "```" + `
 
-What is not among the manifests may well be in the cluster; that alone is never an error. The schemas of Spillway's kinds are checked, the
-rules in CEL that some of them have besides are left to the API server, and so is everything about other kinds that concerns nobody here.
+For code scanning, run it at the root of the repository: places in SARIF are relative to the working directory.
+
+What is not among the manifests may well be in the cluster; that alone is never an error. A note is what may be right and cannot be seen from
+here. The more of what runs together is looked at together, the fewer there are. The schemas of Spillway's kinds are checked, the rules in CEL
+that some of them have besides are left to the API server, and so is everything about other kinds that concerns nobody here.
 `

@@ -31,9 +31,10 @@ type Manifests struct {
 	configs map[config.Object]*Object
 	// scalers are what writes the replicas of something else.
 	scalers []scaler
-	// names are all texts, and last parts of paths, that stand in the fields and the
-	// annotations of anything but config.
-	names map[string]bool
+	// bindings give roles to service accounts, among others.
+	bindings []roleBinding
+	// mentions are what names config.
+	mentions mentions
 }
 
 // Object is one of them.
@@ -53,7 +54,7 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s, configs: map[config.Object]*Object{}, names: map[string]bool{}}
+	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s, configs: map[config.Object]*Object{}, mentions: newMentions()}
 	for i := range documents {
 		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
 		source.InNamespace(documents[i:i+1], options.Namespace)
@@ -71,41 +72,23 @@ func (m *Manifests) add(o *Object) {
 	if s, ok := o.scaler(); ok {
 		m.scalers = append(m.scalers, s)
 	}
-	if !o.is("", string(config.ConfigMap)) && !o.is("", string(config.Secret)) {
-		for field, value := range o.Object.Object {
-			if field != "metadata" {
-				collect(value, m.names)
-			}
-		}
-		for _, value := range o.Object.GetAnnotations() {
-			collect(value, m.names) // as of an Ingress, which names Secrets there
-		}
-		return
+	if b, ok := o.roleBinding(); ok {
+		m.bindings = append(m.bindings, b)
 	}
-	if ref := o.asConfig(); m.configs[ref] == nil {
+	m.mentions.read(o, m.Scheme.Recognizes(o.Object.GroupVersionKind()))
+	if ref := o.asConfig(); o.isConfig() && m.configs[ref] == nil {
 		m.configs[ref] = o
 	}
+}
+
+// isConfig is true of a ConfigMap and of a Secret.
+func (o *Object) isConfig() bool {
+	return o.is("", string(config.ConfigMap)) || o.is("", string(config.Secret))
 }
 
 // asConfig is how a ConfigMap or a Secret is referred to.
 func (o *Object) asConfig() config.Object {
 	return config.Object{Kind: config.Kind(o.kind()), Namespace: o.namespace(), Name: o.name()}
-}
-
-// collect adds the texts in a value, and the last part of each path.
-func collect(value any, names map[string]bool) {
-	switch v := value.(type) {
-	case string:
-		names[v[strings.LastIndexByte(v, '/')+1:]] = true
-	case []any:
-		for _, item := range v {
-			collect(item, names)
-		}
-	case map[string]any:
-		for _, field := range v {
-			collect(field, names)
-		}
-	}
 }
 
 // What an object is called.

@@ -33,14 +33,15 @@ func (o *Object) scaler() (s scaler, ok bool) {
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return scaler{o, t.Spec.ScaleTargetRef.Kind, t.Spec.ScaleTargetRef.Name, int(ptr.Deref(t.Spec.MinReplicas, 1))}, true
 	}
-	if o.is("keda.sh", "ScaledObject") {
+	if _, targets, _ := unstructured.NestedMap(o.Object.Object, "spec", "scaleTargetRef"); targets && o.Typed == nil {
 		return o.scaledObject(), true
 	}
 	return scaler{}, false
 }
 
-// scaledObject is one of KEDA's. How few Pods it leaves while it idles, or while it is
-// paused, is said in other places than how few it leaves while it works.
+// scaledObject is one of KEDA's, or of another kind that is not known here, of which nothing
+// but its target is understood. How few Pods one of KEDA's leaves while it idles, or is
+// paused, it says in other places than how few it leaves while it works.
 func (o *Object) scaledObject() scaler {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object.Object, path...)

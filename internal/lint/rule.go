@@ -19,7 +19,7 @@ type Rule struct {
 
 // rules are all of them, by code. Each group of them stands beside its functions.
 func rules() []Rule {
-	all := slices.Concat(configRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), manifestRules())
+	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), manifestRules())
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }
