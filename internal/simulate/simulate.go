@@ -102,8 +102,9 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	return result, err
 }
 
-// before is how long before the change everything else was brought about.
-const before = 24 * time.Hour
+// before is how long before the change everything else was brought about: a month, so
+// that all of it has soaked.
+const before = 31 * 24 * time.Hour
 
 // simulation is a world with the rings in it.
 type simulation struct {
@@ -197,7 +198,7 @@ func (s *simulation) prepare(ctx context.Context, base []*unstructured.Unstructu
 		return s.look(ctx)
 	}
 	s.now = s.options.Now.Add(-before)
-	return s.change(ctx, base)
+	return s.bringAbout(ctx, base)
 }
 
 // change applies objects, and lets everybody see to them.
