@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"strings"
@@ -149,6 +150,38 @@ func TestWhatBreaksIsTold(t *testing.T) {
 		r, err = simulate.Run(t.Context(), []*unstructured.Unstructured{breaks}, []*unstructured.Unstructured{other}, benchOptions())
 		if err != nil || !r.Settled || len(r.Stuck) != 1 || !r.WaitedBefore(r.Stuck[0]) {
 			t.Errorf("broken before: settled: %t, and stuck are %v: %v", r.Settled, r.Stuck, err)
+		}
+	}
+}
+
+// What leaves its replicas to an autoscaler has as many as that leaves it at least, and
+// keeps them; what has none is left alone.
+func TestAutoscaledWorkloads(t *testing.T) {
+	t.Parallel()
+	const autoscaler = `{apiVersion: autoscaling/%s, kind: HorizontalPodAutoscaler, metadata: {name: app}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: app}, %s}}`
+	for name, test := range map[string]struct {
+		scales, replicas string
+		pods             int
+	}{
+		"the fewest":        {"minReplicas: 3, maxReplicas: 9", "", 3},
+		"one is the fewest": {"maxReplicas: 9", "", 1},
+		"the most":          {"minReplicas: 2, maxReplicas: 4", "replicas: 6", 4},
+		"in between":        {"minReplicas: 2, maxReplicas: 9", "replicas: 6", 6},
+		"turned off":        {"minReplicas: 2, maxReplicas: 9", "replicas: 0", 0},
+	} {
+		for _, version := range []string{"v1", "v2"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				t.Parallel()
+				before, after := modelledAs(t, "StatefulSet", test.replicas, "1"), modelledAs(t, "StatefulSet", test.replicas, "2")
+				scales := fromYAML(t, fmt.Sprintf(autoscaler, version, test.scales))
+				r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before, scales}, []*unstructured.Unstructured{after}, benchOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := time.Duration(test.pods) * benchOptions().Readiness.Default; r.Took != want || !r.Settled {
+					t.Errorf("takes %s, not %s; settled: %t", r.Took, want, r.Settled)
+				}
+			})
 		}
 	}
 }

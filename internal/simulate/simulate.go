@@ -144,6 +144,7 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 func (s *simulation) addActors(ctx context.Context) error {
 	w, ready := s.world, s.options.Readiness
 	w.add(
+		autoscalers{w, map[types.NamespacedName]scaling{}},
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
