@@ -233,6 +233,22 @@ func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
 	}
 }
 
+// A DaemonSet that no node of the cluster is fit for has no Pods there.
+func TestADaemonSetWithoutNodes(t *testing.T) {
+	t.Parallel()
+	d := &appsv1.DaemonSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "DaemonSet", "", "1").Object, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Namespace, d.UID, d.Generation, d.Status.ObservedGeneration = "default", "u", 1, 1
+	o := benchOptions()
+	o.Present = []client.Object{d}
+	r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "DaemonSet", "", "2")}, o)
+	if err != nil || !r.Settled || r.Took > 0 || len(r.Steps) > 0 {
+		t.Errorf("takes %s; settled: %t; %q: %v", r.Took, r.Settled, lines(r.Steps), err)
+	}
+}
+
 // The deadline of a Deployment of a cluster runs from when it got on last there.
 func TestTheDeadlineOfWhatIsBrokenGoesOn(t *testing.T) {
 	t.Parallel()

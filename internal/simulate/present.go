@@ -79,7 +79,7 @@ func (s *simulation) seed(present []client.Object) error {
 		case *appsv1.DaemonSet:
 			scheduled, current := o.Status.CurrentNumberScheduled, o.Status.ObservedGeneration == o.Generation
 			s.seedReplicas(pods, unit{"daemonset", o.Namespace, o.Name}, o, &o.Spec.Template, numbers{scheduled, o.Status.UpdatedNumberScheduled, o.Status.NumberReady}, current)
-			s.models.run.of(o.UID).nodes = int(o.Status.DesiredNumberScheduled)
+			s.models.run.of(o.UID).nodes = new(int(o.Status.DesiredNumberScheduled))
 		}
 	}
 	return nil
