@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -43,6 +42,8 @@ type simulation struct {
 	within         time.Duration
 	nodes          int
 	output         string
+	// documents are where all manifests stand.
+	documents []source.Document
 }
 
 func newSimulate(env Environment) *cobra.Command {
@@ -95,7 +96,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 		return err
 	}
 	if s.fromCluster {
-		if options.Present, err = s.present(ctx); err != nil {
+		if err := s.look(ctx, &options, change); err != nil {
 			return err
 		}
 	}
@@ -103,7 +104,7 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	debug.SetGCPercent(shortLived)
 	result, err := simulate.Run(ctx, base, change, options)
 	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
+		return simulate.Locate(err, s.documents)
 	}
 	if len(result.Unmet) > 0 {
 		return fmt.Errorf("--ready: there is no %s in what is simulated; correct the name, or leave it out", strings.Join(result.Unmet, " and no "))
@@ -143,34 +144,36 @@ func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstruc
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
 		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
 	case s.fromCluster:
-		change, err = manifestsIn(stdin, slices.Concat(s.files, s.changes))
+		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
 		return nil, change, err
 	case len(s.files) == 0:
 		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
 	}
 	s.namespace = cmp.Or(s.namespace, "default")
-	if base, err = manifestsIn(stdin, s.files); err != nil || len(s.changes) == 0 {
+	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {
 		return base, nil, err
 	}
-	change, err = manifestsIn(stdin, s.changes)
+	change, err = s.manifests(stdin, s.changes)
 	return base, change, err
 }
 
-// present reads the present state of the cluster that is meant.
-func (s *simulation) present(ctx context.Context) ([]client.Object, error) {
+// look reads the present state of the cluster that is meant.
+func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*unstructured.Unstructured) error {
 	s.cluster.namespace = s.namespace
 	namespace, err := s.cluster.namespaced()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	reader, err := s.cluster.reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.namespace = namespace; s.everywhere {
 		namespace = ""
 	}
-	return simulate.Present(ctx, reader, namespace)
+	o.Installed = reader.RESTMapper()
+	o.Present, err = simulate.Present(ctx, reader, namespace, change...)
+	return err
 }
 
 // shortLived lets a command that is over in a second, and needs some tens of
@@ -251,8 +254,8 @@ func readyKey(of string) (key string, ok bool) {
 	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
 }
 
-// manifestsIn reads manifests, and finds what no API server would take.
-func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
+// manifests reads manifests, and finds what no API server would take.
+func (s *simulation) manifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
 	documents, err := source.Read(stdin, paths...)
 	if err != nil {
 		return nil, err
@@ -261,15 +264,12 @@ func manifestsIn(stdin io.Reader, paths []string) ([]*unstructured.Unstructured,
 	if err != nil {
 		return nil, err
 	}
+	s.documents = append(s.documents, documents...)
 	objects := make([]*unstructured.Unstructured, 0, len(documents))
-	var mistakes []error
 	for i := range documents {
-		if _, err := documents[i].Into(kinds); err != nil && !errors.Is(err, source.ErrUnknownKind) {
-			mistakes = append(mistakes, err)
-		}
 		objects = append(objects, documents[i].Object)
 	}
-	return objects, errors.Join(mistakes...)
+	return objects, simulate.Check(documents, kinds)
 }
 
 // simulatedLine is a step or a wait.

@@ -32,6 +32,13 @@ func emptyPodStatus() *unstructured.Unstructured {
 	return u
 }
 
+// PodStatuses is an empty list of what the driver tells.
+func PodStatuses() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(podStatusKind.GroupVersion().WithKind(podStatusKind.Kind + "List"))
+	return list
+}
+
 // driverInstalled is true if the API server knows the driver's kinds.
 func driverInstalled(mapper apimeta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(podStatusKind.GroupKind(), podStatusKind.Version)
@@ -48,8 +55,7 @@ func driverInstalled(mapper apimeta.RESTMapper) (bool, error) {
 // mounted: the one that any Pod would get now. There are none where the driver
 // is not installed.
 func provided(ctx context.Context, reader client.Reader, o Object) (map[string]string, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(podStatusKind.GroupVersion().WithKind(podStatusKind.Kind + "List"))
+	list := PodStatuses()
 	err := reader.List(ctx, list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy)
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no versions is what a cluster without the driver has

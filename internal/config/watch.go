@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -38,14 +39,10 @@ func workloadMatters() predicate.Predicate {
 		if !inSight(e.ObjectOld) && !inSight(e.ObjectNew) {
 			return false
 		}
-		return isResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew) ||
+		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew) ||
 			seenAtLast(e.ObjectOld, e.ObjectNew)
 	}
 	return p
-}
-
-func isResync(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
 func respecified(a, b client.Object) bool {
@@ -73,7 +70,7 @@ func gvkOf(obj client.Object) schema.GroupVersionKind {
 func objectMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
 	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, objectOf(obj)) })
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
-		return (isResync(e) || differs(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, objectOf(e.ObjectNew))
+		return (kube.IsResync(e) || differs(e.ObjectOld, e.ObjectNew)) && isUsed(ctx, workloads, objectOf(e.ObjectNew))
 	}
 	return p
 }

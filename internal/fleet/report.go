@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -26,6 +27,8 @@ const (
 	PhaseStalled rollout.Phase = "Stalled"
 	// PhaseRolledBack: what is wanted has failed, and all clusters are back.
 	PhaseRolledBack rollout.Phase = "RolledBack"
+	// PhaseUnseen: no manager has looked at the module as it is now.
+	PhaseUnseen rollout.Phase = "Unseen"
 	// PhaseDeleting: the module is on its way out.
 	PhaseDeleting rollout.Phase = "Deleting"
 )
@@ -191,17 +194,10 @@ func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Co
 
 func conditionsOf(ready, reconciling, stalled bool, reason rollout.Reason, message string) []metav1.Condition {
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: truth(ready), Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: truth(reconciling), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
+		{Type: ConditionReady, Status: kube.Truth(ready), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: kube.Truth(reconciling), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
-}
-
-func truth(yes bool) metav1.ConditionStatus {
-	if yes {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }
 
 // summary counts the clusters.

@@ -3,6 +3,7 @@ package kube
 import (
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -58,4 +59,16 @@ func identity(o client.Object) client.Object {
 	id.SetCreationTimestamp(o.GetCreationTimestamp())
 	id.SetDeletionTimestamp(o.GetDeletionTimestamp())
 	return id
+}
+
+// Identify is a transform for caches of metadata that keeps what identifies an object
+// and its version, and nothing else.
+func Identify(obj any) (any, error) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil // a tombstone
+	}
+	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+	}}, nil
 }

@@ -24,6 +24,22 @@ func ProblemsOf(instance *v1beta1.Instance, version *v1beta1.OperatorVersion) []
 	return problems
 }
 
+// VersionOf is the OperatorVersion that an Instance asks for, and PinOf the
+// ControllerRevision that keeps the content with which its last plan began; false if it
+// never had one.
+func VersionOf(instance *v1beta1.Instance) types.NamespacedName {
+	return versionKey(instance.Namespace, &instance.Spec)
+}
+
+// PinOf: see [VersionOf].
+func PinOf(instance *v1beta1.Instance) (types.NamespacedName, bool) {
+	e := instance.Status.Execution
+	if e == nil || e.ContentHash == "" {
+		return types.NamespacedName{}, false
+	}
+	return pinKey(instance.Namespace, e), true
+}
+
 // CircleOf is the way by which an OperatorVersion needs itself, through the
 // operators that its tasks install; nil if it does not, or if not all are known.
 func CircleOf(version *v1beta1.OperatorVersion, all []*v1beta1.OperatorVersion) []string {

@@ -161,9 +161,13 @@ func newVersion(ov *v1beta1.OperatorVersion) *Version {
 	}
 }
 
+func pinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
+	return types.NamespacedName{Namespace: versionNamespace(namespace, &e.Spec), Name: PinName(e.Spec.OperatorVersion.Name, e.ContentHash)}
+}
+
 // pinned reads the content with which a plan began. It never changes.
 func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*Version, error) {
-	key := types.NamespacedName{Namespace: versionNamespace(i.Namespace, &e.Spec), Name: PinName(e.Spec.OperatorVersion.Name, e.ContentHash)}
+	key := pinKey(i.Namespace, e)
 	revision := &appsv1.ControllerRevision{}
 	if err := b.live.Get(ctx, key, revision); err != nil {
 		return nil, notFound(err, "get ControllerRevision "+key.Name)

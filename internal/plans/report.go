@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -191,22 +192,15 @@ func (d *decision) begins(step *rollout.Step) string {
 func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Condition {
 	running := d.execution() != nil && d.block == nil
 	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
-	ready := truth(reason == ReasonIdle)
+	ready := kube.Truth(reason == ReasonIdle)
 	if running {
 		ready = metav1.ConditionUnknown
 	}
 	return []metav1.Condition{
 		{Type: ConditionReady, Status: ready, Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
-}
-
-func truth(yes bool) metav1.ConditionStatus {
-	if yes {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }
 
 // howItEnded are results as they follow the name of a plan.

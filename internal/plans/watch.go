@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -90,7 +91,7 @@ func newWatches(mgr ctrl.Manager, o Options) (*watches, error) {
 func newMetadataCache(mgr ctrl.Manager, o Options, selector labels.Selector) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: selector, DefaultTransform: identity,
+		DefaultLabelSelector: selector, DefaultTransform: kube.Identify,
 	}
 	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -106,17 +107,6 @@ func newMetadataCache(mgr ctrl.Manager, o Options, selector labels.Selector) (ca
 		return nil, fmt.Errorf("run a cache of metadata: %w", err)
 	}
 	return c, nil
-}
-
-// identity keeps of metadata only what identifies an object and its version.
-func identity(obj any) (any, error) {
-	m, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil // a tombstone
-	}
-	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-	}}, nil
 }
 
 func (w *watches) begin(instance types.NamespacedName) {

@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/testenv"
@@ -230,7 +231,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 	}
 	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
 		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
-		Config: w.config, Within: time.Hour, Present: present,
+		Config: w.config, Within: time.Hour, Present: present, Installed: w.client.RESTMapper(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -342,7 +343,7 @@ func (w *world) plansWait(ctx context.Context) ([]string, error) {
 	}
 	var waits []string
 	for i := range list.Items {
-		if e := plans.ExplanationOf(&list.Items[i]); e.State != plans.StateIdle {
+		if e := plans.ExplanationOf(&list.Items[i]); e.Phase != rollout.PhaseComplete {
 			waits = append(waits, fmt.Sprintf("instance/%s %s", e.Name, e.Reason))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -53,8 +54,9 @@ func (c daemonSets) takeOld(d *appsv1.DaemonSet, set *replicaSet, template strin
 	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		return
 	}
-	budget := max(1, scaled(d.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, c.nodes, true))
-	if surge := scaled(d.Spec.UpdateStrategy.RollingUpdate.MaxSurge, c.nodes, true); surge > 0 {
+	rolling := ptr.Deref(d.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+	budget := max(1, scaled(rolling.MaxUnavailable, c.nodes, true))
+	if surge := scaled(rolling.MaxSurge, c.nodes, true); surge > 0 {
 		budget = surge // the time that it takes is the same, but that nothing has to go before
 		defer func() { set.leaving = nil }()
 	}

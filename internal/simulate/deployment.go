@@ -65,7 +65,7 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 	if d.Spec.Paused {
 		return nil
 	}
-	wanted := int(*d.Spec.Replicas)
+	wanted := max(0, int(*d.Spec.Replicas))
 	surge, unavailable := bounds(d, wanted)
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		for ok := true; ok; {

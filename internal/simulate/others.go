@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/simulate/store"
 )
 
 // jobs is the controller of Jobs: one is complete once its time has passed.
@@ -64,20 +66,23 @@ func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 	return 0, c.writeStatus(ctx, done)
 }
 
-// providers give what is asked for at once: volumes, load balancers, budgets.
+// providers give what is asked for at once: volumes, load balancers, budgets, kinds.
 type providers struct{ *world }
 
 func (c providers) wakes(_, after client.Object) []types.NamespacedName {
 	switch after.(type) {
 	case *corev1.PersistentVolumeClaim, *corev1.Service, *policyv1.PodDisruptionBudget:
 		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
-	default:
-		return nil
+	case *unstructured.Unstructured:
+		if store.IsDefinition(after.GetObjectKind().GroupVersionKind().GroupKind()) {
+			return []types.NamespacedName{client.ObjectKeyFromObject(after)}
+		}
 	}
+	return nil
 }
 
 func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	for _, kind := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
+	for _, kind := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, definition()} {
 		obj := c.store.Object(kind, key)
 		if obj == nil {
 			continue
@@ -94,6 +99,14 @@ func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	return 0, nil
 }
 
+// definition is an empty CustomResourceDefinition.
+func definition() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apiextensions.k8s.io/v1")
+	u.SetKind("CustomResourceDefinition")
+	return u
+}
+
 func give(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -104,37 +117,9 @@ func give(obj client.Object) {
 		}
 	case *policyv1.PodDisruptionBudget:
 		o.Status.ObservedGeneration = o.Generation
+	case *unstructured.Unstructured:
+		o.Object["status"] = map[string]any{"conditions": []any{
+			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+		}}
 	}
-}
-
-// collector deletes what belongs to nothing that is still there.
-type collector struct {
-	*world
-
-	orphans map[types.NamespacedName]types.UID
-}
-
-func (c *collector) wakes(before, after client.Object) []types.NamespacedName {
-	if _, ok := before.(*corev1.Pod); ok || after != nil || before == nil {
-		return nil // a Pod owns nothing
-	}
-	key := types.NamespacedName{Namespace: before.GetNamespace(), Name: string(before.GetUID())}
-	c.orphans[key] = before.GetUID()
-	return []types.NamespacedName{key}
-}
-
-func (c *collector) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	owner := c.orphans[key]
-	delete(c.orphans, key)
-	for _, obj := range c.store.All() {
-		for _, ref := range obj.GetOwnerReferences() {
-			if ref.UID != owner {
-				continue
-			}
-			if err := c.remove(ctx, obj); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return 0, nil
 }

@@ -1,55 +1,179 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/plans"
 )
 
 // Present reads what there is in a namespace of a cluster, in all if it is empty, as
-// far as a simulation has to do with it. It only reads.
-func Present(ctx context.Context, reader client.Reader, namespace string) ([]client.Object, error) {
-	var present []client.Object
-	for _, list := range []client.ObjectList{
+// far as a simulation has to do with it, and in the namespaces of a change. Of others it
+// reads what workloads and Instances name there. It only reads.
+func Present(ctx context.Context, reader client.Reader, namespace string, change ...*unstructured.Unstructured) ([]client.Object, error) {
+	p := &presence{Reader: reader, listed: map[string]bool{}, named: map[string]bool{}}
+	for _, name := range namespacesOf(namespace, change) {
+		p.listed[name] = true
+		for _, list := range lists() {
+			if err := p.list(ctx, list, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, obj := range slices.Concat(p.objects, typed(change, namespace)) {
+		if err := p.follow(ctx, obj); err != nil {
+			return nil, err
+		}
+	}
+	return p.objects, nil
+}
+
+// lists are the kinds with which a simulation has to do.
+func lists() []client.ObjectList {
+	return []client.ObjectList{
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &appsv1.DaemonSetList{},
 		&appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &batchv1.JobList{},
 		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{},
 		&fleetv1.ModuleList{}, &fleetv1.BootstrapModuleList{}, &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{},
 		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, clusterList(),
-		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{},
-	} {
-		err := reader.List(ctx, list, client.InNamespace(namespace))
-		if apimeta.IsNoMatchError(err) {
-			continue // the ring that has it is not installed
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the present state: %w", err)
-		}
-		objects, err := apimeta.ExtractList(list)
-		if err != nil {
-			return nil, fmt.Errorf("read the present state: %w", err)
-		}
-		for _, obj := range objects {
-			if o, ok := obj.(client.Object); ok {
-				present = append(present, o)
-			}
+		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, config.PodStatuses(),
+	}
+}
+
+// namespacesOf are a namespace and those of a change.
+func namespacesOf(namespace string, change []*unstructured.Unstructured) []string {
+	if namespace == "" {
+		return []string{""}
+	}
+	namespaces := []string{namespace}
+	for _, u := range change {
+		if other := u.GetNamespace(); other != "" && !slices.Contains(namespaces, other) {
+			namespaces = append(namespaces, other)
 		}
 	}
-	return present, nil
+	return namespaces
+}
+
+// typed are the objects of a change that may name others, as far as they can be read.
+func typed(change []*unstructured.Unstructured, namespace string) []client.Object {
+	var all []client.Object
+	for _, u := range change {
+		var obj client.Object
+		switch u.GroupVersionKind() {
+		case appsv1.SchemeGroupVersion.WithKind("Deployment"):
+			obj = &appsv1.Deployment{}
+		case appsv1.SchemeGroupVersion.WithKind("StatefulSet"):
+			obj = &appsv1.StatefulSet{}
+		case appsv1.SchemeGroupVersion.WithKind("DaemonSet"):
+			obj = &appsv1.DaemonSet{}
+		case v1beta1.GroupVersion.WithKind("Instance"):
+			obj = &v1beta1.Instance{}
+		default:
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err == nil {
+			obj.SetNamespace(cmp.Or(obj.GetNamespace(), namespace))
+			all = append(all, obj)
+		}
+	}
+	return all
+}
+
+// presence reads what there is.
+type presence struct {
+	client.Reader
+
+	objects []client.Object
+	// listed are the namespaces of which all was read, named what was read of others.
+	listed, named map[string]bool
+}
+
+func (p *presence) list(ctx context.Context, list client.ObjectList, namespace string) error {
+	err := p.List(ctx, list, client.InNamespace(namespace))
+	if apimeta.IsNoMatchError(err) {
+		return nil // the ring that has it is not installed
+	}
+	if err != nil {
+		return fmt.Errorf("read the present state: %w", err)
+	}
+	objects, err := apimeta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("read the present state: %w", err)
+	}
+	for _, obj := range objects {
+		if o, ok := obj.(client.Object); ok {
+			p.objects = append(p.objects, o)
+		}
+	}
+	return nil
+}
+
+// follow reads what an object names in a namespace that was not listed.
+func (p *presence) follow(ctx context.Context, obj client.Object) error {
+	var errs []error
+	switch o := obj.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		for _, use := range config.ManifestOf(o).Uses {
+			key := types.NamespacedName{Namespace: use.Object.Namespace, Name: use.Object.Name}
+			switch use.Object.Kind {
+			case config.ConfigMap:
+				errs = append(errs, p.read(ctx, &corev1.ConfigMap{}, key))
+			case config.Secret:
+				errs = append(errs, p.read(ctx, &corev1.Secret{}, key))
+			}
+		}
+	case *v1beta1.Instance:
+		version := plans.VersionOf(o)
+		if !p.isListed(version.Namespace) && !p.named[version.Namespace] { // it may name others of its namespace
+			p.named[version.Namespace] = true
+			errs = append(errs, p.list(ctx, &v1beta1.OperatorVersionList{}, version.Namespace))
+		}
+		if pin, ok := plans.PinOf(o); ok {
+			errs = append(errs, p.read(ctx, &appsv1.ControllerRevision{}, pin))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *presence) isListed(namespace string) bool { return p.listed[""] || p.listed[namespace] }
+
+// read reads one object, unless it was read or is not there.
+func (p *presence) read(ctx context.Context, obj client.Object, key types.NamespacedName) error {
+	once := fmt.Sprintf("%T %s", obj, key)
+	if p.isListed(key.Namespace) || p.named[once] {
+		return nil
+	}
+	p.named[once] = true
+	err := p.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what is named in another namespace: %w", err)
+	}
+	p.objects = append(p.objects, obj)
+	return nil
 }
 
 func clusterList() client.ObjectList {

@@ -150,5 +150,5 @@ func newPlans(w *world, o plans.Options) *ring {
 
 func plansWait(e *plans.Explanation) (w Wait, waits bool) {
 	w = Wait{Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence}
-	return w, e.State != plans.StateIdle
+	return w, e.Phase != rollout.PhaseComplete
 }

@@ -41,7 +41,7 @@ func (w *world) isBroken(u unit) bool {
 // risks are the deadlines that are too short, and what stops if the first Pod that
 // moves is never ready: that is tried in the same world once more.
 func (s *simulation) risks(ctx context.Context, again *simulation, change []*unstructured.Unstructured, result *Result) ([]Risk, error) {
-	risks := s.deadlines()
+	risks := slices.Concat(s.conflicts, s.deadlines())
 	if len(result.Steps) == 0 {
 		return risks, nil
 	}

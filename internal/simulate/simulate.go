@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +17,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/plans"
-	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -37,6 +37,8 @@ type Options struct {
 	Within time.Duration
 	// Nodes is on how many nodes a DaemonSet runs.
 	Nodes int
+	// Installed knows the kinds of a cluster; nil if there is none.
+	Installed apimeta.RESTMapper
 	// Config are the options of the config ring. Its clock is set to that of the
 	// simulation.
 	Config config.Options
@@ -117,6 +119,8 @@ type simulation struct {
 	waits   []Wait
 	// waiting are those of this moment.
 	waiting []Wait
+	// conflicts are the fields of the change that Spillway has set.
+	conflicts []Risk
 }
 
 // models are what the controllers of Kubernetes remember.
@@ -131,7 +135,7 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.within = before
+	w.within, w.store.Installed = before, o.Installed
 	s := &simulation{world: w, options: o, models: models{
 		sets: &statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
 		run:  &runner{world: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
@@ -147,7 +151,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 		autoscalers{w, map[types.NamespacedName]scaling{}},
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
-		&collector{world: w, orphans: map[types.NamespacedName]types.UID{}},
+		&collector{world: w, waiting: map[types.UID]bool{}},
 		&clusters{world: w, readiness: ready},
 		&kubelets{world: w, readiness: ready, stop: s.options.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
@@ -210,25 +214,6 @@ func (s *simulation) change(ctx context.Context, objects []*unstructured.Unstruc
 	return s.settle(ctx)
 }
 
-// fieldOwner is whoever applies the manifests.
-const fieldOwner = "user"
-
-// apply applies objects as a user does who owns them alone.
-func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, obj := range objects {
-		u := obj.DeepCopy()
-		if source.IsNamespaced(u.GroupVersionKind().GroupKind()) {
-			u.SetNamespace(cmp.Or(u.GetNamespace(), s.options.Namespace))
-		}
-		s.store.Know(u.GroupVersionKind())
-		err := s.store.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
-		}
-	}
-	return nil
-}
-
 // begin makes the moment of the change the one from which on is told what happens.
 func (s *simulation) begin(ctx context.Context) error {
 	if s.now.Before(s.options.Now) {
@@ -237,6 +222,7 @@ func (s *simulation) begin(ctx context.Context) error {
 	s.within, s.begun = cmp.Or(s.options.Within, Horizon), true
 	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
 	s.started, s.acted, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
+	s.conflicts = nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -93,7 +94,7 @@ func (c *statefulSets) sync(set *appsv1.StatefulSet) *setSync {
 	if _, known := c.templates[s.current]; !known {
 		s.current = s.update
 	}
-	s.replicas = make([]*corev1.Pod, *set.Spec.Replicas)
+	s.replicas = make([]*corev1.Pod, max(0, *set.Spec.Replicas))
 	for _, pod := range c.podsOf(set) {
 		ordinal := ordinalOf(set, pod)
 		switch place := ordinal - s.start(); {
@@ -236,7 +237,7 @@ func (s *setSync) firstUnavailable() *corev1.Pod {
 func (s *setSync) updatePods(ctx context.Context) error {
 	partition, most := 0, 1
 	if rolling := s.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		partition, most = int(*rolling.Partition), maxUnavailable(rolling.MaxUnavailable, len(s.replicas))
+		partition, most = max(0, int(ptr.Deref(rolling.Partition, 0))), maxUnavailable(rolling.MaxUnavailable, len(s.replicas))
 	}
 	budget := most - s.unavailable()
 	parallel := s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
@@ -280,7 +281,7 @@ func maxUnavailable(value *intstr.IntOrString, replicas int) int {
 // create makes the Pod of an ordinal, below the partition at the current revision.
 func (s *setSync) create(ctx context.Context, ordinal int) error {
 	revision := s.update
-	if rolling := s.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && ordinal < s.start()+int(*rolling.Partition) {
+	if rolling := s.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && ordinal < s.start()+int(ptr.Deref(rolling.Partition, 0)) {
 		revision = s.current
 	}
 	pod := podFrom(s.templates[revision], s.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))

@@ -2,8 +2,9 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -25,14 +25,17 @@ type caller struct {
 	t         *testing.T
 	c         client.Client
 	namespace string
-	answers   []string
+	// rest lets the garbage collector do its part, if it has to be told.
+	rest    func() error
+	answers []string
 }
 
-// did notes the answer: the reason of an error, or what became of the object.
+// did notes the answer: the reason of an error and the fields that it is about, or what
+// became of the object.
 func (a *caller) did(what string, err error, facts ...any) {
 	a.t.Helper()
 	if err != nil {
-		facts = []any{apierrors.ReasonForError(err), code(err)}
+		facts = []any{apierrors.ReasonForError(err), code(err), causes(err)}
 	}
 	a.answers = append(a.answers, fmt.Sprint(append([]any{what + ":"}, facts...)...))
 }
@@ -44,14 +47,30 @@ func code(err error) int32 {
 	return 0
 }
 
-func (a *caller) apply(manager, manifest string) (*unstructured.Unstructured, error) {
+// causes are the fields that were refused, and for what.
+func causes(err error) []string {
+	var all []string
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) {
+		for _, c := range status.Status().Details.Causes {
+			why := c.Message[strings.LastIndex(c.Message, ": ")+1:] // without the value
+			all = append(all, fmt.Sprintf("%s %s:%s", c.Type, c.Field, why))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (a *caller) apply(manager, manifest string, opts ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	a.t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 		a.t.Fatal(err)
 	}
 	u.SetNamespace(a.namespace)
-	return u, a.c.Apply(a.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+	if opts == nil {
+		opts = []client.ApplyOption{client.ForceOwnership}
+	}
+	return u, a.c.Apply(a.t.Context(), client.ApplyConfigurationFromUnstructured(u), append(opts, client.FieldOwner(manager))...)
 }
 
 const zoneManifest = `
@@ -153,14 +172,20 @@ func (a *caller) call() {
 func TestTheStoreAnswersAsAnAPIServer(t *testing.T) {
 	c := newClient(t)
 	installKinds(t, c)
-	kinds, err := kube.NewScheme()
+	collected, rest, err := simulate.NewCollected(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	offline := &caller{t: t, c: store.New(kinds, time.Now), namespace: "shop"}
-	served := &caller{t: t, c: c, namespace: testenv.Namespace(t)}
-	offline.call()
-	served.call()
+	offline := &caller{t: t, c: collected, rest: rest, namespace: "shop"}
+	served := &caller{t: t, c: c, rest: func() error { return nil }, namespace: testenv.Namespace(t)}
+	for _, a := range []*caller{offline, served} {
+		a.call()
+		a.callWhatIsRefused()
+		a.callStatus()
+		a.callSelectors()
+		a.callConflicts()
+		a.callDeletions()
+	}
 	if diff := cmp.Diff(served.answers, offline.answers); diff != "" {
 		t.Errorf("(-API server +store):\n%s", diff)
 	}

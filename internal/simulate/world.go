@@ -67,7 +67,9 @@ type world struct {
 	// instances are those that there are; modules as well, by their kind.
 	instances map[types.NamespacedName]bool
 	modules   map[string]map[types.NamespacedName]bool
-	started   time.Time
+	// gone are the objects that were there, but for Pods, which own nothing.
+	gone    map[types.UID]bool
+	started time.Time
 	// acted is when something changed last.
 	acted time.Time
 	// begun is true once the change is made.
@@ -106,8 +108,8 @@ func worldAt(start time.Time) *world {
 		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
 		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
-		met:     map[string]bool{},
-		due:     map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
+		met:     map[string]bool{}, gone: map[types.UID]bool{},
+		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
 }
 
@@ -119,7 +121,7 @@ func (w *world) on(s *store.Store) {
 // fork is a world at the same moment with the same objects, in which nobody is.
 func (w *world) fork() *world {
 	f := worldAt(w.now)
-	f.started = w.started
+	f.started, f.gone = w.started, maps.Clone(w.gone)
 	f.on(w.store.Clone(f.clock))
 	return f
 }
@@ -171,6 +173,9 @@ func (w *world) changed(before, after client.Object) {
 		w.modules[fleet.KindModule][client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.BootstrapModule:
 		w.modules[fleet.KindBootstrap][client.ObjectKeyFromObject(o)] = true
+	}
+	if _, isPod := before.(*corev1.Pod); after == nil && !isPod {
+		w.gone[before.GetUID()] = true
 	}
 	for i, a := range w.actors {
 		for _, key := range a.wakes(before, after) {

@@ -41,6 +41,11 @@ func (d *Document) Mistake(problem, mend string, path ...string) *Error {
 	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Mend: mend}
 }
 
+// MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
+func (d *Document) MistakeAt(field, problem, mend string) *Error {
+	return d.Mistake(problem, mend, pathOf(field)...)
+}
+
 // joined is a path as Kubernetes writes it: spec.containers[0].image.
 func joined(path []string) string {
 	var b strings.Builder

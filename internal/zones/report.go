@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -207,17 +208,10 @@ func (d *decision) conditions() []metav1.Condition {
 	done := phase == rollout.PhaseComplete
 	moving := !stalled && !done && phase != rollout.PhasePaused
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: truth(done), Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: truth(moving), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: truth(stalled), Reason: string(reason), Message: message},
+		{Type: ConditionReady, Status: kube.Truth(done), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: kube.Truth(moving), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
-}
-
-func truth(yes bool) metav1.ConditionStatus {
-	if yes {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }
 
 // verdict is the state of the group as a word and a sentence.

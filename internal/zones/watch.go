@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // Watches only wake groups up. Which event it was is forgotten at once; what they
@@ -80,13 +82,9 @@ func setMatters() predicate.Predicate {
 		}
 		before, ok := e.ObjectOld.(*appsv1.StatefulSet)
 		after, same := e.ObjectNew.(*appsv1.StatefulSet)
-		return !ok || !same || isResync(e) || setDiffers(before, after)
+		return !ok || !same || kube.IsResync(e) || setDiffers(before, after)
 	}
 	return p
-}
-
-func isResync(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
 func setDiffers(a, b *appsv1.StatefulSet) bool {
@@ -106,7 +104,7 @@ func podMatters() predicate.Predicate {
 		if !ok || !same || !ofStatefulSet(before) && !ofStatefulSet(after) {
 			return false
 		}
-		return isResync(e) || podDiffers(before, after)
+		return kube.IsResync(e) || podDiffers(before, after)
 	}
 	return p
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/kube"
 )
 
 // watchTimeout is how long a watch may take to begin.
@@ -61,7 +62,7 @@ func New(mgr ctrl.Manager, namespaces []string) (*Reader, error) {
 	if r.namespaces = namespaces; len(namespaces) == 0 {
 		r.namespaces = []string{metav1.NamespaceAll}
 	}
-	o := cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: identity}
+	o := cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: kube.Identify}
 	for _, namespace := range namespaces {
 		if o.DefaultNamespaces == nil {
 			o.DefaultNamespaces = map[string]cache.Config{}
@@ -76,17 +77,6 @@ func New(mgr ctrl.Manager, namespaces []string) (*Reader, error) {
 		return nil, fmt.Errorf("run a cache of metadata: %w", err)
 	}
 	return r, nil
-}
-
-// identity keeps of metadata only what identifies an object and its version.
-func identity(obj any) (any, error) {
-	m, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil // a tombstone
-	}
-	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-	}}, nil
 }
 
 // Build sets the controller that is woken: the one that build returns. It may run

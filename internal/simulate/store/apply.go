@@ -26,7 +26,7 @@ func (s *Store) Apply(_ context.Context, obj runtime.ApplyConfiguration, opts ..
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	applied, err := s.apply(wanted, o.FieldManager, o.Force != nil && *o.Force)
+	applied, err := s.apply(wanted, o)
 	if err != nil {
 		return err
 	}
@@ -56,10 +56,17 @@ func answer(obj runtime.ApplyConfiguration, applied client.Object) error {
 	return refused(json.Unmarshal(raw, obj))
 }
 
-func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force bool) (client.Object, error) {
+func (s *Store) apply(wanted *unstructured.Unstructured, o *client.ApplyOptions) (client.Object, error) {
+	wanted, err := s.inOneVersion(wanted)
+	if err != nil {
+		return nil, err
+	}
 	k, err := s.kindOf(wanted)
 	if err != nil {
 		return nil, err
+	}
+	if len(k.objects) == 0 {
+		k.gvk = wanted.GroupVersionKind() // nobody has kept anything in another version
 	}
 	fields, err := s.fields.of(s, k)
 	if err != nil {
@@ -75,7 +82,7 @@ func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force b
 	if err != nil {
 		return nil, err
 	}
-	merged, err := fields.Apply(live, wanted, manager, force)
+	merged, err := fields.Apply(live, wanted, o.FieldManager, o.Force != nil && *o.Force)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +92,16 @@ func (s *Store) apply(wanted *unstructured.Unstructured, manager string, force b
 	}
 	if !exists {
 		clearStatus(after)
-		return s.create(k, after), nil
+		if len(o.DryRun) > 0 {
+			return after, k.ready(after)
+		}
+		return s.create(k, after)
 	}
 	keepStatus(before, after)
-	return s.replace(k, before, after), nil
+	if len(o.DryRun) > 0 {
+		return after, k.settle(before, after)
+	}
+	return s.replace(k, before, after)
 }
 
 // live is what is applied to: the object, or one that says only which it is.

@@ -4,9 +4,10 @@
 // It keeps what decisions are built upon: resourceVersions of one order, UIDs,
 // generations that count changes of the spec, the preconditions of writes, the
 // status as a subresource, deletion that waits for finalizers, dry runs, the three
-// kinds of patches, and server-side apply with its owners of fields. It knows
-// neither admission nor validation: a manifest that a real API server would refuse
-// is not its business.
+// kinds of patches, and server-side apply with its owners of fields. Of validation it
+// knows what a rollout has to do with: the fields of workloads, Jobs, ConfigMaps and
+// Secrets that nobody may change, and the values that workloads may have. It knows no
+// admission.
 //
 // Objects in the store are never changed, only replaced. So whoever was given one
 // may keep it, and [Store.OnChange] tells of each change what was before and after.

@@ -3,6 +3,7 @@ package store
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,7 @@ func setDefaults(obj client.Object) {
 	case *corev1.Pod:
 		orElse(&o.Status.Phase, corev1.PodPending)
 	case *corev1.Secret:
+		orElse(&o.Type, corev1.SecretTypeOpaque)
 		defaultSecret(o)
 	case *corev1.Service:
 		orElse(&o.Spec.Type, corev1.ServiceTypeClusterIP)
@@ -101,6 +103,7 @@ func setDefaults(obj client.Object) {
 func defaultStatefulSet(o *appsv1.StatefulSet) {
 	orElsePointer(&o.Spec.Replicas, 1)
 	orElse(&o.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	o.Spec.VolumeClaimTemplates = defaultClaims(o.Spec.VolumeClaimTemplates)
 	u := &o.Spec.UpdateStrategy
 	if u.Type == "" {
 		u.Type = appsv1.RollingUpdateStatefulSetStrategyType
@@ -115,6 +118,19 @@ func defaultStatefulSet(o *appsv1.StatefulSet) {
 	orElsePointer(&rolling.Partition, 0)
 	orElsePointer(&rolling.MaxUnavailable, intstr.FromInt32(1))
 	u.RollingUpdate = &rolling
+}
+
+// defaultClaims are templates of claims as the API server has them. A list of them is
+// applied as a whole, so that what it was given before is given to it once more.
+func defaultClaims(templates []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
+	templates = slices.Clone(templates)
+	for i := range templates {
+		t := &templates[i]
+		t.APIVersion, t.Kind = corev1.SchemeGroupVersion.String(), "PersistentVolumeClaim"
+		orElse(&t.Status.Phase, corev1.ClaimPending)
+		orElsePointer(&t.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	}
+	return templates
 }
 
 func defaultDeployment(o *appsv1.Deployment) {

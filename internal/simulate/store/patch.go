@@ -42,7 +42,9 @@ func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *clien
 	}
 	if len(o.DryRun) > 0 {
 		keep(before, after)
-		settle(before, after)
+		if err := k.settle(before, after); err != nil {
+			return err
+		}
 		return s.fill(after, obj)
 	}
 	return s.finish(k, before, after, keep, o.FieldManager, obj)

@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -90,23 +92,45 @@ func (k *kind) candidates(o *client.ListOptions) ([]client.Object, error) {
 	if o.FieldSelector == nil || o.FieldSelector.Empty() {
 		return k.sorted(o.Namespace), nil
 	}
+	found, indexed := []client.Object(nil), false
 	requirements := o.FieldSelector.Requirements()
-	if len(requirements) != 1 {
-		return nil, apierrors.NewBadRequest("one field at most can be asked for")
+	for _, r := range requirements {
+		i := k.indices[r.Field]
+		switch {
+		case k.isAsked(r.Field):
+		case i == nil || indexed || r.Operator == selection.NotEquals:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("nobody has an index of %s by %s", k.gvk.Kind, o.FieldSelector))
+		default:
+			found, indexed = i.find(o.Namespace, r.Value), true
+		}
 	}
-	return k.byField(o.Namespace, requirements[0])
+	if !indexed {
+		found = k.sorted(o.Namespace)
+	}
+	return slices.DeleteFunc(found, func(obj client.Object) bool {
+		return slices.ContainsFunc(requirements, func(r fields.Requirement) bool { return k.isAsked(r.Field) && !meets(obj, r) })
+	}), nil
 }
 
-func (k *kind) byField(namespace string, r fields.Requirement) ([]client.Object, error) {
-	if r.Field == metav1.ObjectNameField {
-		found := k.sorted(namespace)
-		return slices.DeleteFunc(found, func(obj client.Object) bool { return obj.GetName() != r.Value }), nil
-	}
-	i := k.indices[r.Field]
-	if i == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("nobody has an index of %s by %s", k.gvk.Kind, r.Field))
-	}
-	return i.find(namespace, r.Value), nil
+// asked are the fields that an API server can be asked by without an index: those of all
+// kinds, and those of Pods that somebody asks for.
+var asked = map[string]func(client.Object) string{
+	metav1.ObjectNameField: client.Object.GetName,
+	"metadata.namespace":   client.Object.GetNamespace,
+	"spec.nodeName": func(obj client.Object) string {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			return pod.Spec.NodeName
+		}
+		return ""
+	},
+}
+
+func (k *kind) isAsked(field string) bool {
+	return asked[field] != nil && (strings.HasPrefix(field, "metadata.") || k.gvk.Kind == "Pod")
+}
+
+func meets(obj client.Object, r fields.Requirement) bool {
+	return (asked[r.Field](obj) == r.Value) == (r.Operator != selection.NotEquals)
 }
 
 type labelSet map[string]string

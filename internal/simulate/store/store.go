@@ -20,18 +20,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/spillway-dev/spillway/internal/source"
 )
 
 // Store implements [client.Client] and [client.FieldIndexer]. Make one with [New].
 type Store struct {
 	scheme *runtime.Scheme
-	mapper *apimeta.DefaultRESTMapper
+	mapper mapper
 	now    func() time.Time
 	// OnChange is told of each write that has changed something; before is nil of
 	// what was created, after of what is gone. It must not write.
 	OnChange func(before, after client.Object)
+	// Installed knows the kinds of a cluster. If it is nil there is none, and every kind
+	// is taken to be installed that anybody asks for.
+	Installed apimeta.RESTMapper
 
 	mu      sync.Mutex
 	version int64
@@ -48,10 +49,9 @@ type kind struct {
 
 // New makes an empty store of the kinds of a scheme, with a clock.
 func New(kinds *runtime.Scheme, now func() time.Time) *Store {
-	return &Store{
-		scheme: kinds, mapper: newMapper(kinds), now: now,
-		OnChange: func(_, _ client.Object) {}, kinds: map[schema.GroupKind]*kind{},
-	}
+	s := &Store{scheme: kinds, now: now, OnChange: func(_, _ client.Object) {}, kinds: map[schema.GroupKind]*kind{}}
+	s.mapper = mapper{newMapper(kinds), s}
+	return s
 }
 
 // Clone is a store with the same objects, with a clock of its own. Nobody is told of
@@ -60,9 +60,10 @@ func (s *Store) Clone(now func() time.Time) *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &Store{
-		scheme: s.scheme, mapper: s.mapper, now: now, OnChange: func(_, _ client.Object) {},
+		scheme: s.scheme, Installed: s.Installed, now: now, OnChange: func(_, _ client.Object) {},
 		version: s.version, kinds: make(map[schema.GroupKind]*kind, len(s.kinds)), fields: s.fields,
 	}
+	c.mapper = mapper{s.mapper.DefaultRESTMapper, c}
 	for name, k := range s.kinds {
 		cloned := &kind{gvk: k.gvk, objects: maps.Clone(k.objects), indices: make(map[string]*index, len(k.indices))}
 		for field, i := range k.indices {
@@ -181,47 +182,62 @@ func (s *Store) put(k *kind, before, after client.Object) {
 }
 
 // create stores a new object.
-func (s *Store) create(k *kind, obj client.Object) client.Object {
+func (s *Store) create(k *kind, obj client.Object) (client.Object, error) {
+	if err := k.ready(obj); err != nil {
+		return nil, err
+	}
 	if obj.GetName() == "" {
 		obj.SetName(obj.GetGenerateName() + strconv.FormatInt(s.version+1, 36))
 	}
 	obj.SetUID(types.UID(fmt.Sprintf("simulated-%d", s.version+1)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.now()))
 	obj.SetDeletionTimestamp(nil)
-	setDefaults(obj)
 	if hasStatus(obj) {
 		obj.SetGeneration(1)
 	}
 	s.put(k, nil, obj)
-	return obj
+	return obj, nil
+}
+
+// ready gives what is to be created its defaults, unless it is refused.
+func (k *kind) ready(obj client.Object) error {
+	setDefaults(obj)
+	return k.admit(nil, obj)
 }
 
 // settle makes of what a write wants the state that an object gets: what only the API
-// server may set stays as it was, and changes of the spec are counted.
-func settle(before, after client.Object) {
+// server may set stays as it was, and changes of the spec are counted; unless it is
+// refused.
+func (k *kind) settle(before, after client.Object) error {
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
 	setDefaults(after)
-	if hasStatus(after) && specDiffers(before, after) {
+	if !specDiffers(before, after) {
+		return nil
+	}
+	if hasStatus(after) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
+	return k.admit(before, after)
 }
 
 // replace stores a new state of an object, if it differs.
-func (s *Store) replace(k *kind, before, after client.Object) client.Object {
-	settle(before, after)
+func (s *Store) replace(k *kind, before, after client.Object) (client.Object, error) {
+	if err := k.settle(before, after); err != nil {
+		return nil, err
+	}
 	if equality.Semantic.DeepEqual(before, after) {
-		return before
+		return before, nil
 	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
 		s.put(k, before, nil)
-		return after
+		return after, nil
 	}
 	s.put(k, before, after)
-	return after
+	return after, nil
 }
 
 func isPod(obj client.Object) bool { return reflect.TypeOf(obj) == podType }
@@ -309,28 +325,4 @@ func fillMetadata(from client.Object, to *metav1.PartialObjectMetadata) {
 	}
 	meta.DeepCopyInto(&to.ObjectMeta)
 	to.SetGroupVersionKind(kind)
-}
-
-// newMapper knows the kinds of a scheme, and which of them are in no namespace.
-func newMapper(kinds *runtime.Scheme) *apimeta.DefaultRESTMapper {
-	mapper := apimeta.NewDefaultRESTMapper(kinds.PrioritizedVersionsAllGroups())
-	for gvk := range kinds.AllKnownTypes() {
-		mapper.Add(gvk, scopeOf(gvk))
-	}
-	return mapper
-}
-
-func scopeOf(gvk schema.GroupVersionKind) apimeta.RESTScope {
-	if source.IsNamespaced(gvk.GroupKind()) {
-		return apimeta.RESTScopeNamespace
-	}
-	return apimeta.RESTScopeRoot
-}
-
-// Know makes a kind known of which the scheme has no Go type, as if it were
-// installed.
-func (s *Store) Know(gvk schema.GroupVersionKind) {
-	if _, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
-		s.mapper.Add(gvk, scopeOf(gvk))
-	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Create implements [client.Writer].
@@ -30,9 +31,13 @@ func (s *Store) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	clearStatus(made)
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
 	if len(o.DryRun) > 0 {
-		return nil
+		return k.ready(made)
 	}
-	return s.fill(s.create(k, made), obj)
+	created, err := s.create(k, made)
+	if err != nil {
+		return err
+	}
+	return s.fill(created, obj)
 }
 
 // Seed stores an object as it is, with its status and its version, as one that was
@@ -104,7 +109,11 @@ func (s *Store) finish(k *kind, before, after client.Object, keep part, manager 
 	if err != nil {
 		return err
 	}
-	return s.fill(s.replace(k, before, after), answer)
+	stored, err := s.replace(k, before, after)
+	if err != nil {
+		return err
+	}
+	return s.fill(stored, answer)
 }
 
 // preconditions are what an object has to be for a write to be made.
@@ -129,7 +138,8 @@ func (k *kind) checkPreconditions(is client.Object, p preconditions) error {
 }
 
 // Delete implements [client.Writer]. A Pod stays until [Store.Remove], as one does
-// until its kubelet has stopped it.
+// until its kubelet has stopped it. What is deleted in the foreground, or so that what
+// belongs to it is left to itself, stays until its finalizer is taken away.
 func (s *Store) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,13 +158,22 @@ func (s *Store) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	if err := k.checkPreconditions(before, wanted); err != nil || len(o.DryRun) > 0 {
 		return err
 	}
-	s.condemn(k, before)
+	s.condemn(k, before, o.PropagationPolicy)
 	return nil
 }
 
+// finalizers are what keeps an object until the garbage collector has seen to it.
+var finalizers = map[metav1.DeletionPropagation]string{
+	metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents, metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents,
+}
+
 // condemn deletes an object, or marks it as one that goes once nothing keeps it.
-func (s *Store) condemn(k *kind, before client.Object) {
-	if !isPod(before) && len(before.GetFinalizers()) == 0 {
+func (s *Store) condemn(k *kind, before client.Object, how *metav1.DeletionPropagation) {
+	finalizer := ""
+	if how != nil {
+		finalizer = finalizers[*how]
+	}
+	if !isPod(before) && len(before.GetFinalizers()) == 0 && finalizer == "" {
 		s.put(k, before, nil)
 		return
 	}
@@ -162,6 +181,9 @@ func (s *Store) condemn(k *kind, before client.Object) {
 		return
 	}
 	after := before.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of its kind
+	if finalizer != "" && !isPod(before) {
+		controllerutil.AddFinalizer(after, finalizer)
+	}
 	now := metav1.NewTime(s.now())
 	after.SetDeletionTimestamp(&now)
 	if hasStatus(after) {
@@ -195,7 +217,7 @@ func (s *Store) DeleteAllOf(ctx context.Context, obj client.Object, opts ...clie
 	found, err := k.find(&o.ListOptions)
 	s.mu.Unlock()
 	for _, one := range found {
-		if err := s.Delete(ctx, one); err != nil {
+		if err := s.Delete(ctx, one, &o.DeleteOptions); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,21 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/internal/simulate/store"
+)
+
+// NewCollected is a store with the garbage collector, and rest lets that do what it has
+// to do.
+func NewCollected(ctx context.Context) (_ *store.Store, rest func() error, _ error) {
+	w, err := newWorld(ctx, time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	w.add(&collector{world: w, waiting: map[types.UID]bool{}})
+	return w.store, func() error { return w.rest(ctx) }, nil
+}

@@ -1,0 +1,103 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+// Refusal is an object that was not applied, because an API server would not take it.
+type Refusal struct {
+	// Object is the one that [Run] was given.
+	Object *unstructured.Unstructured
+	// Err is the answer of the API server.
+	Err error
+}
+
+// Error says what was refused, and why.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("apply %s %s: %s", r.Object.GetKind(), r.Object.GetName(), r.Err)
+}
+
+// Unwrap is the answer of the API server.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+const (
+	mendValue = "give it a value that the kind allows"
+	mendNew   = "take the change out, or delete the object and create it anew"
+	mendKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
+	mendApply = "mend the manifest as the message says"
+)
+
+// Check finds what no API server would take, whatever the manifests are applied over;
+// [source.Errors] takes the error apart.
+func Check(documents []source.Document, kinds *runtime.Scheme) error {
+	var mistakes []error
+	for i := range documents {
+		d := &documents[i]
+		typed, err := d.Into(kinds)
+		if err != nil && !errors.Is(err, source.ErrUnknownKind) {
+			mistakes = append(mistakes, err)
+		}
+		if typed == nil {
+			continue
+		}
+		for _, m := range store.Mistakes(typed) {
+			mistakes = append(mistakes, d.MistakeAt(m.Field, m.Error(), mendValue))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// Locate says where in the manifests the object stands for which [Run] has returned an
+// error. An error that is about none of them is said to be one of the simulation.
+func Locate(err error, documents []source.Document) error {
+	refusal, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return fmt.Errorf("simulate: %w", err)
+	}
+	for i := range documents {
+		if documents[i].Object == refusal.Object {
+			return located(refusal.Err, &documents[i])
+		}
+	}
+	return fmt.Errorf("simulate: %w", err)
+}
+
+// located is one mistake for each field that was refused.
+func located(err error, d *source.Document) error {
+	if apimeta.IsNoMatchError(err) {
+		return d.Mistake(err.Error(), mendKind, "apiVersion")
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), mendApply)
+	}
+	var mistakes []error
+	for _, c := range status.Status().Details.Causes {
+		mistakes = append(mistakes, mistakeOf(c, d))
+	}
+	return errors.Join(mistakes...)
+}
+
+// frozen is how the API server speaks of a field that nobody may change.
+const frozen = ": field is immutable"
+
+// mistakeOf is one cause. What a field has that nobody may change is left out: it may
+// be a whole template.
+func mistakeOf(c metav1.StatusCause, d *source.Document) error {
+	message, mend := c.Message, mendValue
+	if i := strings.LastIndex(message, frozen); i >= 0 {
+		message, mend = strings.TrimPrefix(message[i:], ": "), mendNew
+	}
+	return d.MistakeAt(c.Field, c.Field+": "+message, mend)
+}
