@@ -52,10 +52,11 @@ func newSimulate(env Environment) *cobra.Command {
 		Use:   "simulate -f DIR [--change FILE]",
 		Short: "Work out what a change would do, without a cluster",
 		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
-			"long it takes if Pods go and are ready in time, and what could get stuck. The manifests of\n" +
-			"-f are taken as running; those of --change are applied over them. Without --change\n" +
-			"it says what the first installation does. It is decided by the code that the manager\n" +
-			"runs. The exit code is 1 if the change would not come to an end.\n\n" +
+			"long it takes if Pods stop and are ready in time, and what could get stuck. The\n" +
+			"manifests of -f are taken as running; those of --change are applied over them.\n" +
+			"Without --change it says what the first installation does. It is decided by the code\n" +
+			"that the manager runs. The exit code is 1 if the change would not come to an end, or\n" +
+			"if that lies further ahead than --within.\n\n" +
 			"With --cluster the present state is read from a cluster, with your permissions and\n" +
 			"nothing but reads, and the manifests of -f and --change are applied over it.",
 		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +

@@ -31,8 +31,8 @@ func (c daemonSets) look(ctx context.Context, key types.NamespacedName) (time.Du
 		return 0, nil
 	}
 	set, template := c.of(d.UID), fingerprint(&d.Spec.Template)
-	if set.nodes > 0 {
-		c.nodes = set.nodes
+	if set.nodes != nil {
+		c.nodes = *set.nodes
 	}
 	minReady := time.Duration(d.Spec.MinReadySeconds) * time.Second
 	if err := c.revive(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template.Spec, set); err != nil {

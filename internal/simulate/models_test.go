@@ -1,8 +1,10 @@
 package simulate_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,38 +155,121 @@ func TestWhatBreaksIsTold(t *testing.T) {
 	}
 }
 
+// What leaves its replicas to an autoscaler has as many as that leaves it at least, and
+// keeps them; what has none is left alone.
+func TestAutoscaledWorkloads(t *testing.T) {
+	t.Parallel()
+	const autoscaler = `{apiVersion: autoscaling/%s, kind: HorizontalPodAutoscaler, metadata: {name: app}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: app}, %s}}`
+	for name, test := range map[string]struct {
+		scales, replicas string
+		pods             int
+	}{
+		"the fewest":        {"minReplicas: 3, maxReplicas: 9", "", 3},
+		"one is the fewest": {"maxReplicas: 9", "", 1},
+		"the most":          {"minReplicas: 2, maxReplicas: 4", "replicas: 6", 4},
+		"in between":        {"minReplicas: 2, maxReplicas: 9", "replicas: 6", 6},
+		"turned off":        {"minReplicas: 2, maxReplicas: 9", "replicas: 0", 0},
+	} {
+		for _, version := range []string{"v1", "v2"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				t.Parallel()
+				before, after := modelledAs(t, "StatefulSet", test.replicas, "1"), modelledAs(t, "StatefulSet", test.replicas, "2")
+				scales := fromYAML(t, fmt.Sprintf(autoscaler, version, test.scales))
+				r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before, scales}, []*unstructured.Unstructured{after}, benchOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := time.Duration(test.pods) * benchOptions().Readiness.Default; r.Took != want || !r.Settled {
+					t.Errorf("takes %s, not %s; settled: %t", r.Took, want, r.Settled)
+				}
+			})
+		}
+	}
+}
+
+// brokenSince are ways in which a Deployment may be broken already, by its condition
+// Progressing.
+func brokenSince(now time.Time) map[string]appsv1.DeploymentCondition {
+	return map[string]appsv1.DeploymentCondition{
+		"since it was rolled out": {Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for too long":            {Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for a while":             {Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(now.Add(-5 * time.Minute))},
+	}
+}
+
+// broken is a Deployment of a cluster of which the one Pod crashes.
+func broken(t *testing.T, condition *appsv1.DeploymentCondition) (*appsv1.Deployment, *corev1.Pod) {
+	t.Helper()
+	condition.Type = appsv1.DeploymentProgressing
+	d, pod := &appsv1.Deployment{}, &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "Deployment", "replicas: 1", "1").Object, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Namespace, d.Name, d.UID, d.Generation = "default", "broken", "u", 1
+	d.Spec.ProgressDeadlineSeconds = new(int32(600))
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{*condition}}
+	pod.Namespace, pod.Name, pod.Status.Phase = "default", "broken-x-y", corev1.PodRunning
+	pod.Labels = map[string]string{"pod-template-hash": "x"}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "broken-x", Controller: new(true)}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	return d, pod
+}
+
 // What was broken before the change does not make that take longer, when its deadline
 // passes.
 func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
 	t.Parallel()
-	now := benchOptions().Now
-	for name, condition := range map[string]appsv1.DeploymentCondition{
-		"since it was rolled out": {Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
-		"for too long":            {Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
-		"for a while":             {Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(now.Add(-5 * time.Minute))},
-	} {
+	for name, condition := range brokenSince(benchOptions().Now) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			condition.Type = appsv1.DeploymentProgressing
-			broken := &appsv1.Deployment{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "Deployment", "replicas: 1", "1").Object, broken); err != nil {
-				t.Fatal(err)
-			}
-			broken.Namespace, broken.Name, broken.UID, broken.Generation = "default", "broken", "u", 1
-			broken.Spec.ProgressDeadlineSeconds = new(int32(600))
-			broken.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{condition}}
-			pod := &corev1.Pod{}
-			pod.Namespace, pod.Name, pod.Status.Phase = "default", "broken-x-y", corev1.PodRunning
-			pod.Labels = map[string]string{"pod-template-hash": "x"}
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "broken-x", Controller: new(true)}}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			d, pod := broken(t, &condition)
 			o := benchOptions()
-			o.Present = []client.Object{broken, pod}
+			o.Present = []client.Object{d, pod}
 			r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "Deployment", "replicas: 2", "1")}, o)
 			if err != nil || r.Took != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
 				t.Errorf("takes %s; settled: %t; stuck: %v: %v", r.Took, r.Settled, r.Stuck, err)
 			}
 		})
+	}
+}
+
+// A DaemonSet that no node of the cluster is fit for has no Pods there.
+func TestADaemonSetWithoutNodes(t *testing.T) {
+	t.Parallel()
+	d := &appsv1.DaemonSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "DaemonSet", "", "1").Object, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Namespace, d.UID, d.Generation, d.Status.ObservedGeneration = "default", "u", 1, 1
+	o := benchOptions()
+	o.Present = []client.Object{d}
+	r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "DaemonSet", "", "2")}, o)
+	if err != nil || !r.Settled || r.Took > 0 || len(r.Steps) > 0 {
+		t.Errorf("takes %s; settled: %t; %q: %v", r.Took, r.Settled, lines(r.Steps), err)
+	}
+}
+
+// The deadline of a Deployment of a cluster runs from when it got on last there.
+func TestTheDeadlineOfWhatIsBrokenGoesOn(t *testing.T) {
+	t.Parallel()
+	conditions := brokenSince(benchOptions().Now)
+	for _, test := range []struct {
+		broken string
+		after  time.Duration
+		reason string
+	}{
+		{"since it was rolled out", time.Hour, "NewReplicaSetAvailable"},
+		{"for too long", time.Second, "ProgressDeadlineExceeded"},
+		{"for a while", 4 * time.Minute, "ReplicaSetUpdated"},
+		{"for a while", 6 * time.Minute, "ProgressDeadlineExceeded"},
+	} {
+		condition, o := conditions[test.broken], benchOptions()
+		d, pod := broken(t, &condition)
+		o.Present = []client.Object{d, pod}
+		got, err := simulate.ProgressAfter(t.Context(), d, o, test.after)
+		if err != nil || !slices.ContainsFunc(got, func(c appsv1.DeploymentCondition) bool { return c.Reason == test.reason }) {
+			t.Errorf("broken %s, %s later: not %s but %v: %v", test.broken, test.after, test.reason, got, err)
+		}
 	}
 }
 

@@ -34,8 +34,9 @@ type replicaSet struct {
 	// progressed is when one was made, became available or went last, since there was
 	// anything to do.
 	progressed time.Time
-	// nodes is on how many nodes a DaemonSet runs that was seen in a cluster.
-	nodes int
+	// nodes is on how many nodes a DaemonSet runs that was seen in a cluster, nil of any
+	// other.
+	nodes *int
 }
 
 func (r *replicaSet) of(template string) int {

@@ -104,8 +104,9 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	return result, err
 }
 
-// before is how long before the change everything else was brought about.
-const before = 24 * time.Hour
+// before is how long before the change everything else was brought about: a month, so
+// that all of it has soaked.
+const before = 31 * 24 * time.Hour
 
 // simulation is a world with the rings in it.
 type simulation struct {
@@ -147,6 +148,7 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 func (s *simulation) addActors(ctx context.Context) error {
 	w, ready := s.world, s.options.Readiness
 	w.add(
+		autoscalers{w, map[types.NamespacedName]scaling{}},
 		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, waiting: map[types.UID]bool{}},
@@ -201,7 +203,7 @@ func (s *simulation) prepare(ctx context.Context, base []*unstructured.Unstructu
 		return s.look(ctx)
 	}
 	s.now = s.options.Now.Add(-before)
-	return s.change(ctx, base)
+	return s.bringAbout(ctx, base)
 }
 
 // change applies objects, and lets everybody see to them.

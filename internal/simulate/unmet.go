@@ -36,7 +36,7 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 	}
 	clusters, err := cluster.Look(ctx, s.store, "")
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what it looked for
+		return nil, err
 	}
 	for i := range clusters {
 		met[reference("cluster", clusters[i].Name)] = true

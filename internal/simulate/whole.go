@@ -145,12 +145,12 @@ func ofDaemonSet(d *appsv1.DaemonSet) progress {
 	return p
 }
 
-// ofJob has one thing that is asked for: that it succeeds. One that is suspended asks
-// for nothing.
+// ofJob has one thing that is asked for: that it comes to an end. One that has failed is
+// over, which is told by whoever waits for it; one that is suspended asks for nothing.
 func ofJob(j *batchv1.Job) progress {
 	p := progress{kind: kindJob, pod: &j.Spec.Template.Spec, observed: true, wanted: 1, there: 1}
 	done := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 	})
 	if done || j.Spec.Suspend != nil && *j.Spec.Suspend {
 		p.available = 1

@@ -148,10 +148,10 @@ func (w *world) clock() time.Time { return w.now }
 // readyIn is how long a Pod takes. What is there before the change is running.
 func (w *world) readyIn(r Readiness, kind, name string) time.Duration {
 	w.met[reference(kind, name)] = true
-	if d := r.of(kind, name); w.begun || d != Never {
-		return d
+	if !w.begun {
+		return 0
 	}
-	return 0
+	return r.of(kind, name)
 }
 
 // add adds an actor. Those that were added before it act before it.

@@ -1,0 +1,102 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+)
+
+// autoscalers are HorizontalPodAutoscalers without any load: they keep workloads within
+// their bounds, so that one which leaves its replicas to them has the fewest.
+type autoscalers struct {
+	*world
+
+	// all are those that there are, by name, and what they scale.
+	all map[types.NamespacedName]scaling
+}
+
+// scaling is what an autoscaler keeps within which bounds.
+type scaling struct {
+	of          unit
+	least, most int32
+}
+
+// scalingOf reads an autoscaler of either version, ok is false for anything else.
+func scalingOf(obj client.Object) (s scaling, ok bool) {
+	var least *int32
+	switch o := obj.(type) {
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		s.of, least, s.most = unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name}, o.Spec.MinReplicas, o.Spec.MaxReplicas
+	case *autoscalingv1.HorizontalPodAutoscaler:
+		s.of, least, s.most = unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name}, o.Spec.MinReplicas, o.Spec.MaxReplicas
+	default:
+		return s, false
+	}
+	s.least = orOne(least)
+	s.most = max(s.most, s.least)
+	return s, true
+}
+
+func (a autoscalers) wakes(before, after client.Object) []types.NamespacedName {
+	if _, ok := scalingOf(before); ok && after == nil {
+		delete(a.all, client.ObjectKeyFromObject(before))
+		return nil
+	}
+	if s, ok := scalingOf(after); ok {
+		key := client.ObjectKeyFromObject(after)
+		a.all[key] = s
+		return []types.NamespacedName{key}
+	}
+	var keys []types.NamespacedName
+	for key, s := range a.all {
+		if after != nil && s.of == (unit{progressOf(after).kind, after.GetNamespace(), after.GetName()}) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// look does nothing with what has no replicas: that is how scaling is turned off.
+func (a autoscalers) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	s, ok := a.all[key]
+	name := types.NamespacedName{Namespace: s.of.namespace, Name: s.of.name}
+	switch {
+	case !ok:
+		return 0, nil
+	case s.of.kind == config.Deployment:
+		if d, ok := a.store.Object(&appsv1.Deployment{}, name).(*appsv1.Deployment); ok {
+			d = d.DeepCopy()
+			return 0, a.scale(ctx, s, d, d.Spec.Replicas)
+		}
+	case s.of.kind == config.StatefulSet:
+		if set, ok := a.store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
+			set = set.DeepCopy()
+			return 0, a.scale(ctx, s, set, set.Spec.Replicas)
+		}
+	}
+	return 0, nil
+}
+
+// autoscaler is who writes replicas, so that a manifest without any leaves them.
+const autoscaler = "horizontal-pod-autoscaler"
+
+// scale writes the replicas of a copy of what is scaled.
+func (a autoscalers) scale(ctx context.Context, s scaling, target client.Object, replicas *int32) error {
+	wanted := min(max(*replicas, s.least), s.most)
+	if *replicas == 0 || *replicas == wanted {
+		return nil
+	}
+	*replicas = wanted
+	if err := gone(a.store.Update(ctx, target, client.FieldOwner(autoscaler))); err != nil {
+		return fmt.Errorf("scale %s %s: %w", s.of.kind, s.of.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// bringAbout makes what stands in manifests run: as if nobody had paused anything and
+// every gate, window and soak had passed since. All that is in force again from then on.
+func (s *simulation) bringAbout(ctx context.Context, base []*unstructured.Unstructured) error {
+	free := unhindered(base)
+	if err := s.change(ctx, free); err != nil {
+		return err
+	}
+	var hindered []*unstructured.Unstructured
+	for i := range base {
+		if !equality.Semantic.DeepEqual(base[i], free[i]) {
+			hindered = append(hindered, base[i])
+		}
+	}
+	return s.change(ctx, hindered)
+}
+
+// unhindered are the objects without what lets them run only later, or only once a
+// person has seen to it.
+func unhindered(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	free := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, obj := range objects {
+		u := obj.DeepCopy()
+		resume(u)
+		switch u.GetKind() {
+		case config.Deployment:
+			unstructured.RemoveNestedField(u.Object, "spec", "paused")
+		case "RolloutGroup":
+			for _, field := range []string{"pause", "maintenanceWindows", "soak"} {
+				unstructured.RemoveNestedField(u.Object, "spec", field)
+			}
+		case fleet.KindModule, fleet.KindBootstrap:
+			unhinderModule(u)
+		}
+		free = append(free, u)
+	}
+	return free
+}
+
+// resume takes away the annotations that pause an object.
+func resume(u *unstructured.Unstructured) {
+	annotations := u.GetAnnotations()
+	for _, key := range []vocabulary.Key{vocabulary.Paused, vocabulary.RolloutPaused} {
+		for _, name := range slices.Concat([]string{key.Native}, key.Aliases) {
+			delete(annotations, name)
+		}
+	}
+	if len(annotations) < len(u.GetAnnotations()) {
+		u.SetAnnotations(annotations)
+	}
+}
+
+// unhinderModule keeps the stages, which say where anything is to run at all.
+func unhinderModule(u *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(u.Object, "spec", "suspend")
+	for _, field := range []string{"windows", "minReadySeconds"} {
+		unstructured.RemoveNestedField(u.Object, "spec", "rollout", field)
+	}
+	stages, ok, err := unstructured.NestedSlice(u.Object, "spec", "rollout", "stages")
+	if !ok || err != nil {
+		return
+	}
+	for _, stage := range stages {
+		if fields, is := stage.(map[string]any); is {
+			delete(fields, "gates")
+			delete(fields, "soakSeconds")
+		}
+	}
+	_ = unstructured.SetNestedSlice(u.Object, stages, "spec", "rollout", "stages") // it was one before
+}
