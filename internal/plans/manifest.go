@@ -24,14 +24,13 @@ func ProblemsOf(instance *v1beta1.Instance, version *v1beta1.OperatorVersion) []
 	return problems
 }
 
-// VersionOf is the OperatorVersion that an Instance asks for, and PinOf the
-// ControllerRevision that keeps the content with which its last plan began; false if it
-// never had one.
+// VersionOf is the OperatorVersion that an Instance asks for.
 func VersionOf(instance *v1beta1.Instance) types.NamespacedName {
 	return versionKey(instance.Namespace, &instance.Spec)
 }
 
-// PinOf: see [VersionOf].
+// PinOf is the ControllerRevision that keeps the content with which the last plan of an
+// Instance began; false if it had none yet.
 func PinOf(instance *v1beta1.Instance) (types.NamespacedName, bool) {
 	e := instance.Status.Execution
 	if e == nil || e.ContentHash == "" {
