@@ -88,4 +88,4 @@ fuzz: ## Feed the admission server, and whoever reads manifests, with anything (
 	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./internal/source
 	$(GO) test -run '^$$' -fuzz FuzzLint -fuzztime $(FUZZTIME) ./internal/lint
-	$(GO) test -run '^$$' -fuzz FuzzRun -fuzztime $(FUZZTIME) ./internal/simulate
+	$(GO) test -run '^$$' -fuzz FuzzRun -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/simulate
