@@ -75,8 +75,8 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 	$(GO) test -tags bench -count=1 -timeout 30m -v ./bench/...
 
 .PHONY: sim
-sim: ## Run the engine and the zones against many seeded worlds (SEEDS=20000)
-	$(GO) test -count=1 -timeout 30m $(SIMS) -seeds=$(SEEDS)
+sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
+	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
 
 .PHONY: fault
 fault: ## Run the fault tests: the manager stops before and after every write in turn
@@ -84,8 +84,16 @@ fault: ## Run the fault tests: the manager stops before and after every write in
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
 
 .PHONY: fuzz
+<<<<<<< HEAD
 fuzz: ## Feed the admission server, and whoever reads manifests, with anything (FUZZTIME=60s each)
 	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./internal/source
 	$(GO) test -run '^$$' -fuzz FuzzLint -fuzztime $(FUZZTIME) ./internal/lint
 	$(GO) test -run '^$$' -fuzz FuzzRun -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/simulate
+=======
+fuzz: ## Feed whoever reads what others write with anything (FUZZTIME=60s each)
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z]*' internal | sort | while IFS=: read -r file func; do \
+	  echo "$${func#func } in $$(dirname "$$file")"; \
+	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
+	done
+>>>>>>> main

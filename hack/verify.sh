@@ -8,17 +8,20 @@ failed=0
 complain() { echo "verify: $1" >&2; failed=1; }
 
 before=$(mktemp -d)
-trap 'rm -rf "$before"' EXIT
 folders="internal/manifests/generated api internal/reasons docs/reasons.md docs/lint.md docs/man docs/commands.md"
 for folder in $folders; do
   mkdir -p "$before/$(dirname "$folder")" && cp -R "$folder" "$before/$folder"
 done
+restore() { # also if generating has failed halfway
+  for folder in $folders; do
+    diff -rq "$before/$folder" "$folder" >/dev/null || { rm -rf "$folder" && cp -R "$before/$folder" "$folder"; }
+  done
+  rm -rf "$before"
+}
+trap restore EXIT
 make --no-print-directory generate
 for folder in $folders; do
-  if ! diff -ru "$before/$folder" "$folder"; then
-    rm -rf "$folder" && cp -R "$before/$folder" "$folder"
-    complain "$folder is not up to date; run make generate"
-  fi
+  diff -ru "$before/$folder" "$folder" || complain "$folder is not up to date; run make generate"
 done
 
 unformatted=$(gofmt -l api cmd hack internal examples bench)

@@ -50,7 +50,7 @@ crds() { # FOLDER FILE...
 }
 
 mkdir "$build/crds"
-crds "$(go list -m -f '{{.Dir}}' "$controller")/config/crd/bases" kustomize.toolkit.fluxcd.io_kustomizations.yaml
+crds "$(module "$controller@$version")/config/crd/bases" kustomize.toolkit.fluxcd.io_kustomizations.yaml
 crds "$(module "$sources")/config/crd/bases" source.toolkit.fluxcd.io_gitrepositories.yaml source.toolkit.fluxcd.io_ocirepositories.yaml \
   source.toolkit.fluxcd.io_buckets.yaml source.toolkit.fluxcd.io_externalartifacts.yaml
 crds "$(module "$clusters")/core/config/crd/bases" cluster.x-k8s.io_clusters.yaml

@@ -2,7 +2,6 @@ package admission_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -36,41 +35,9 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	})
 	w.servesOther(first)
 
-	allowed, used := permissions(granted), map[string]bool{}
-	w.eventually(func() error {
-		for _, r := range inj.Requests() {
-			if r.Resource == "" || r.Resource == "leases" || r.Resource == "events" { // of the election
-				continue
-			}
-			used[r.Verb+" "+r.Resource] = true
-			if r.Verb == "watch" { // by which lists are streamed, where the API server can
-				used["list "+r.Resource] = true
-			}
-		}
-		for permission := range allowed {
-			if !used[permission] {
-				return fmt.Errorf("granted and not used: %s", permission)
-			}
-		}
-		return nil
+	testenv.Exactly(t, testenv.Permissions(granted), func() []fault.Request {
+		return testenv.Without(inj.Requests(), func(r fault.Request) bool { return r.Resource == "leases" || r.Resource == "events" }) // of the election
 	})
-	for permission := range used {
-		if !allowed[permission] {
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
-}
-
-func permissions(rules []rbacv1.PolicyRule) map[string]bool {
-	all := map[string]bool{}
-	for _, rule := range rules {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				all[verb+" "+resource] = true
-			}
-		}
-	}
-	return all
 }
 
 // grant gives a user these rules, and what it takes to lead.

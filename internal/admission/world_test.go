@@ -37,7 +37,7 @@ const path = "/config-maps"
 // configMaps is a webhook for the ConfigMaps of a test.
 func configMaps(policy admissionregistrationv1.FailurePolicyType) admission.Webhook {
 	return admission.Webhook{
-		Name: "configmaps.test.spillway.dev", Path: path, Mutating: true, FailurePolicy: policy, TimeoutSeconds: 2,
+		Name: "configmaps.test.spillway.dev", Path: path, Mutating: true, FailurePolicy: policy, TimeoutSeconds: 8,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},

@@ -128,7 +128,8 @@ func addFacts(f *facts, chain *standing.Chain, now time.Time) {
 	}
 }
 
-// writeOutlook writes who has it in hand, since when and until when, and what to type.
+// writeOutlook writes who has it in hand, since when and until when, and what to type:
+// first what makes the file that the next command reads, if it reads one.
 func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 	first, root := &chain.Links[0], chain.Root()
 	var rows []standing.Fact
@@ -144,8 +145,14 @@ func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 	text("since", timeText(first.Since), timeText(root.Since))
 	text("until", timeText(root.Until), timeText(first.Until))
 	text("deadline", timeText(chain.Deadline()))
-	text(factNext, root.Next, first.Next)
-	if root.Next == "" && first.Next == "" {
+	ends := root
+	if root.Next == "" {
+		ends = first
+	}
+	if ends.Next != "" {
+		text(factFirst, ends.First)
+		text(factNext, ends.Next)
+	} else {
 		_, mend, _ := reasons.Of(root.Reason)
 		text(factMend, mend)
 	}
@@ -165,7 +172,7 @@ func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 // writeOutlookRow writes a row; what is to be typed stays in one line, to be copied.
 func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
 	switch row.Name {
-	case factNext:
+	case factFirst, factNext:
 		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Value))
 	case factMend:
 		writeHanging(w, lead, row.Value)
@@ -176,8 +183,9 @@ func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
 
 // The names of the rows that say what is to be done.
 const (
-	factNext = "next"
-	factMend = "mend"
+	factFirst = "first"
+	factNext  = "next"
+	factMend  = "mend"
 )
 
 func timeText(t *time.Time) string {

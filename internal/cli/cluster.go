@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
@@ -25,6 +27,29 @@ func (c *cluster) addFlags(flags *pflag.FlagSet) {
 
 func (c *cluster) addNamespaceFlag(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace (default: that of the context)")
+}
+
+// given are the flags as they were given, for the commands that come next.
+func (c *cluster) given() []string {
+	var words []string
+	if c.kubeconfig != "" {
+		words = append(words, "--kubeconfig", quoted(c.kubeconfig))
+	}
+	if c.context != "" {
+		words = append(words, "--context", quoted(c.context))
+	}
+	return words
+}
+
+// plainWord is a word that a shell takes as it stands.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (c *cluster) loader() clientcmd.ClientConfig {

@@ -139,7 +139,7 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := a.chain(cmd.Context(), standing.World{Client: reader, Options: options, Dial: dial}, ref, onCluster)
+	chain, err := a.chain(cmd.Context(), standing.World{Client: reader, Options: options, Dial: dial, Flags: a.cluster.given()}, ref, onCluster)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
@@ -57,15 +56,11 @@ func reporting(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: reporting STATE TEXT COMMAND ARG...")
 	}
-	c, out := fleetClient(ts), ""
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+	c := fleetClient(ts)
+	ts.Check(testenv.Until(context.Background(), func(context.Context) error {
 		reportAll(ts, c, v1alpha1.State(args[0]))
-		err := ts.Exec(args[2], args[3:]...)
-		if out = ts.ReadFile("stdout"); err == nil && strings.Contains(out, args[1]) {
-			return
-		}
-	}
-	ts.Fatalf("%q never showed; last output: %s", args[1], out)
+		return shows(ts, args[1], args[2:])
+	}))
 }
 
 // reportAll plays the controller of all Assemblages.

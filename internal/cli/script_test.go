@@ -3,13 +3,12 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,15 +50,13 @@ func remove(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func awaitGone(ts *testscript.TestScript, c client.Client, obj *unstructured.Unstructured) {
-	deadline := time.Now().Add(time.Minute)
-	for time.Now().Before(deadline) {
-		err := c.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			return
+	ts.Check(testenv.Until(context.Background(), func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if err == nil {
+			return fmt.Errorf("%s %s is still there", obj.GetKind(), obj.GetName())
 		}
-		ts.Check(err)
-	}
-	ts.Fatalf("%s %s is still there", obj.GetKind(), obj.GetName())
+		return client.IgnoreNotFound(err)
+	}))
 }
 
 func applyIn(ts *testscript.TestScript, namespace, docs string) {
@@ -107,12 +104,14 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: eventually TEXT COMMAND ARG...")
 	}
-	deadline := time.Now().Add(time.Minute)
-	for time.Now().Before(deadline) {
-		err := ts.Exec(args[1], args[2:]...)
-		if out := ts.ReadFile("stdout"); err == nil && strings.Contains(out, args[0]) {
-			return
-		}
+	ts.Check(testenv.Until(context.Background(), func(context.Context) error { return shows(ts, args[0], args[1:]) }))
+}
+
+// shows is an error unless the command succeeds and its output has the text.
+func shows(ts *testscript.TestScript, text string, command []string) error {
+	err := ts.Exec(command[0], command[1:]...)
+	if out := ts.ReadFile("stdout"); err != nil || !strings.Contains(out, text) {
+		return errors.Join(fmt.Errorf("%q does not show: %s", text, out), err)
 	}
-	ts.Fatalf("%q never showed; last output: %s", args[0], ts.ReadFile("stdout"))
+	return nil
 }

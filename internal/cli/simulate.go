@@ -37,6 +37,7 @@ type simulation struct {
 	files, changes []string
 	namespace      string
 	ready          []string
+	stop           string
 	at             string
 	within         time.Duration
 	nodes          int
@@ -51,7 +52,7 @@ func newSimulate(env Environment) *cobra.Command {
 		Use:   "simulate -f DIR [--change FILE]",
 		Short: "Work out what a change would do, without a cluster",
 		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
-			"long it takes if Pods are ready in time, and what could get stuck. The manifests of\n" +
+			"long it takes if Pods go and are ready in time, and what could get stuck. The manifests of\n" +
 			"-f are taken as running; those of --change are applied over them. Without --change\n" +
 			"it says what the first installation does. It is decided by the code that the manager\n" +
 			"runs. The exit code is 1 if the change would not come to an end.\n\n" +
@@ -76,7 +77,8 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
 	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
-	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, statefulset/x=2m for some, job/y=never")
+	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringVar(&s.stop, "stop", "", "how long Pods take until they are gone, such as 10s (default: all of their grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
 	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
@@ -104,11 +106,32 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	if err != nil {
 		return simulate.Locate(err, s.documents)
 	}
-	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, options.Readiness) })
+	if len(result.Unmet) > 0 {
+		return fmt.Errorf("--ready: there is no %s in what is simulated; correct the name, or leave it out", strings.Join(result.Unmet, " and no "))
+	}
+	err = show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
 	if err == nil && !result.Settled {
-		err = errors.New("the change does not come to an end; see above")
+		err = s.unsettled(&result)
 	}
 	return err
+}
+
+// unsettled says whether a change does not come to an end, or was not seen to.
+func (s *simulation) unsettled(r *simulate.Result) error {
+	for _, wait := range r.Stuck {
+		if wait.Next.IsZero() && !r.WaitedBefore(wait) {
+			return errors.New("the change does not come to an end; see above")
+		}
+	}
+	return fmt.Errorf("the change was not seen to come to an end within %s; use --within to look further ahead", s.ahead())
+}
+
+// ahead is how far is looked ahead.
+func (s *simulation) ahead() string {
+	if s.within == 0 {
+		return fmt.Sprintf("%d days", simulate.Horizon/(24*time.Hour))
+	}
+	return s.within.String()
 }
 
 // read reads what runs already, and the change. With a cluster all of it is the change.
@@ -169,14 +192,32 @@ func (s *simulation) options() (simulate.Options, error) {
 			return o, fmt.Errorf("--at: %q is no moment; write it as 2026-05-04T12:00:00Z", s.at)
 		}
 	}
+	if s.within < 0 {
+		return o, fmt.Errorf("--within: %s is not ahead; use a time such as 2h, or leave it out", s.within)
+	}
 	if s.nodes < 1 {
 		return o, fmt.Errorf("--nodes: %d are too few; use 1 or more", s.nodes)
 	}
 	if o.Readiness, err = readiness(s.ready); err != nil {
 		return o, err
 	}
+	if o.Stop, err = stopping(s.stop); err != nil {
+		return o, err
+	}
 	o.Config, err = s.rings.options(s.env.Now)
 	return o, err
+}
+
+// stopping reads the value of --stop, which is nil if there is none.
+func stopping(value string) (*time.Duration, error) {
+	if value == "" {
+		return nil, nil //nolint:nilnil // nothing is said of it
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf(`--stop: %q cannot be read; write a time such as "10s"`, value)
+	}
+	return &d, nil
 }
 
 // readiness reads the values of --ready.
@@ -194,13 +235,26 @@ func readiness(values []string) (simulate.Readiness, error) {
 		if err != nil || d < 0 && d != simulate.Never || some && strings.Count(of, "/") != 1 {
 			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
 		}
-		if some {
-			r.Of[strings.ToLower(of)] = d
+		if !some {
+			r.Default = d
 			continue
 		}
-		r.Default = d
+		key, ok := readyKey(of)
+		if !ok {
+			return r, fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+		}
+		r.Of[key] = d
 	}
 	return r, nil
+}
+
+// readyKey is what takes its time, by the names that kubectl takes for its kind.
+func readyKey(of string) (key string, ok bool) {
+	if kind, name, _ := strings.Cut(strings.ToLower(of), "/"); (kind == "cluster" || kind == "clusters") && name != "" {
+		return "cluster/" + name, true
+	}
+	ref, ok := namedAs(strings.ToLower(of), config.Deployment, config.StatefulSet, config.DaemonSet, "Job", "Pod")
+	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
 }
 
 // manifests reads manifests, and finds what no API server would take.
@@ -230,7 +284,7 @@ type simulatedLine struct {
 }
 
 // write shows the result to people.
-func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options) {
 	number := 0
 	for _, l := range s.lines(r) {
 		mark := ""
@@ -240,7 +294,7 @@ func (s *simulation) write(w io.Writer, r *simulate.Result, ready simulate.Readi
 		}
 		writeHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
 	}
-	s.writeEnd(w, r, ready)
+	s.writeEnd(w, r, o)
 }
 
 // lines are the steps and the waits in the order of time.
@@ -266,7 +320,7 @@ var passing = []rollout.Reason{
 
 // waitText is the sentence of a wait, which may name its object already.
 func waitText(w simulate.Wait) string {
-	if w.Ring == simulate.RingConfig {
+	if w.Ring == simulate.RingConfig || w.Ring == simulate.Kubernetes {
 		return w.Sentence
 	}
 	return w.Object + ": " + w.Sentence
@@ -280,33 +334,49 @@ func (s *simulation) placed(namespace, text string) string {
 	return namespace + " " + text
 }
 
-func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, ready simulate.Readiness) {
+func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Options) {
 	switch {
 	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
 		_, _ = fmt.Fprintln(w, "nothing is rolled")
-	case r.Settled && ready.Default != simulate.Never:
-		_, _ = fmt.Fprintf(w, "takes %s, if each Pod is ready within %s\n", r.Took, readyText(ready))
+	case r.Settled && o.Readiness.Default != simulate.Never:
+		writeHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
 	}
 	if len(r.Stuck)+len(r.Risks) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
 	for _, wait := range r.Stuck {
-		mark := "  ✗ "
-		text := waitText(wait)
-		if r.WaitedBefore(wait) {
-			mark, text = "  - ", text+", as before the change"
-		}
-		writeHanging(w, mark, s.placed(wait.Namespace, text+mendOf(wait)))
+		mark, text := s.stuck(r, wait)
+		writeHanging(w, mark, s.placed(wait.Namespace, text))
 	}
 	for _, risk := range r.Risks {
 		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))
 	}
 }
 
+// stuck says of what waits in the end whether anything ends that.
+func (s *simulation) stuck(r *simulate.Result, w simulate.Wait) (mark, text string) {
+	switch text = waitText(w); {
+	case r.WaitedBefore(w):
+		return "  - ", text + ", as before the change" + mendOf(w)
+	case !w.Next.IsZero():
+		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	default:
+		return "  ✗ ", text + mendOf(w)
+	}
+}
+
+// stopText says how long a Pod was taken to stop.
+func stopText(stop *time.Duration) string {
+	if stop == nil {
+		return "its grace period"
+	}
+	return stop.String()
+}
+
 func readyText(r simulate.Readiness) string {
 	text := r.Default.String()
 	if len(r.Of) > 0 {
-		text += ", or as --ready says of it"
+		text += ", or as --ready says of it,"
 	}
 	return text
 }

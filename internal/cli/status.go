@@ -72,7 +72,21 @@ func (s *overview) run(cmd *cobra.Command) error {
 	for _, unseen := range sight.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}
+	for _, why := range unseenOf(sight.Units) {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
+	}
 	return s.print(cmd.OutOrStdout(), sight)
+}
+
+// unseenOf is why parts of units may not be looked at, each reason once.
+func unseenOf(units []standing.Unit) []string {
+	var why []string
+	for i := range units {
+		if u := &units[i]; u.Unseen != "" && !slices.Contains(why, u.Unseen) {
+			why = append(why, u.Unseen)
+		}
+	}
+	return why
 }
 
 // check refuses what cannot be shown before anybody is asked.

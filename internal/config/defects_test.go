@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -149,7 +150,7 @@ func TestDefect6NamesakesDoNotMaskOneAnother(t *testing.T) {
 // Defect 7: five ConfigMaps changed one after the other gave five rolls.
 func TestDefect7ChangesInARowAreOneRoll(t *testing.T) {
 	w := newWorld(t)
-	w.options.CoalesceWindow = 2 * time.Second
+	w.options.CoalesceWindow = 5 * time.Second // each write may take as long, where there is much else to do
 	w.manage()
 	var refs []string
 	for i := range 5 {
@@ -336,7 +337,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 	w.configMap("app", "a", "1")
 	for i, name := range []string{"low", "middle", "high"} {
 		d := deployment(name, envFrom(configMapRef("app")), native+"priority", fmt.Sprint(i))
-		w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/ready-after: 700ms}, labels:"))
+		w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/ready-after: 3s}, labels:"))
 	}
 	for _, name := range []string{"low", "middle", "high"} {
 		w.settledWith(name, 1)
@@ -355,6 +356,28 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 		}
 		last = at
 	}
+}
+
+// What does not come through says so for as long as it does not: nothing is written for
+// that, it takes no place in the budget, and it rolls once its config is mended.
+func TestARollThatDoesNotComeThrough(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("app", "a", "1")
+	d := deployment("web", envFrom(configMapRef("app")))
+	d = replaceOnce(d, "  replicas: 1\n", "  replicas: 1\n  progressDeadlineSeconds: 1\n")
+	w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/behaviour: never-ready}, labels:"))
+	w.manage()
+	broken := w.hashed("web", "")
+	w.halt()
+	w.options.Now, w.options.MaxRolling = func() time.Time { return time.Now().Add(11 * time.Minute) }, 1
+	w.eventually(func() error { return want(rollout.ReasonFailed, w.explain("web").Reason) })
+	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web has failed" {
+		t.Errorf("it is %s: %s", e.State, e.Sentence)
+	}
+	w.manage()
+	w.sentinelOnly(func() {})
+	w.configMap("app", "a", "2")
+	w.hashed("web", broken)
 }
 
 // What users choose.

@@ -20,10 +20,12 @@ type State string
 
 // The states of a workload.
 const (
-	StateUpToDate   State = "UpToDate"
-	StateRolling    State = "Rolling"
-	StateNext       State = "Next"
-	StateWaiting    State = "Waiting"
+	StateUpToDate State = "UpToDate"
+	StateRolling  State = "Rolling"
+	StateNext     State = "Next"
+	StateWaiting  State = "Waiting"
+	// StateLate: Pods follow a new hash for longer than that takes up the budget.
+	StateLate       State = "Late"
 	StateNotTracked State = "NotTracked"
 )
 
@@ -38,11 +40,12 @@ type Explanation struct {
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
-	// Deadline is when a rolling workload gives its place in the budget back.
+	// Deadline is when a workload that rolls counts as failed, nil if Kubernetes says so
+	// by itself, as it does of a Deployment.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
-	// Progress is how far a rolling workload is, as kstatus says it.
+	// Progress is how far a workload is that rolls or is late, as kstatus says it.
 	Progress string    `json:"progress,omitempty"`
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
@@ -120,7 +123,7 @@ func explained(o Observed, options Options) []Explanation {
 	explanations := make([]Explanation, 0, len(o.Workloads))
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		explanations = append(explanations, explain(w, answers[w.path().String()]))
+		explanations = append(explanations, explain(w, answers[w.path(o.Now).String()], o.Now))
 	}
 	return explanations
 }
@@ -181,16 +184,19 @@ func notTracked(name Name) Explanation {
 }
 
 // explain puts the facts of one workload together.
-func explain(w *Workload, answer rollout.Answer) Explanation {
+func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := notTracked(w.Name)
 	if w.Settings.Tracked || !w.Suspension.settled() {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
 		e.apply(answer)
+		if w.isLate(now) {
+			e.State = StateLate
+		}
 	}
 	switch e.State {
-	case StateRolling:
-		if at := w.Records.Roll.At; !at.IsZero() {
-			e.Deadline = moment(at.Add(progressDeadline))
+	case StateRolling, StateLate:
+		if at, within := w.Records.Roll.At, timeToRoll(w.object); !at.IsZero() && within > 0 {
+			e.Deadline = moment(at.Add(within))
 		}
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
 	case StateNext, StateWaiting:

@@ -122,6 +122,9 @@ type Roll struct {
 	Admitted time.Time `json:"admitted,omitzero"`
 	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
 	Changed []string `json:"changed,omitempty"`
+	// Template is a digest of the Pod template that was rolled, but for the hash: once
+	// that is another, how the Pods do is not for this roll to say.
+	Template string `json:"template,omitempty"`
 }
 
 // Baseline equates a hash on a template with the hash of a larger or smaller

@@ -125,7 +125,9 @@ func roll(w *Workload, now time.Time) Write {
 	}
 	if w.Settings.Tracked {
 		e.hash()
-		e.annotate(vocabulary.ConfigChange, encode(Roll{At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys)}))
+		e.annotate(vocabulary.ConfigChange, encode(Roll{
+			At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys), Template: templateDigest(w.object),
+		}))
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
 	e.drop(vocabulary.ConfigBaseline)

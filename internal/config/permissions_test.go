@@ -41,46 +41,11 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.eventually(func() error { return want(0, len(w.deploymentNow("old").Finalizers)) })
 	w.configMap("later", "a", "1")
 	w.hashed("missing", "")
-	used := map[string]bool{}
-	granted := permissions(rules)
-	w.eventually(func() error {
-		for _, r := range inj.Requests() {
-			if r.Resource == "" {
-				continue
-			}
-			used[r.Verb+" "+r.Resource+"."+r.Group] = true
-			if r.Verb == "watch" { // by which lists are streamed, where the API server can
-				used["list "+r.Resource+"."+r.Group] = true
-			}
-		}
-		for permission := range granted {
-			if !used[permission] {
-				return fmt.Errorf("granted and not used: %s", permission)
-			}
-		}
-		return nil
-	})
+	testenv.Exactly(t, testenv.Permissions(rules), inj.Requests)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for permission := range used {
-		if !granted[permission] {
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
-}
-
-func permissions(rules []rbacv1.PolicyRule) map[string]bool {
-	all := map[string]bool{}
-	for _, rule := range rules {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
-			}
-		}
-	}
-	return all
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {

@@ -29,25 +29,25 @@ func decide(o Observed, options Options) Plan {
 		w := &o.Workloads[i]
 		switch {
 		case w.putOff(o.Now):
-		case stepping[strings.Join(w.path(), "/")]:
+		case stepping[strings.Join(w.path(o.Now), "/")]:
 			plan.Writes = append(plan.Writes, step(w, o.Now))
 		default:
 			records = append(records, record(w, o.Now)...)
 		}
 	}
-	plan.order()
+	plan.order(o.Now)
 	plan.Writes = append(plan.Writes, records...)
 	return plan
 }
 
 // order puts the rolls into the order of the steps.
-func (p *Plan) order() {
+func (p *Plan) order(now time.Time) {
 	place := make(map[string]int, len(p.Steps))
 	for i, step := range p.Steps {
 		place[strings.Join(step.Path, "/")] = i
 	}
 	slices.SortFunc(p.Writes, func(a, b Write) int {
-		return place[strings.Join(a.Workload.path(), "/")] - place[strings.Join(b.Workload.path(), "/")]
+		return place[strings.Join(a.Workload.path(now), "/")] - place[strings.Join(b.Workload.path(now), "/")]
 	})
 }
 
@@ -60,11 +60,14 @@ func tree(o Observed, options Options) rollout.Observed {
 		OnFailure:      rollout.Continue,
 	}}
 	zones := rollout.Unit{Name: inGroups, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	slow := rollout.Unit{Name: late, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
 		unit, ok := w.unit(o.Now, options)
 		switch {
 		case !ok:
+		case w.isLate(o.Now):
+			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
 		case w.Zone.Group != "":
 			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
 		default:
@@ -72,7 +75,7 @@ func tree(o Observed, options Options) rollout.Observed {
 		}
 	}
 	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
-		Group: true, Children: []rollout.Unit{alone, zones},
+		Group: true, Children: []rollout.Unit{alone, zones, slow},
 		Policy: rollout.Policy{Deadline: progressDeadline, OnFailure: rollout.Continue},
 	}}
 }
@@ -111,17 +114,22 @@ func rate(o Observed, options Options) rollout.Rate {
 	return r
 }
 
-// The two parts of the tree: workloads that move by themselves once they have
-// their hash, and zones. The first has no name, because sentences need none.
+// The parts of the tree: workloads that move by themselves once they have their
+// hash, zones, and workloads that have had their time. The first has no name, because
+// sentences need none; only there is a budget.
 const (
 	alone    = ""
 	inGroups = "zones"
+	late     = "late"
 )
 
 // path is the workload's place in the tree.
-func (w *Workload) path() rollout.Path {
+func (w *Workload) path(now time.Time) rollout.Path {
 	part := alone
-	if w.Zone.Group != "" {
+	switch {
+	case w.isLate(now):
+		part = late
+	case w.Zone.Group != "":
 		part = inGroups
 	}
 	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
@@ -131,12 +139,15 @@ func (w *Workload) path() rollout.Path {
 // because it is where it should be and not on its way.
 func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
-	rolling := w.rolling(now)
-	if w.settled() && !rolling {
+	rolling, isLate := w.rolling(now), w.isLate(now)
+	switch {
+	case isLate:
+		unit.Policy.Deadline = timeToRoll(w.object)
+	case w.settled() && !rolling:
 		return unit, false
 	}
-	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling), Priority: w.Settings.Priority}
-	if rolling {
+	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate), Priority: w.Settings.Priority}
+	if rolling || isLate {
 		unit.StartedAt = w.Records.Roll.At
 	}
 	if w.settled() {

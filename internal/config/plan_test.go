@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/rollout"
@@ -32,8 +34,23 @@ func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
 	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
 }
 
+// lateSince is a roll of this moment that has not come through, by the template that it
+// has still.
+func lateSince(at time.Time, h rollout.Health) func(*Workload) {
+	return func(w *Workload) { rolledAt(at, h)(w); w.Records.Roll.Template = templateDigest(w.object) }
+}
+
+func ofKind(obj client.Object) func(*Workload) {
+	return func(w *Workload) { w.Kind, w.object = kindOf(obj), obj }
+}
+
 func zone(open bool) func(*Workload) {
 	return func(w *Workload) { w.Zone = Zone{Group: "ingester", Open: open} }
+}
+
+// statefulSet is one of some Pods, of which those of revision v1 are there.
+func statefulSet(pods int32, update string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &pods}, Status: appsv1.StatefulSetStatus{CurrentRevision: "v1", UpdateRevision: update}}
 }
 
 func current(w *Workload) { w.Template.Hash = "new" }
@@ -93,6 +110,31 @@ func TestDecide(t *testing.T) {
 		},
 		"the budget does not count what is down for other reasons": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1}, "rolls a\n",
+		},
+		"nor what had its time, which it says": {
+			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1},
+			"rolls a\nFailed: Deployment b has failed\n",
+		},
+		"nor what Kubernetes still waits for": {
+			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1},
+			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
+		},
+		"what had its time rolls once its config is another": {
+			[]Workload{outdated("a", lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1}, "rolls a\n",
+		},
+		"a StatefulSet has ten minutes for each Pod": {
+			[]Workload{
+				outdated("a", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-11*time.Minute), rollout.Progressing)),
+				outdated("b", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-21*time.Minute), rollout.Progressing)),
+			}, Options{},
+			"Progressing: StatefulSet a is on its way: it is not ready yet\n" +
+				"DeadlineExceeded: StatefulSet b was to be ready within 20m of 4 May 08:39:00 UTC\n",
+		},
+		"one that has come through is no business of the roll": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v1")), lateSince(now.Add(-21*time.Minute), rollout.Progressing))}, Options{}, "",
+		},
+		"nor is a template that somebody else has changed": {
+			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Hour), rollout.Failed))}, Options{}, "",
 		},
 		"the more important goes first": {
 			[]Workload{outdated("a"), outdated("b", func(w *Workload) { w.Settings.Priority = 1 })}, Options{MaxRolling: 1},

@@ -33,8 +33,9 @@ var stages embed.FS
 // existingVariable names the kubeconfig of a cluster to use instead of starting one.
 const existingVariable = "SPILLWAY_TEST_KUBECONFIG"
 
-// startTimeout bounds how long everything may take to be ready.
-const startTimeout = 90 * time.Second
+// startTimeout bounds how long everything may take to be ready, on a machine that has
+// much else to do.
+const startTimeout = 3 * time.Minute
 
 // Options say what to start.
 type Options struct {
@@ -188,7 +189,7 @@ func (cp *ControlPlane) startEtcd(ctx context.Context) error {
 		return err
 	}
 	cp.etcd = p
-	return cp.until(ctx, p, func() bool { return answers(client + "/health") })
+	return cp.until(ctx, func() bool { return answers(client + "/health") }, p)
 }
 
 // StartAPIServer starts the API server, or starts it again on the same port.
@@ -212,7 +213,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return err
 	}
 	cp.api = p
-	return errors.Join(cp.until(ctx, p, cp.ready), cp.writeKubeconfig(), cp.restartForPods())
+	return errors.Join(cp.until(ctx, cp.ready, p), cp.writeKubeconfig(), cp.restartForPods())
 }
 
 // StopAPIServer makes the API server go away in the middle of what it does.
@@ -332,18 +333,27 @@ func (cp *ControlPlane) keep(p *process) {
 }
 
 // until waits for a condition while a process lives.
-func (cp *ControlPlane) until(ctx context.Context, p *process, done func() bool) error {
+func (cp *ControlPlane) until(ctx context.Context, done func() bool, watched ...*process) error {
 	for !done() {
-		if err := p.alive(); err != nil {
+		if err := allAlive(watched); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w; it says: %s", p.name, ctx.Err(), p.tail())
+			last := watched[len(watched)-1]
+			return fmt.Errorf("%s is not ready: %w; it says: %s", last.name, ctx.Err(), last.tail())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return p.alive() // and it was not somebody else's that answered
+	return allAlive(watched) // and it was not somebody else's that answered
+}
+
+func allAlive(processes []*process) error {
+	var errs []error
+	for _, p := range processes {
+		errs = append(errs, p.alive())
+	}
+	return errors.Join(errs...)
 }
 
 // Config is the configuration of a client with all rights and no rate limit.

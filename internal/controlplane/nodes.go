@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,23 +35,14 @@ func (cp *ControlPlane) waitUsable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watched := append([]*process{cp.api}, cp.others...)
-	return cp.until(ctx, watched[len(watched)-1], func() bool {
+	return cp.until(ctx, func() bool {
 		_, err := c.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-		if err != nil || cp.anyEnded(watched) != nil {
+		if err != nil {
 			return false
 		}
 		nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && allReady(nodes.Items)
-	})
-}
-
-func (cp *ControlPlane) anyEnded(processes []*process) error {
-	var errs []error
-	for _, p := range processes {
-		errs = append(errs, p.alive())
-	}
-	return errors.Join(errs...)
+	}, append([]*process{cp.api}, cp.others...)...)
 }
 
 // allReady is true once every node is ready and may be used.

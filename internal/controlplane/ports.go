@@ -2,22 +2,31 @@ package controlplane
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
+	"sync/atomic"
 )
 
 // The ports lie below those that the kernel gives to outgoing connections, so
-// that none of these takes one between our choice and its use.
+// that none of these takes one between our choice and its use. Each process
+// begins at a place of its own and gives out no port twice, so that those that
+// choose at the same time seldom try the same: who chooses a port, and then has
+// a program listen at it, cannot hold it meanwhile.
 const (
-	firstPort = 20000
-	lastPort  = 32000
+	firstPort  = 20000
+	lastPort   = 32000
+	ownPorts   = 100
+	portBlocks = (lastPort - firstPort) / ownPorts
 )
+
+var portsTried atomic.Int64
 
 // FreePort returns a loopback port on which nobody listens.
 func FreePort() (int, error) {
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+	first := os.Getpid() % portBlocks * ownPorts
+	for range lastPort - firstPort {
+		port := firstPort + (first+int(portsTried.Add(1)))%(lastPort-firstPort)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue

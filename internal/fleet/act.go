@@ -28,7 +28,9 @@ var errTooLate = errors.New("what permits it is too old")
 type actor struct {
 	kind   *kind
 	client client.Client
-	now    func() time.Time
+	// live asks the API server itself, before something is taken away.
+	live client.Reader
+	now  func() time.Time
 }
 
 // act makes the writes of a pass, one after the other. The status comes last, unless
@@ -112,6 +114,10 @@ func (a *actor) apply(ctx context.Context, s *sight, w *Write) outcome {
 		out.err = a.resolve(ctx, s, w)
 	case CreateGate:
 		out.err = a.createGate(ctx, s, w)
+	case Unassign:
+		if out.err = a.confirm(ctx, s, w); out.err == nil {
+			out.err = a.assemble(ctx, s, w, &out)
+		}
 	default:
 		out.err = a.assemble(ctx, s, w, &out)
 	}
@@ -166,7 +172,10 @@ func (a *actor) createGate(ctx context.Context, s *sight, w *Write) error {
 // assemblage is the one that was seen; one that was not there is made, whoever else
 // does so too.
 func (a *actor) assemble(ctx context.Context, s *sight, w *Write, out *outcome) error {
-	part := a.part(s, w)
+	part, err := a.part(s, w)
+	if err != nil {
+		return err
+	}
 	raw, err := json.Marshal(part)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -187,8 +196,9 @@ func (a *actor) assemble(ctx context.Context, s *sight, w *Write, out *outcome) 
 }
 
 // part is the module's part of an assemblage. Which cluster it is for is said by all
-// who write there.
-func (a *actor) part(s *sight, w *Write) map[string]any {
+// who write there. An assignment has to say something: if it did not, it would take
+// away what is there.
+func (a *actor) part(s *sight, w *Write) (map[string]any, error) {
 	metadata := map[string]any{"namespace": s.key.Namespace}
 	var kubeconfig v1alpha1.LocalReference
 	var ref *v1alpha1.ClusterReference
@@ -205,14 +215,20 @@ func (a *actor) part(s *sight, w *Write) map[string]any {
 			ref = r.Ref
 		}
 	}
-	syncs := []any{}
-	if template := s.templates[w.Revision]; w.Act != Unassign && template != nil {
+	syncs, template := []any{}, s.templates[w.Revision]
+	switch {
+	case w.Act == Unassign:
+	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
+	case w.Act == Correct: // nobody knows any more what the revision says; what is there stays
+		syncs = append(syncs, a.kind.leaving(w.Record.sync, s.Module.deletionPolicy()))
+	default:
+		return nil, fmt.Errorf("the ModuleRevision %s is not there", w.Revision)
 	}
 	return map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,
 		"metadata": metadata, "spec": a.kind.spec(kubeconfig, ref, syncs),
-	}
+	}, nil
 }
 
 func momentOf(t time.Time) *metav1.MicroTime {
@@ -240,7 +256,7 @@ func isThere(u *unstructured.Unstructured, name string) bool {
 // isOvertaken is true if a write was refused because somebody was faster: its
 // preconditions no longer hold, and neither does the decision.
 func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate)
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate) || errors.Is(err, errChanged)
 }
 
 // isEnding is true if a write was refused because the namespace is on its way out.

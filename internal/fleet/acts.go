@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,14 +74,64 @@ func (d *decision) needsFinalizer() bool {
 // nobody holds.
 func (d *decision) corrections() []Write {
 	var writes []Write
+	pioneers := d.pioneers()
 	for _, m := range d.members {
-		if m.isAssigned() && (m.record.Drifted || m.record.Follows) && !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name] {
+		if m.isAssigned() && d.isWrong(m, pioneers) && d.o.revision(m.record.Revision) != nil && d.mayCorrect(m) {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
 			})
 		}
 	}
 	return writes
+}
+
+// isWrong is true of a sync that is to be written anew. Of those that follow a tag one
+// is told first what it is.
+func (d *decision) isWrong(m *member, pioneers map[string]string) bool {
+	if !m.record.Follows {
+		return m.record.Drifted
+	}
+	pioneer := pioneers[m.record.Revision]
+	return pioneer == anybody || pioneer == m.Name
+}
+
+// anybody may be told what a tag is: one that was has shown that it can be fetched.
+const anybody = "*"
+
+// pioneers are, for each revision, the cluster that is told before all others that follow
+// its tag what that is. It is nobody while one that was told, or that was assigned the
+// commit from the outset, is on its way; and there is no more need of one once one of
+// these runs the commit by that name. So a commit that cannot be fetched, because it
+// is on no branch, is found out by one cluster.
+func (d *decision) pioneers() map[string]string {
+	if !slices.ContainsFunc(d.o.Records, func(r Record) bool { return r.Follows }) {
+		return nil
+	}
+	pioneers, onTheirWay := map[string]string{}, map[string]bool{}
+	for _, m := range d.members {
+		if !m.isAssigned() || m.record.Drifted {
+			continue
+		}
+		r := m.record
+		switch known := d.o.revision(r.Revision); {
+		case known == nil || known.Resolved == "":
+		case r.Follows && pioneers[r.Revision] == "" && d.mayCorrect(m) && m.isUp():
+			pioneers[r.Revision] = m.Name
+		case r.Tagged:
+		case r.succeeded() && !r.Stale && r.Resolved != known.Resolved:
+			pioneers[r.Revision] = anybody
+		case m.Ready && !m.isUnreachable() && r.State != v1alpha1.StateFailed:
+			onTheirWay[r.Revision] = true
+		}
+	}
+	maps.DeleteFunc(pioneers, func(revision, name string) bool { return name != anybody && onTheirWay[revision] })
+	return pioneers
+}
+
+// mayCorrect is true of a cluster into whose assemblage nobody and nothing forbids to
+// write.
+func (d *decision) mayCorrect(m *member) bool {
+	return !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name]
 }
 
 // removals are for clusters that are there, on nobody's way out, and not selected
@@ -103,13 +154,13 @@ func (d *decision) isSelected(c *Cluster) bool {
 	return d.selector != nil && d.selector.Matches(labels.Set(c.Labels))
 }
 
-// removal takes a sync away. Where what runs is to stay, whoever carries it out
-// has to know before.
+// removal takes a sync away. Where what runs is to stay, that has to have come to
+// the Kustomization before: nothing else keeps Flux from deleting it.
 func (d *decision) removal(c *Cluster, r *Record) []Write {
 	switch {
 	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
 		return nil
-	case r.DeletionPolicy != d.o.Module.deletionPolicy() && d.o.revision(r.Revision) != nil:
+	case r.DeletionPolicy != d.o.Module.deletionPolicy():
 		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt}}
 	case d.o.Module.deletionPolicy() == v1alpha1.Orphan && !r.Noticed:
 		return nil

@@ -80,7 +80,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 	r := &reconciler{
 		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters},
-		actor:    actor{kind: k, client: mgr.GetClient(), now: o.Now},
+		actor:    actor{kind: k, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: reporter{kind: k, events: mgr.GetEventRecorder("spillway"), now: o.Now},
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+k.name).

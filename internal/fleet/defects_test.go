@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -185,6 +186,41 @@ func TestOrphanIsSaidBeforeTheSyncIsRemoved(t *testing.T) {
 	w.bystander()
 	if got := w.runs(); got == "" {
 		t.Error("the sync is removed before anybody can know that what runs is to stay")
+	}
+	w.player.resume()
+	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+}
+
+// It is said also where the revisions have gone before, as they do when the module is
+// deleted in the foreground; and nothing else of the sync changes.
+func TestOrphanIsSaidOfARevisionThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	stop := w.manage()
+	w.clusters("a env=prod")
+	w.module("v1", `selector: {matchLabels: {env: prod}}`)
+	w.complete("a:v1")
+	stop()
+	w.player.pause()
+	w.module("v1", `selector: {matchLabels: {env: prod}}, deletionPolicy: Orphan`)
+	w.remove(&v1alpha1.Module{}, app)
+	if err := w.client.DeleteAllOf(t.Context(), &spillway.ModuleRevision{}, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	before := &v1alpha1.ProxyAssemblage{}
+	if err := w.get(before, "a"); err != nil {
+		t.Fatal(err)
+	}
+	w.manage()
+	after := &v1alpha1.ProxyAssemblage{}
+	w.eventually(func() error {
+		if err := w.get(after, "a"); err != nil || len(after.Spec.Assemblage.Syncs) == 0 || after.Spec.Assemblage.Syncs[0].DeletionPolicy != v1alpha1.Orphan {
+			return fmt.Errorf("%+v: %w", after.Spec, err)
+		}
+		return nil
+	})
+	after.Spec.Assemblage.Syncs[0].DeletionPolicy = before.Spec.Assemblage.Syncs[0].DeletionPolicy
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
 	}
 	w.player.resume()
 	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })

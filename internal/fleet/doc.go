@@ -17,6 +17,8 @@
 //   - Nobody is unassigned for being unready, unreachable, or not known at present: a
 //     sync is removed only from a cluster that is there and not selected, or with the
 //     module.
+//   - Before a sync is removed the API server itself is asked whether the module and
+//     the cluster are what they were seen to be.
 //   - A tag is looked up once: no cluster is assigned one after another cluster has
 //     succeeded with it.
 //   - A report counts only for the assignment that it speaks of: by revision and by

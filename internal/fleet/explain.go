@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
@@ -25,7 +26,7 @@ type Explanation struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Phase is that of the status: Complete, Progressing, Waiting, Paused, Failed,
-	// RollingBack, RolledBack, Stalled or Deleting.
+	// RollingBack, RolledBack, Stalled or Deleting; or Unseen.
 	Phase string `json:"phase"`
 	// Reason is why it is not complete, empty if it is.
 	Reason rollout.Reason `json:"reason,omitempty"`
@@ -61,6 +62,9 @@ type Explanation struct {
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
+	// Unseen is why the caller may not see what it was decided from, empty if they may:
+	// then all of this is what the manager has written.
+	Unseen string `json:"unseen,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
 }
@@ -88,6 +92,13 @@ type ClusterExplanation struct {
 	// OnStage or OnCluster is what it waits for, empty if it is nothing in particular.
 	OnStage   string `json:"onStage,omitempty"`
 	OnCluster string `json:"onCluster,omitempty"`
+	// Of is what stands for the cluster, without a kind if nothing does.
+	Of v1alpha1.ClusterReference `json:"-"`
+	// Selected is true if the module's selector matches it, Deleting if it is being
+	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
+	Selected bool `json:"-"`
+	Deleting bool `json:"-"`
+	IsNext   bool `json:"-"`
 }
 
 var (
@@ -242,7 +253,9 @@ func notWatched(moduleKind string, key types.NamespacedName, namespaces []string
 func explain(s *sight) Explanation {
 	d := decide(&s.Observed)
 	if s.Module.Deleting {
-		return factsOf(s, d.deletingStatus())
+		e := factsOf(s, d.deletingStatus())
+		e.Reason = reasons.Deleting
+		return e
 	}
 	e := factsOf(s, d.status())
 	reason, message, _ := d.verdict()
@@ -272,8 +285,17 @@ func (d *decision) due(hold *rollout.Hold) *time.Time {
 // explainWritten tells what the manager has written, where the caller may not see
 // what it was decided from.
 func explainWritten(s *sight, err error) Explanation {
-	e := factsOf(s, s.Module.Status)
-	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + err.Error()}
+	status := &s.Module.Status
+	e := factsOf(s, *status)
+	e.Unseen = err.Error()
+	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
+	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
+	switch {
+	case e.Phase != "" && status.ObservedGeneration != s.Module.Generation:
+		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
+	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
+		e.Reason = rollout.Reason(ready.Reason)
+	}
 	return e
 }
 
@@ -325,7 +347,10 @@ func momentOrNil(t time.Time) *time.Time {
 
 // explainMember is how a cluster of the module stands.
 func (d *decision) explainMember(m *member) ClusterExplanation {
-	e := ClusterExplanation{Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started)}
+	e := ClusterExplanation{
+		Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started),
+		Of: m.Ref, Selected: true, IsNext: m.moves,
+	}
 	if m.stage >= 0 {
 		e.Stage = d.stages[m.stage].name
 	}
@@ -347,7 +372,9 @@ func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 	switch h := m.hold; {
 	case h != nil:
 		e.Reason, e.Sentence, e.Until = h.Reason, h.Message, momentOrNil(h.Until)
-		e.OnStage, e.OnCluster = unitOf(h.On)
+		if e.OnStage, e.OnCluster = UnitOf(h.On); e.OnCluster != "" {
+			e.OnStage = ""
+		}
 		if since := momentOrNil(h.Since); since != nil {
 			e.Since = since
 		}
@@ -362,16 +389,17 @@ func (d *decision) sayMember(m *member, e *ClusterExplanation) {
 	}
 }
 
-// unitOf is the stage or the cluster at a path, of which the other is empty.
-func unitOf(path rollout.Path) (stage, cluster string) {
-	switch {
-	case len(path) < 2: // all of them
-		return "", ""
-	case len(path) == 2 && path[0] == unitStages:
-		return path[1], ""
-	default:
-		return "", path[len(path)-1]
+// UnitOf is the stage and the cluster at a path: one of the two, or both of a cluster
+// in a stage, or neither where it is about all of them. New clusters are in no stage
+// of the rollout, nor are those that are pinned.
+func UnitOf(path rollout.Path) (stage, cluster string) {
+	if len(path) > 1 && path[0] == unitStages {
+		stage, path = path[1], path[1:]
 	}
+	if len(path) > 1 {
+		cluster = path[len(path)-1]
+	}
+	return stage, cluster
 }
 
 func orNothing(revision string) string {
@@ -389,17 +417,21 @@ func (d *decision) explainStranger(name string) ClusterExplanation {
 	if r != nil && r.Assigned {
 		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
 	}
+	if i >= 0 {
+		c := &d.o.Clusters[i]
+		e.Of, e.Deleting, e.Selected = c.Ref, c.Deleting, d.isSelected(c)
+	}
 	switch {
 	case i < 0 && e.Revision != "":
 		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
 	case i < 0:
 		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
-	case d.o.Clusters[i].Deleting:
+	case e.Deleting:
 		e.Sentence = name + " is being deleted, and is left alone"
-	case !d.isSelected(&d.o.Clusters[i]) && e.Revision != "":
+	case !e.Selected && e.Revision != "":
 		e.Sentence = name + " is not selected by spec.selector any more: what it runs is taken away"
-	case !d.isSelected(&d.o.Clusters[i]):
+	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:
 		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane has to be initialized, and Secret %s has to be there",

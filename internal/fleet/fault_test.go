@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -136,6 +137,54 @@ func TestFaultTwoHubsOneBehind(t *testing.T) {
 	release()
 	w.arrives("a:v2 b:v2 c:v2", noFault)
 	w.player.atMost(1)
+}
+
+// TestFaultARemovalFromAnOldView has a hub that sees the assemblages, and does not see that
+// a cluster is selected again: by the module, or by its labels.
+func TestFaultARemovalFromAnOldView(t *testing.T) {
+	const prod, dev = `selector: {matchLabels: {env: prod}}`, `selector: {matchLabels: {env: dev}}`
+	relabel := func(w *world, env string) {
+		w.patch(&corev1.Secret{}, "a-kubeconfig", fmt.Sprintf(`{"metadata":{"labels":{"env":%q}}}`, env))
+	}
+	for unseen, test := range map[string]struct{ deselect, reselect func(*world) }{
+		"modules": {func(w *world) { w.module("v1", dev) }, func(w *world) { w.module("v1", prod) }},
+		"secrets": {func(w *world) { relabel(w, "dev") }, func(w *world) { relabel(w, "prod") }},
+	} {
+		t.Run(unseen, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			w.clusters("a env=prod")
+			w.module("v1", prod)
+			w.complete("a:v1")
+			refused := make(chan struct{}, 100)
+			w.requests.Conflict(func(r fault.Request) bool {
+				if r.Resource == "proxyassemblages" {
+					refused <- struct{}{}
+				}
+				return r.Resource == "proxyassemblages"
+			})
+			test.deselect(w)
+			<-refused // it is about to remove it
+			release := w.requests.HoldWatches(unseen)
+			test.reselect(w)
+			w.requests.Conflict(nil)
+			w.requests.Reset()
+			w.eventually(func() error {
+				for _, r := range w.requests.Requests() {
+					if r.Verb == "list" && r.Resource == "modules" {
+						return nil
+					}
+				}
+				return errors.New("it does not look before it removes something")
+			})
+			release()
+			w.bystander()
+			w.complete("a:v1")
+			if told := w.player.told("v1"); told != "a" {
+				t.Errorf("v1 was taken away and assigned anew: %s", told)
+			}
+		})
+	}
 }
 
 // TestFaultConflicts refuses every other write.

@@ -195,16 +195,34 @@ func (k *kind) says(sync any, a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) b
 	return equality.Semantic.DeepEqual(sync, k.render(a, t))
 }
 
+// leaving is a sync as it is, but for what becomes of what runs when it is removed; and
+// without a hold, which is not the module's.
+func (k *kind) leaving(sync any, policy v1alpha1.DeletionPolicy) any {
+	switch s := sync.(type) {
+	case *v1alpha1.ProxySync:
+		s = s.DeepCopy()
+		s.Hold, s.DeletionPolicy = nil, policy
+		return s
+	case *v1alpha1.RemoteSync:
+		s = s.DeepCopy()
+		s.Hold, s.DeletionPolicy = nil, policy
+		return s
+	default:
+		return sync
+	}
+}
+
 // recordOf is what an assemblage says of a module.
 func recordOf(a *assembled, module string) Record {
 	r := Record{
 		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
 		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
 	}
-	assignment, _, assigned := a.sync(module)
+	assignment, sync, assigned := a.sync(module)
 	if assignment == nil {
 		return r
 	}
+	r.sync = sync
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
 	r.AssignedAt = timeOf(assignment.AssignedAt)
 	if status := a.report(module); status != nil && assigned {
@@ -218,7 +236,7 @@ func (r *Record) report(s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
 	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
-	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration()
+	r.Noticed = a.status.ObservedGeneration >= a.GetGeneration() && (r.DeletionPolicy != v1alpha1.Orphan || s.DeletionPolicy == v1alpha1.Orphan)
 }
 
 func timeOf(t *metav1.MicroTime) time.Time {

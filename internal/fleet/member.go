@@ -212,7 +212,20 @@ func (m *member) isUp() bool {
 }
 
 // isDrifted is true of a cluster of which nobody knows what it runs.
-func (m *member) isDrifted() bool { return m.isAssigned() && m.record.Drifted && m.move == nil }
+func (m *member) isDrifted() bool {
+	return m.isAssigned() && (m.record.Drifted || m.record.Stale) && m.move == nil
+}
+
+// drift says why.
+func (r *Record) drift() string {
+	if r.Stale {
+		return "put right, and has not said since that it is ready"
+	}
+	return "not what its revision says"
+}
+
+// succeeded is true if what it is assigned was reported to have succeeded.
+func (r *Record) succeeded() bool { return r.Reported && r.State == v1alpha1.StateSucceeded }
 
 // leaf is how a cluster does that was assigned something.
 func (r *Record) leaf() rollout.Leaf {

@@ -89,6 +89,10 @@ type drift struct {
 	known    bool
 	drifted  bool
 	follows  bool
+	tagged   bool
+	// corrected is the generation of the assemblage by which it was put right, zero if
+	// it was not.
+	corrected int64
 }
 
 func keyOf(w *Write) made {

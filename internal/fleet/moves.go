@@ -39,10 +39,11 @@ func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.
 
 func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
 
-// wants is true if a move is still a good idea.
+// wants is true if a move is still a good idea. One to a revision of which nobody knows
+// what it says is none: the view may be old, or somebody has deleted it.
 func (d *decision) wants(m *v1alpha1.Move) bool {
 	c := d.member(m.Cluster)
-	if c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+	if d.o.revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
 	}
 	if m.Repair && c.isUp() || c.isEnding() {
@@ -111,10 +112,21 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)})
+			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: d.moment(name)})
 		}
 	}
 	return moves
+}
+
+// moment is when a cluster is assigned something that is permitted now: later than what
+// it has, also where a clock that was ahead has written that. Otherwise it would count
+// as done before it was.
+func (d *decision) moment(cluster string) metav1.MicroTime {
+	at := d.o.Now
+	if r := d.record(cluster); r != nil && r.Assigned {
+		at = later(at, r.AssignedAt.Add(time.Microsecond))
+	}
+	return metav1.NewMicroTime(at)
 }
 
 // renewed are the moves that are kept, and whether some have to be permitted anew
@@ -123,7 +135,7 @@ func (d *decision) renewed() ([]v1alpha1.Move, bool) {
 	moves, again := d.moves(), false
 	for i := range moves {
 		if m := &moves[i]; d.wants(m) && !d.inTime(m) && !d.isPutOff(m.Cluster) {
-			m.At, again = metav1.NewMicroTime(d.o.Now), true
+			m.At, again = d.moment(m.Cluster), true
 		}
 	}
 	return moves, again

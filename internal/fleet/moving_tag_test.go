@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
@@ -71,6 +72,35 @@ func TestClustersThatFetchATagWhileItMovesEndAtOneCommit(t *testing.T) {
 	w.player.decree(v1alpha1.StateSucceeded, "b v1")
 	w.complete("a:" + commitOne + " b:" + commitOne + " c:" + commitOne)
 	w.still("all are at one commit")
+}
+
+// One that is put right is not ready because it has said so before: the success is that of
+// another commit, or of what somebody had edited.
+func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b")
+	w.player.tagged(map[string]string{"v1": commitOne, "b v1": commitTwo})
+	w.player.decree(v1alpha1.StateUpdating, "b v1")
+	w.player.decree(silent, "b ") // once it is told the commit
+	w.module("v1", everywhere)
+	w.comes("a:" + commitOne + " b:v1!")
+	w.player.decree(v1alpha1.StateSucceeded, "b v1")
+	w.waits("Progressing", "b is on its way: it is put right, and has not said since that it is ready")
+	w.player.decree(v1alpha1.StateSucceeded, "b ")
+	w.complete("a:" + commitOne + " b:" + commitOne)
+	w.player.decree(silent, "a ")
+	w.eventually(func() error {
+		edited := &v1alpha1.ProxyAssemblage{}
+		if err := w.get(edited, "a"); err != nil {
+			return err
+		}
+		edited.Spec.Assemblage.Syncs[0].Source.Git.Version.Revision = commitThree
+		return w.client.Update(t.Context(), edited, client.FieldOwner("human"))
+	})
+	w.waits("Progressing", "a is on its way: it is put right")
+	w.player.decree(v1alpha1.StateSucceeded, "a ")
+	w.complete("a:" + commitOne + " b:" + commitOne)
 }
 
 // A tag that is said to move is followed by each cluster.

@@ -284,7 +284,8 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	policy := s.Module.deletionPolicy()
 	known := m.drifts[r.UID]
 	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
-		r.Drifted, r.Follows, r.Revision = known.drifted, known.follows, known.revision
+		r.Drifted, r.Follows, r.Tagged, r.Revision = known.drifted, known.follows, known.tagged, known.revision
+		r.Stale = s.isStale(a, r, known.corrected)
 		return
 	}
 	o.adopt(s, a, r)
@@ -300,8 +301,45 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
-		known: true, drifted: r.Drifted, follows: r.Follows,
+		known: true, drifted: r.Drifted, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
 	}
+	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
+}
+
+// correctedBy is the generation by which what was not what its revision says was put
+// right, of an assemblage that comes after one of which this is known.
+func (d *drift) correctedBy(a *assembled, r *Record) int64 {
+	switch {
+	case d.revision != r.Revision:
+		return 0
+	case d.drifted && !r.Drifted:
+		return a.GetGeneration()
+	default:
+		return d.corrected
+	}
+}
+
+// isStale is true of a success that is none of what the sync says now: it is of another
+// commit than the one that the tag was found to be, or of a generation before the one
+// that put the sync right. Who reports no generation is believed.
+func (s *sight) isStale(a *assembled, r *Record, corrected int64) bool {
+	if r.Drifted || r.Follows || !r.succeeded() {
+		return false
+	}
+	resolved := s.resolved(r.Revision)
+	if resolved == "" { // what it turns out to be will be told to all: it has to be what is there
+		corrected = a.GetGeneration()
+	}
+	if seen := a.status.ObservedGeneration; seen != 0 && seen < corrected {
+		return true
+	}
+	return r.Resolved != "" && s.isPinned(r.Revision) && assemblage.Digest(r.Resolved) != assemblage.Digest(resolved)
+}
+
+// isPinned is true of a revision that says a commit where its template names a tag.
+func (s *sight) isPinned(revision string) bool {
+	r := s.revisions[revision]
+	return r != nil && s.templates[revision] != &r.Spec.Template
 }
 
 // resolved is what the tag of a revision turned out to be.
@@ -315,7 +353,8 @@ func (s *sight) resolved(revision string) string {
 // follow is of a sync that follows a tag which stands for something known. One that is
 // on its way goes on; it is told later.
 func (r *Record) follow(resolved string) {
-	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
+	r.Tagged = true
+	succeeded := r.succeeded()
 	r.Drifted = succeeded && assemblage.Digest(r.Resolved) != assemblage.Digest(resolved)
 	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
 }

@@ -105,7 +105,11 @@ type Record struct {
 	Drifted bool
 	// Follows is true if all that is different is that it follows a tag, of which it
 	// is known by now what it stands for. It has nothing to gain by going on with it.
-	Follows        bool
+	Follows bool
+	// Tagged is true of a sync that names such a tag, whether it is to be told now or not.
+	Tagged bool
+	// Stale is true if the sync was put right, and the report is of what it was before.
+	Stale          bool
 	DeletionPolicy v1alpha1.DeletionPolicy
 	Hold           *v1alpha1.Hold
 	// Reported is true if the rest speaks of this very assignment.
@@ -118,10 +122,13 @@ type Record struct {
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
 	// Noticed is true once the last change of the assemblage has been seen by
-	// whoever carries it out.
+	// whoever carries it out; where what runs is to stay, once it would if the sync
+	// were removed.
 	Noticed bool
 	// Resolved is the commit or digest that runs.
 	Resolved string
+	// sync is the whole of what the assemblage has of the module.
+	sync any
 }
 
 // Revision is what matters of a ModuleRevision.

@@ -35,7 +35,7 @@ func (o *Offline) Reconcilers() map[string]reconcile.Reconciler {
 	for _, k := range kinds() {
 		all[k.name] = &reconciler{
 			observer: observer{options: o.options, kind: k, cached: o.on, live: o.on, clusters: looking{o.on}},
-			actor:    actor{kind: k, client: o.on, now: o.options.Now},
+			actor:    actor{kind: k, client: o.on, live: o.on, now: o.options.Now},
 			reporter: reporter{kind: k, events: o.on.Events(), now: o.options.Now},
 		}
 	}

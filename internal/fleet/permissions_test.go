@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -40,53 +39,11 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.complete("a:" + tag + " b:" + tag + " c:" + tag)
 	}
 
-	granted := permissions(rules)
-	used := map[string]bool{}
-	w.eventually(func() error {
-		for _, r := range inj.Requests() {
-			resource := r.Resource
-			if r.Subresource != "" {
-				resource += "/" + r.Subresource
-			}
-			if r.Resource == "" {
-				continue
-			}
-			used[r.Verb+" "+resource+"."+r.Group] = true
-			if r.Verb == "watch" { // by which lists are streamed, where the API server can
-				used["list "+resource+"."+r.Group] = true
-			}
-			if create := "create " + resource + "." + r.Group; r.Verb == "patch" && granted[create] {
-				used[create] = true // by server-side apply of what was not there
-			}
-		}
-		for permission := range granted {
-			if !used[permission] {
-				return fmt.Errorf("granted and not used: %s", permission)
-			}
-		}
-		return nil
-	})
+	testenv.Exactly(t, testenv.Permissions(rules), inj.Requests)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for permission := range used {
-		if !granted[permission] {
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
-}
-
-func permissions(rules []rbacv1.PolicyRule) map[string]bool {
-	all := map[string]bool{}
-	for _, rule := range rules {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
-			}
-		}
-	}
-	return all
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {

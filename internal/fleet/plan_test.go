@@ -18,7 +18,7 @@ import (
 // planned is a module at v2, that was at v1, and its clusters, one a line: "name tag
 // state key=value ...". The state is up, updating, failed, unreachable or waiting; a
 // cluster without a tag is assigned nothing. A word that begins with "@" is for how
-// long it has been in its state; "held", "new", "notready", "drifted" and "gone" say
+// long it has been in its state; "held", "new", "notready", "drifted", "stale" and "gone" say
 // more.
 func planned(t *testing.T, spec, clusters string) fleet.Observed {
 	t.Helper()
@@ -62,6 +62,8 @@ func read(words []string) (fleet.Cluster, fleet.Record) {
 			c.Ready = false
 		case word == "drifted":
 			r.Drifted = true
+		case word == "stale":
+			r.Stale = true
 		case word == "gone":
 			c.Deleting = true
 		default:
@@ -175,6 +177,14 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 up drifted\nb v1 up",
 			"a is on its way: it is not what its revision says\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not what its revision says)",
 		},
+		"nor what was put right a moment ago": {
+			incremental, "a v2 up stale\nb v1 up",
+			"a is on its way: it is put right, and has not said since that it is ready\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is put right, and has not said since that it is ready)",
+		},
+		"but it is up where it was": {
+			incremental, "a v1 up stale\nb v1 up",
+			"a moves from v1 to v2\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way",
+		},
 		"suspended": {
 			incremental + `, suspend: true`, "a v1 up\nb",
 			"the rollout is paused: spec.suspend is set\nthe rollout is paused: spec.suspend is set",
@@ -257,6 +267,79 @@ func TestMovesCount(t *testing.T) {
 	o.Module.Status.Seen = &v1alpha1.Seen{Assemblages: "2"}
 	if p = fleet.Decide(o); !p.NeedsLive {
 		t.Error("it decides from a view that is older than one that was decided from")
+	}
+}
+
+// A move to a revision that is not seen is not acted upon: nobody knows what to write,
+// and with nothing written the cluster would lose what it has.
+func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up")
+	o.Module.Status = fleet.Decide(o).Status
+	o.Now = noon.Add(time.Second)
+	if p := fleet.Decide(o); deed(&p) != "Assign a" {
+		t.Fatalf("it does %s", deed(&p))
+	}
+	o.Revisions = o.Revisions[:1]
+	if p := fleet.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != fleet.CreateRevision || len(p.Status.Moves) != 1 {
+		t.Errorf("it writes %+v, and keeps %d moves", p.Writes, len(p.Status.Moves))
+	}
+}
+
+// What was assigned by a clock that is ahead of this one is older all the same than what
+// is permitted now: a move that counted as done at once would never be made.
+func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
+	o.Module.Status = fleet.Decide(o).Status
+	if p := fleet.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
+		t.Errorf("it does %s: %+v", deed(&p), p.Writes)
+	}
+}
+
+// Of many clusters that follow a tag one is told first what it is; the others once it
+// runs that by its name, and never if it cannot.
+func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
+	const tag, commit = "v1@sha1:01", "sha1:01"
+	told := func(change func(o *fleet.Observed)) string {
+		o := planned(t, `strategy: Incremental`, "a v2 up\nb v2 up\nc v2 up")
+		o.Revisions[1].Resolved = tag
+		for i := range o.Records {
+			o.Records[i].Follows, o.Records[i].Tagged, o.Records[i].Resolved = true, true, tag
+		}
+		change(&o)
+		var names []string
+		for _, w := range fleet.Decide(o).Writes {
+			if w.Act == fleet.Correct {
+				names = append(names, w.Cluster.Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	first := told(func(*fleet.Observed) {})
+	if len(first) != 1 {
+		t.Fatalf("told at once: %s", first)
+	}
+	at := map[string]int{"a": 0, "b": 1, "c": 2}[first]
+	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *fleet.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].Resolved = false, false, commit
+	}), "  ", " "))
+	if len(others) != 3 || strings.Contains(others, first) {
+		t.Errorf("then the others are told: %s", others)
+	}
+	for why, change := range map[string]func(r *fleet.Record){
+		"it has not said so yet":     func(*fleet.Record) {},
+		"it cannot fetch the commit": func(r *fleet.Record) { r.State = v1alpha1.StateWaiting },
+	} {
+		if got := told(func(o *fleet.Observed) {
+			o.Records[at].Follows, o.Records[at].Tagged = false, false
+			change(&o.Records[at])
+		}); got != "" {
+			t.Errorf("%s, and %s are told", why, got)
+		}
+	}
+	if got := told(func(o *fleet.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].State = false, false, v1alpha1.StateUnreachable
+	}); len(got) != 1 {
+		t.Errorf("nobody waits for one that does not answer: %s", got)
 	}
 }
 

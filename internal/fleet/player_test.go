@@ -107,6 +107,9 @@ func assigned(a *v1alpha1.ProxyAssemblage) string {
 	return ""
 }
 
+// silent is the fate of a tag of which nothing is reported: what was said before stays.
+const silent v1alpha1.State = "silent"
+
 // play reports what becomes of the syncs of an assemblage. What somebody was faster
 // with is seen, and answered, again.
 func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
@@ -116,7 +119,8 @@ func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
 			status.Syncs = append(status.Syncs, p.report(a, s))
 		}
 	}
-	if p.paused || equality.Semantic.DeepEqual(status, a.Status) {
+	isSilent := func(s v1alpha1.SyncStatus) bool { return s.State == silent }
+	if p.paused || slices.ContainsFunc(status.Syncs, isSilent) || equality.Semantic.DeepEqual(status, a.Status) {
 		return
 	}
 	answer := a.DeepCopy()
@@ -147,6 +151,7 @@ func (p *player) report(a *v1alpha1.ProxyAssemblage, s *v1alpha1.ProxySync) v1al
 	report := v1alpha1.SyncStatus{
 		Name: s.Name, Revision: s.Revision, AssignedAt: s.AssignedAt, State: state, ObservedGeneration: a.Generation,
 		LastTransitionTime: before.LastTransitionTime, LastSucceededRevision: before.LastSucceededRevision, Resolved: before.Resolved,
+		DeletionPolicy: s.DeletionPolicy,
 	}
 	if before.Revision != report.Revision || !before.AssignedAt.Equal(report.AssignedAt) || before.State != state {
 		now := metav1.NowMicro()

@@ -26,6 +26,8 @@ const (
 	PhaseStalled rollout.Phase = "Stalled"
 	// PhaseRolledBack: what is wanted has failed, and all clusters are back.
 	PhaseRolledBack rollout.Phase = "RolledBack"
+	// PhaseUnseen: no manager has looked at the module as it is now.
+	PhaseUnseen rollout.Phase = "Unseen"
 	// PhaseDeleting: the module is on its way out.
 	PhaseDeleting rollout.Phase = "Deleting"
 )

@@ -51,14 +51,18 @@ func (d *decision) unresolved() []Write {
 		if r.Resolved != "" || r.Deleting {
 			continue
 		}
-		ran := func(record Record) bool {
-			return record.Revision == r.Name && record.Reported && record.State == v1alpha1.StateSucceeded && record.Resolved != ""
-		}
-		if i := slices.IndexFunc(d.o.Records, ran); i >= 0 {
+		if i := slices.IndexFunc(d.o.Records, func(record Record) bool { return record.tells(r.Name) }); i >= 0 {
 			writes = append(writes, Write{Act: Resolve, Revision: r.Name, UID: r.UID, Resolved: d.o.Records[i].Resolved})
 		}
 	}
 	return writes
+}
+
+// tells is true of a report from which it is known what a revision turned out to be: of
+// one that says what the revision does, and that nobody holds, as it may be something
+// else for a while what runs there.
+func (r *Record) tells(revision string) bool {
+	return r.Revision == revision && r.succeeded() && r.Resolved != "" && !r.Drifted && !r.Stale && r.Hold == nil
 }
 
 // resolve plans to write down what tags turned out to be, and nothing else: whoever is

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,18 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 	p := Decide(o)
 	if len(p.Writes) != 1 || p.Writes[0].Act != Resolve || p.Writes[0].Resolved != "v1@sha1:0" || p.Permits {
 		t.Errorf("it has to be written down first: %+v", p.Writes)
+	}
+	for name, change := range map[string]func(*Record){
+		"what it says is not what the revision does": func(r *Record) { r.Drifted = true },
+		"it was so, and the report is of then":       func(r *Record) { r.Stale = true },
+		"somebody holds it":                          func(r *Record) { r.Hold = &v1alpha1.Hold{By: "alice"} },
+	} {
+		other := o
+		other.Records = []Record{o.Records[0]}
+		change(&other.Records[0])
+		if p := Decide(other); slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Act == Resolve }) {
+			t.Errorf("%s, and it is taken for what the tag is", name)
+		}
 	}
 	refused := o
 	refused.Refusals = map[string]Refusal{name: {At: o.Now.Add(1), Reason: "forbidden"}}

@@ -211,7 +211,7 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	leaf := &m.leaf
 	switch {
 	case leaf.Current == target && m.isDrifted():
-		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, "not what its revision says"
+		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, m.record.drift()
 		if leaf.RetryReason != "" {
 			unit.Leaf.Reason += ", and cannot be put right: " + leaf.RetryReason
 		}

@@ -4,12 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
@@ -18,9 +16,9 @@ import (
 func budgetRules() []Rule {
 	return []Rule{
 		{
-			Code: "SPW305", Level: Warning, Title: "A PodDisruptionBudget that no eviction can ever keep",
-			Why:  "It forbids every eviction, and so every drain of a node, for ever.",
-			Mend: "Allow at least one Pod to be down: maxUnavailable of 1, or a minAvailable below the replicas.", check: impossibleBudget,
+			Code: "SPW305", Level: Warning, Title: "A PodDisruptionBudget that lets no Pod be evicted",
+			Why:  "It forbids every eviction, and so every drain of a node: for ever, or for as long as no more Pods run than an autoscaler leaves at least.",
+			Mend: "Allow at least one Pod to be down: maxUnavailable of 1, or a minAvailable below the replicas, and below the least replicas of an autoscaler.", check: impossibleBudget,
 		},
 		{
 			Code: "SPW306", Level: Error, Title: "A ZoneAwarePodDisruptionBudget that cannot be understood",
@@ -45,11 +43,10 @@ func budgetRules() []Rule {
 	}
 }
 
-// run is something that runs Pods, and how many.
+// run is something that runs Pods.
 type run struct {
-	o        *Object
-	labels   labels.Set
-	replicas int
+	o      *Object
+	labels labels.Set
 }
 
 // runs are those in a namespace.
@@ -60,21 +57,9 @@ func (m *Manifests) runs(namespace string) []run {
 		if template == nil || o.namespace() != namespace {
 			continue
 		}
-		found = append(found, run{o, template.Labels, replicasOf(o)})
+		found = append(found, run{o, template.Labels})
 	}
 	return found
-}
-
-// replicasOf is how many Pods an object runs; -1 if the manifest does not say.
-func replicasOf(o *Object) int {
-	switch t := o.Typed.(type) {
-	case *appsv1.Deployment:
-		return int(ptr.Deref(t.Spec.Replicas, 1))
-	case *appsv1.StatefulSet:
-		return int(ptr.Deref(t.Spec.Replicas, 1))
-	default:
-		return -1
-	}
 }
 
 // selected are the runs that a selector finds; none if it cannot be understood.
@@ -88,21 +73,34 @@ func (m *Manifests) selected(namespace string, selector *metav1.LabelSelector) [
 
 func impossibleBudget(m *Manifests, r *reporter) {
 	each(m, func(o *Object, b *policyv1.PodDisruptionBudget) {
-		total := 0
-		for _, w := range m.selected(b.Namespace, b.Spec.Selector) {
-			if w.replicas < 0 || total < 0 {
-				total = -1
-				continue
-			}
-			total += w.replicas
-		}
+		total := m.sum(m.selected(b.Namespace, b.Spec.Selector))
 		switch {
 		case b.Spec.MaxUnavailable != nil && isZero(b.Spec.MaxUnavailable):
 			r.findf(o, fields("spec.maxUnavailable"), "maxUnavailable is %s: no Pod may ever be evicted", b.Spec.MaxUnavailable)
-		case b.Spec.MinAvailable != nil && takesAll(b.Spec.MinAvailable, total):
-			r.findf(o, fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: none may ever be evicted", b.Spec.MinAvailable, plural(total, "Pod"))
+		case b.Spec.MinAvailable == nil || !takesAll(b.Spec.MinAvailable, total.pods):
+		case total.by != nil:
+			r.findf(o, fields("spec.minAvailable"), "minAvailable is %s, and %s %s may leave no more than %s for it: none may be evicted then",
+				b.Spec.MinAvailable, total.by.Object.kind(), total.by.Object.name(), plural(total.pods, "Pod"))
+		default:
+			r.findf(o, fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: none may ever be evicted", b.Spec.MinAvailable, plural(total.pods, "Pod"))
 		}
 	})
+}
+
+// sum is how few Pods all of them run, and a scaler that leaves no more.
+func (m *Manifests) sum(runs []run) count {
+	var total count
+	for _, w := range runs {
+		c := m.fewest(w.o)
+		if c.pods == unknown {
+			return c
+		}
+		total.pods += c.pods
+		if c.by != nil {
+			total.by = c.by
+		}
+	}
+	return total
 }
 
 func isZero(v *intstr.IntOrString) bool {

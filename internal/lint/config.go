@@ -29,7 +29,7 @@ func configRules() []Rule {
 		},
 		{
 			Code: "SPW104", Level: Error, Title: "A workload needs a key that its ConfigMap or Secret does not have",
-			Why:  "Its Pods cannot start, and no change of config rolls it until the key is there.",
+			Why:  "Its Pods cannot start, and no change of config rolls it until the key is there. What a controller fills in is left out, as far as its type, its labels or its annotations say so.",
 			Mend: "Add the key, mend its name, or mark the reference as optional.", check: absentKeys,
 		},
 		{
@@ -51,6 +51,11 @@ func configRules() []Rule {
 			Code: "SPW108", Level: Warning, Title: "A workload follows config and uses none",
 			Why:  "Nothing will ever roll it.",
 			Mend: "Name what its application reads by itself as extra config, or take the annotation out.", check: nothingToFollow,
+		},
+		{
+			Code: "SPW109", Level: Note, Title: "A workload needs a key of a ConfigMap or Secret without data",
+			Why:  "Its Pods cannot start until somebody fills it in, as an operator, a person or a program may do.",
+			Mend: "Make sure that it is filled in, or add the key.", check: emptyConfig,
 		},
 	}
 }
@@ -137,7 +142,28 @@ func absentConfig(m *Manifests, r *reporter) {
 	})
 }
 
+// absentKeys finds keys that are needed and not there, beside others that are.
 func absentKeys(m *Manifests, r *reporter) {
+	neededKeys(m, func(o, there *Object, ref *config.Reference, key string) {
+		if len(keysOf(there.Typed)) > 0 {
+			r.findf(o, useLine(o, ref, key), "%s has no key %q, which it needs", ref.Object.From(o.namespace()), key)
+		}
+	})
+}
+
+// emptyConfig notes what is needed of config without any: it may be that somebody
+// fills it in.
+func emptyConfig(m *Manifests, r *reporter) {
+	neededKeys(m, func(o, there *Object, ref *config.Reference, key string) {
+		if len(keysOf(there.Typed)) == 0 {
+			r.findf(o, useLine(o, ref, key), "%s has no data in its manifest, and it needs key %q of it", ref.Object.From(o.namespace()), key)
+		}
+	})
+}
+
+// neededKeys visits the keys that Pods need, of config that is among the manifests
+// and does not have them.
+func neededKeys(m *Manifests, visit func(o, there *Object, ref *config.Reference, key string)) {
 	for _, o := range m.Objects {
 		template, _ := o.pods()
 		if template == nil {
@@ -145,14 +171,24 @@ func absentKeys(m *Manifests, r *reporter) {
 		}
 		uses := config.UsesOf(o.namespace(), &template.Spec)
 		for i := range uses {
-			there := m.configs[uses[i].Object]
-			for _, key := range uses[i].Keys {
-				if there != nil && there.Typed != nil && key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
-					r.findf(o, useLine(o, &uses[i], key.Name), "%s has no key %q, which it needs", uses[i].Object.From(o.namespace()), key.Name)
+			if there := m.configs[uses[i].Object]; there != nil && there.Typed != nil && !isFilled(there) {
+				for _, key := range lacking(there, uses[i].Keys) {
+					visit(o, there, &uses[i], key)
 				}
 			}
 		}
 	}
+}
+
+// lacking are the keys that are required and that a ConfigMap or Secret does not have.
+func lacking(there *Object, keys []config.KeyUse) []string {
+	var names []string
+	for _, key := range keys {
+		if key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
+			names = append(names, key.Name)
+		}
+	}
+	return names
 }
 
 // keysOf are the keys of a ConfigMap or Secret.

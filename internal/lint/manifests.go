@@ -29,6 +29,8 @@ type Manifests struct {
 	schemas schemas
 	// configs are the ConfigMaps and Secrets, by what refers to them.
 	configs map[config.Object]*Object
+	// scalers are what writes the replicas of something else.
+	scalers []scaler
 	// names are all texts, and last parts of paths, that stand in the fields and the
 	// annotations of anything but config.
 	names map[string]bool
@@ -66,6 +68,9 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 
 func (m *Manifests) add(o *Object) {
 	m.Objects = append(m.Objects, o)
+	if s, ok := o.scaler(); ok {
+		m.scalers = append(m.scalers, s)
+	}
 	if !o.is("", string(config.ConfigMap)) && !o.is("", string(config.Secret)) {
 		for field, value := range o.Object.Object {
 			if field != "metadata" {

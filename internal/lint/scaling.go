@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/notice"
@@ -37,7 +36,7 @@ func scalingRules() []Rule {
 		{
 			Code: "SPW310", Level: Warning, Title: "Two that write the replicas of one StatefulSet",
 			Why:  "Each undoes what the other does.",
-			Mend: "Keep one of them; to let a HorizontalPodAutoscaler scale a group, let it scale the leader.", check: twoScalers,
+			Mend: "Keep one of them; to let an autoscaler scale a group, let it scale the leader.", check: twoScalers,
 		},
 		{
 			Code: "SPW311", Level: Warning, Title: "A follower that must never be scaled down",
@@ -151,16 +150,16 @@ func twoScalers(m *Manifests, r *reporter) {
 			r.findf(o, annotation(name), "it follows %s, and so does not mirror %s", leads, mirrored)
 		}
 	})
-	each(m, func(o *Object, hpa *autoscalingv2.HorizontalPodAutoscaler) {
-		target := hpa.Spec.ScaleTargetRef
-		_, set := find[*appsv1.StatefulSet](m, hpa.Namespace, target.Name)
-		if target.Kind != "StatefulSet" || set == nil {
-			return
+	for i := range m.scalers {
+		s := &m.scalers[i]
+		_, set := find[*appsv1.StatefulSet](m, s.namespace(), s.name)
+		if s.kind != "StatefulSet" || set == nil {
+			continue
 		}
-		if s := scaling.SettingsOf(set.Labels, set.Annotations); s.Leader != "" || s.Mirror != nil {
-			r.findf(o, fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
+		if wanted := scaling.SettingsOf(set.Labels, set.Annotations); wanted.Leader != "" || wanted.Mirror != nil {
+			r.findf(s.Object, fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
 		}
-	})
+	}
 }
 
 func oneWay(m *Manifests, r *reporter) {

@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -28,8 +25,8 @@ func zoneRules() []Rule {
 		},
 		{
 			Code: "SPW203", Level: Warning, Title: "The StatefulSets of a group are not pinned to different zones",
-			Why:  "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own.",
-			Mend: "Pin each to a zone of its own by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep them apart by podAntiAffinity or topologySpreadConstraints.", check: unspread,
+			Why:  "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
+			Mend: "Pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep each out of the zones of the others, by podAntiAffinity with that topologyKey.", check: unspread,
 		},
 		{
 			Code: "SPW204", Level: Warning, Title: "A RolloutGroup orders StatefulSets that it does not have",
@@ -60,6 +57,11 @@ func zoneRules() []Rule {
 			Code: "SPW209", Level: Warning, Title: "An annotation that its RolloutGroup overrides",
 			Why:  "Where both say something, the RolloutGroup wins.",
 			Mend: "Say it in one place.", check: overridden,
+		},
+		{
+			Code: "SPW210", Level: Note, Title: "The StatefulSets of a group are kept apart by something that may be no zone",
+			Why:  "Nodes of one name or label, or volumes of one storage class, may stand in several zones, or several of them in one. Then what takes a zone away takes Pods of all StatefulSets.",
+			Mend: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.", check: nearlySpread,
 		},
 	}
 }
@@ -149,80 +151,32 @@ func groupWindows(m *Manifests, r *reporter) {
 	groupProblems(m, r, func(field string) bool { return strings.HasPrefix(field, windowField) })
 }
 
-// unspread finds groups of which two StatefulSets may share a zone.
-func unspread(m *Manifests, r *reporter) {
+// neighbours visits the StatefulSets of groups with the first of those before them
+// between which there is such a barrier as is wanted.
+func neighbours(m *Manifests, wanted func(barrier) bool, visit func(o *Object, other string, between barrier)) {
 	for _, g := range m.groups() {
-		if len(g.sets) < 2 {
-			continue
-		}
 		for i, set := range g.sets {
-			if other := sharesZone(set, g.sets[:i]); other != "" {
-				r.findf(g.objects[i], fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
+			for _, other := range g.sets[:i] {
+				if between := m.between(set, other); wanted(between) {
+					visit(g.objects[i], other.Name, between)
+					break
+				}
 			}
 		}
 	}
 }
 
-// sharesZone is the first of other StatefulSets that nothing keeps apart from one.
-func sharesZone(set *appsv1.StatefulSet, others []*appsv1.StatefulSet) string {
-	pinned := pins(&set.Spec.Template.Spec)
-	for _, other := range others {
-		if !apart(pinned, pins(&other.Spec.Template.Spec)) && !repels(set, other) && !repels(other, set) && !spreads(set) && !spreads(other) {
-			return other.Name
-		}
-	}
-	return ""
-}
-
-// pins are the labels that a node has to have for a Pod, each with its values.
-func pins(pod *corev1.PodSpec) map[string][]string {
-	found := map[string][]string{}
-	for key, value := range pod.NodeSelector {
-		found[key] = []string{value}
-	}
-	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil {
-		return found
-	}
-	required := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if required == nil || len(required.NodeSelectorTerms) != 1 { // one of several is no pin
-		return found
-	}
-	for _, e := range required.NodeSelectorTerms[0].MatchExpressions {
-		if e.Operator == corev1.NodeSelectorOpIn {
-			found[e.Key] = e.Values
-		}
-	}
-	return found
-}
-
-// apart is true if no node is for both.
-func apart(a, b map[string][]string) bool {
-	for key, values := range a {
-		others, both := b[key]
-		if both && !slices.ContainsFunc(values, func(v string) bool { return slices.Contains(others, v) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// spreads is true of Pods that are spread over zones by a rule of their own.
-func spreads(set *appsv1.StatefulSet) bool {
-	return slices.ContainsFunc(set.Spec.Template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
+// unspread finds StatefulSets that nothing keeps apart.
+func unspread(m *Manifests, r *reporter) {
+	neighbours(m, func(b barrier) bool { return b == "" }, func(o *Object, other string, _ barrier) {
+		r.findf(o, fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
 	})
 }
 
-// repels is true of Pods that keep those of another set out of their zone, or of
-// whatever failure domain they name.
-func repels(set, other *appsv1.StatefulSet) bool {
-	affinity := set.Spec.Template.Spec.Affinity
-	if affinity == nil || affinity.PodAntiAffinity == nil {
-		return false
-	}
-	return slices.ContainsFunc(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-		selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
-		return err == nil && selector.Matches(labels.Set(other.Spec.Template.Labels))
+// nearlySpread finds those between which there is something else than a zone.
+func nearlySpread(m *Manifests, r *reporter) {
+	neighbours(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *Object, other string, between barrier) {
+		r.findf(o, fields("spec.template.spec"), "nothing but %s keeps its Pods apart from those of StatefulSet %s", between, other)
 	})
 }
 

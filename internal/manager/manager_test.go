@@ -115,9 +115,7 @@ func TestWebhooksAreServed(t *testing.T) {
 	o.Admission, o.ProbeAddress = w.Options, address(t)
 	waits := run(t, testenv.Shared(), o)
 	w.WaitServed(t)
-	if err := serves("http://"+o.ProbeAddress+"/readyz", "ok"); err != nil {
-		t.Error(err)
-	}
+	testenv.Eventually(t, func(context.Context) error { return serves("http://"+o.ProbeAddress+"/readyz", "ok") })
 	d := web()
 	d.Namespace = ns
 	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}}); err != nil {

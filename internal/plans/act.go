@@ -73,7 +73,7 @@ func (a actor) act(ctx context.Context, o *Observed, p *Plan) deeds {
 			continue // what a task writes later may need what it writes first
 		}
 		err := a.write(ctx, o.Instance, w)
-		refusal, bad := classify(err, w, o.Objects[w.Ref] != nil, a.now())
+		refusal, bad := classify(err, w, o.uidOf(w.Ref), a.now())
 		if bad {
 			d.err = overtakenOr(err)
 			return d

@@ -234,7 +234,7 @@ func (g *stage) hasWrites() bool {
 func (r *run) failure(g *stage) (message string, at time.Time) {
 	for _, f := range g.findings {
 		for _, w := range f.writes {
-			if refusal, ok := r.o.Refusals[w.Ref]; ok && !refusal.Immutable {
+			if refusal, ok := r.o.Refusals[w.Ref]; ok && refusal.Immutable == "" {
 				return w.Ref.String() + ": " + refusal.Reason, refusal.At.Truncate(time.Microsecond)
 			}
 		}

@@ -68,9 +68,9 @@ func (w *work) compare(f *finding, ref Ref, u, live *unstructured.Unstructured) 
 		f.lackf("waiting for the old %s to be gone", ref)
 	case !w.o.isOurs(live) && !mayAdopt(u, live):
 		f.blocked = w.foreign(ref)
-	case w.hasToBeRecreated(ref, u):
+	case w.hasToBeRecreated(ref, u, live):
 		f.writes = append(f.writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
-	case w.isImmutable(ref):
+	case w.isImmutable(ref, live):
 		f.fatal = fmt.Sprintf("%s has a field that cannot be changed (%s); annotate it in its template with %s=recreate to have it replaced",
 			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
 	case !w.isApplied(live) || w.lacksKeys(u, live):
@@ -121,10 +121,14 @@ func mayAdopt(u, live *unstructured.Unstructured) bool {
 	return vocabulary.Adopt.Get(u.GetAnnotations()) == "true" || vocabulary.Adopt.Get(live.GetAnnotations()) == "true"
 }
 
-func (w *work) isImmutable(ref Ref) bool { return w.o.Refusals[ref].Immutable }
+// isImmutable is true of an object that cannot become what it should be. One that
+// somebody has made in its place meanwhile is another matter.
+func (w *work) isImmutable(ref Ref, live *unstructured.Unstructured) bool {
+	return live.GetUID() != "" && w.o.Refusals[ref].Immutable == live.GetUID()
+}
 
-func (w *work) hasToBeRecreated(ref Ref, u *unstructured.Unstructured) bool {
-	return w.isImmutable(ref) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
+func (w *work) hasToBeRecreated(ref Ref, u, live *unstructured.Unstructured) bool {
+	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
 }
 
 // isApplied is true of an object that this step has applied, or another one of

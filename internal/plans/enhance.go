@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -133,6 +134,14 @@ func (w *work) enhanceClaims(u *unstructured.Unstructured) {
 		}
 	}
 	_ = unstructured.SetNestedSlice(u.Object, claims, "spec", "volumeClaimTemplates") // it was a list
+}
+
+// uidOf is that of an object as it was seen, empty if it was not there.
+func (o *Observed) uidOf(ref Ref) types.UID {
+	if live := o.Objects[ref]; live != nil {
+		return live.GetUID()
+	}
+	return ""
 }
 
 // isOurs is true of an object that belongs to this Instance, whoever applied it.

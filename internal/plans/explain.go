@@ -13,27 +13,25 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// State sums up an Instance in one word.
-type State string
-
-// The states of an Instance.
+// The phases that the ring knows besides those of the engine.
 const (
-	StateIdle    State = "Idle"
-	StateRunning State = "Running"
-	StateStalled State = "Stalled"
-	// StateUnseen: the manager has not looked at the spec as it is now.
-	StateUnseen State = "Unseen"
+	// PhaseStalled: something is wrong that a person has to mend.
+	PhaseStalled rollout.Phase = "Stalled"
+	// PhaseUnseen: the manager has not looked at the spec as it is now.
+	PhaseUnseen rollout.Phase = "Unseen"
 )
 
 // Explanation says in one sentence how an Instance stands, and then the facts.
 type Explanation struct {
-	Namespace       string         `json:"namespace"`
-	Name            string         `json:"name"`
-	OperatorVersion string         `json:"operatorVersion"`
-	State           State          `json:"state"`
-	Reason          rollout.Reason `json:"reason,omitempty"`
+	Namespace       string        `json:"namespace"`
+	Name            string        `json:"name"`
+	OperatorVersion string        `json:"operatorVersion"`
+	Phase           rollout.Phase `json:"phase"`
+	// Reason is why it is not complete; what is complete has that for its reason.
+	Reason rollout.Reason `json:"reason,omitempty"`
 	// Sentence is the one that the status has.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
@@ -74,7 +72,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
 		Namespace: i.Namespace, Name: i.Name, OperatorVersion: i.Spec.OperatorVersion.Name,
-		State: StateIdle, Sentence: s.WaitingFor, History: s.History,
+		Sentence: s.WaitingFor, History: s.History,
 	}
 	if s.Since != nil {
 		e.Since = &s.Since.Time
@@ -93,16 +91,54 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	return e
 }
 
-// summarise finds the state, and a sentence where the status has none.
+// summarise finds the phase, and a sentence where the status has none.
 func (e *Explanation) summarise(i *v1beta1.Instance) {
-	switch s := &i.Status; {
-	case s.ObservedGeneration != i.Generation:
-		e.State, e.Sentence = StateUnseen, "the manager has not looked at the spec as it is now; see whether it runs"
-	case s.AggregatedStatus.ActivePlan != "":
-		e.State = StateRunning
-	case apimeta.IsStatusConditionTrue(s.Conditions, ConditionStalled):
-		e.State = StateStalled
-	case e.Sentence == "":
+	switch e.Phase = e.phase(i); {
+	case e.Phase == PhaseUnseen:
+		e.Sentence = "the manager has not looked at the spec as it is now; see whether it runs"
+	case e.Phase == rollout.PhasePaused:
+		e.Reason = rollout.ReasonPaused
+	case e.Phase == rollout.PhaseWaiting && e.Reason == ReasonInProgress:
+		e.Reason = rollout.ReasonRetry
+	}
+	if e.Sentence == "" {
 		e.Sentence = "nothing is to be done"
 	}
+}
+
+// phase is how the Instance stands, for everybody who shows it or waits for it. That no
+// plan runs does not mean that all is well.
+func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
+	s := &i.Status
+	switch isActive := s.AggregatedStatus.ActivePlan != ""; {
+	case s.ObservedGeneration != i.Generation:
+		return PhaseUnseen
+	case apimeta.IsStatusConditionTrue(s.Conditions, ConditionStalled):
+		return PhaseStalled
+	case !isActive && e.Reason == ReasonIdle:
+		return rollout.PhaseComplete
+	case isActive && vocabulary.Paused.Get(i.Annotations) == "true":
+		return rollout.PhasePaused
+	case !isActive, e.Reason != ReasonInProgress, e.isTriedAgain():
+		return rollout.PhaseWaiting
+	default:
+		return rollout.PhaseProgressing
+	}
+}
+
+// isTriedAgain is true if a step has failed and is tried again later, and no other moves.
+func (e *Explanation) isTriedAgain() bool {
+	failed := false
+	for i := range e.Phases {
+		for j := range e.Phases[i].Steps {
+			switch e.Phases[i].Steps[j].Status {
+			case v1beta1.InProgress:
+				return false
+			case v1beta1.Error:
+				failed = true
+			case v1beta1.NeverRun, v1beta1.Pending, v1beta1.Complete, v1beta1.FatalError:
+			}
+		}
+	}
+	return failed
 }

@@ -53,7 +53,7 @@ func indented(text string) string {
 
 // TestATimeoutThatPassedWhileNobodyLooked counts as well.
 func TestATimeoutThatPassedWhileNobodyLooked(t *testing.T) {
-	const timeout = 12 * time.Second
+	const timeout = 20 * time.Second
 	c := newCluster(t)
 	c.operator("app-1", replace(one(web), "deploy: &p {", "deploy: &p {timeout: "+timeout.String()+", "))
 	c.manage()

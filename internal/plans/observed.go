@@ -91,8 +91,9 @@ type Refusal struct {
 	At time.Time
 	// Reason is what came back, without values of Secrets.
 	Reason string
-	// Immutable: a field would change that cannot.
-	Immutable bool
+	// Immutable is the object of which a field would have changed that cannot, empty
+	// if that was not why. Of its successor nothing is known.
+	Immutable types.UID
 	// Fatal: it will never be accepted.
 	Fatal bool
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // extractError is a file of a Pipe that could not be read, or never can be.
@@ -22,8 +23,8 @@ func (e *extractError) Unwrap() error { return e.err }
 
 // classify says what an error of a write means: nothing, a refusal, or, if it is
 // bad, that nobody knows what became of it, or that the view was old, so that the
-// pass ends.
-func classify(err error, w Write, exists bool, now time.Time) (refusal *Refusal, bad bool) {
+// pass ends. live is the object as it was seen, empty if it was not there.
+func classify(err error, w Write, live types.UID, now time.Time) (refusal *Refusal, bad bool) {
 	var extraction *extractError
 	var status apierrors.APIStatus
 	switch {
@@ -37,8 +38,12 @@ func classify(err error, w Write, exists bool, now time.Time) (refusal *Refusal,
 		return nil, true
 	}
 	s := status.Status()
-	immutable := exists && w.Act == Apply && isImmutable(&s)
-	return &Refusal{At: now, Reason: reasonOf(&s, w), Immutable: immutable, Fatal: !immutable && isFatal(&s)}, false
+	refusal = &Refusal{At: now, Reason: reasonOf(&s, w)}
+	if w.Act == Apply && isImmutable(&s) {
+		refusal.Immutable = live
+	}
+	refusal.Fatal = refusal.Immutable == "" && isFatal(&s)
+	return refusal, false
 }
 
 // isAboutInstance is true of writes to the Instance itself, which are preconditions

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
@@ -56,11 +57,11 @@ func TestWhatARefusalMeans(t *testing.T) {
 			if test.act != "" {
 				w.Act = test.act
 			}
-			refusal, bad := classify(test.err, w, !test.isNew, time.Time{})
+			refusal, bad := classify(test.err, w, map[bool]types.UID{false: "seen"}[test.isNew], time.Time{})
 			if bad != test.bad || (refusal != nil) != (test.reason != "") {
 				t.Fatalf("%+v, %v", refusal, bad)
 			}
-			if refusal != nil && (refusal.Immutable != test.immutable || refusal.Fatal != test.fatal || refusal.Reason != test.reason) {
+			if refusal != nil && ((refusal.Immutable == "seen") != test.immutable || refusal.Fatal != test.fatal || refusal.Reason != test.reason) {
 				t.Errorf("%+v", refusal)
 			}
 		})

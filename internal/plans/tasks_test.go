@@ -237,7 +237,7 @@ func TestImmutableFields(t *testing.T) {
 		w.settle(t)
 		app := ref("apps/v1", "Deployment", "app")
 		before := w.objects[app].GetUID()
-		w.refuses[app] = Refusal{Reason: "field is immutable", Immutable: true}
+		w.refuses[app] = Refusal{Reason: "field is immutable", Immutable: before}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 		for range 50 {
 			w.pass()
@@ -251,6 +251,20 @@ func TestImmutableFields(t *testing.T) {
 		if recreated := w.objects[app].GetUID() != before; recreated != (policy == "recreate") {
 			t.Errorf("%s: recreated %v", policy, recreated)
 		}
+	}
+}
+
+// A refusal is about one object: what somebody has made in its place is not deleted for
+// what its predecessor would not become. Two managers at once otherwise each delete
+// what the other has just made.
+func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
+	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
+	w.settle(t)
+	w.refusals[ref("apps/v1", "Deployment", "app")] = Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
+	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
+	w.settle(t)
+	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {
+		t.Error(got, w.told())
 	}
 }
 

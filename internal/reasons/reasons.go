@@ -19,6 +19,12 @@ const (
 	// somebody else's.
 	// Mend: rename or delete one of the two, or have it taken over as the message says.
 	Foreign rollout.Reason = "ForeignObject"
+	// WriteRefused: the API server does not accept what has to be written: it is not
+	// permitted or not valid, there is no room in a quota, or a policy or a webhook
+	// refuses it.
+	// Mend: change what is refused as the message says; it is tried again by itself. Where
+	// a cluster knows an older version of the kind, update Spillway there.
+	WriteRefused rollout.Reason = "WriteRefused"
 	// Deleting: it is being deleted.
 	// Mend: nothing, it passes by itself; if it does not, look at the finalizers of
 	// what the message names.

@@ -126,7 +126,7 @@ var table = map[string]entry{
 	"WaitingForPrevious":           {"waitingforprevious", "an earlier unit is not complete", "nothing if that unit goes on; otherwise mend what the message says of it"},
 	"WebhookDown":                  {"webhookdown", "a webhook has to be asked, and nobody answers", "bring its server back, or, if there is none any more, delete its configuration"},
 	"WorkloadNotReady":             {"workloadnotready", "there is nothing to do, and not all is well", "mend the workload that the message names"},
-	"WriteRefused":                 {"writerefused", "the API server refuses a write, or a policy or a webhook does", "change what is refused as the message says"},
+	"WriteRefused":                 {"writerefused", "the API server does not accept what has to be written: it is not permitted or not valid, there is no room in a quota, or a policy or a webhook refuses it", "change what is refused as the message says; it is tried again by itself. Where a cluster knows an older version of the kind, update Spillway there"},
 	"ZoneDone":                     {"zonedone", "all Pods of a zone are up to date and available", "nothing, it is news"},
 	"ZoneStarted":                  {"zonestarted", "a zone begins to move to a revision", "nothing, it is news"},
 	"allowed":                      {"metric-allowed", "the eviction was allowed", "nothing, it is news"},

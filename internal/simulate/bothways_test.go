@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/testenv"
@@ -37,6 +38,21 @@ func rolling(n int) func(*config.Options) {
 var configured = map[string]func(*config.Options){
 	"config-budget":   rolling(2),
 	"config-priority": rolling(1),
+}
+
+// never are what is never ready after the change, where that is told by --ready; what
+// the files say in kwok's words is what makes it so.
+var never = map[string][]string{
+	"kube-broken": {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
+}
+
+// readiness is that of a scenario.
+func (w *world) readiness() simulate.Readiness {
+	r := simulate.Readiness{Default: time.Second, Of: map[string]time.Duration{}}
+	for _, of := range never[w.scenario] {
+		r.Of[of] = simulate.Never
+	}
+	return r
 }
 
 // What a simulation says is what then happens on a real control plane: the same
@@ -74,11 +90,47 @@ func scenarios(t *testing.T) []string {
 
 func read(t *testing.T, name, file string) []source.Document {
 	t.Helper()
-	documents, err := source.Read(os.Stdin, filepath.Join("testdata", name, file))
+	text, err := os.ReadFile(filepath.Join("testdata", name, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readAt(t, string(text), time.Now())
+}
+
+// readAt reads a file of a scenario at some moment. What it may say of time depends on
+// that moment, because a window that is written with a day is open on that day.
+func readAt(t *testing.T, text string, now time.Time) []source.Document {
+	t.Helper()
+	if strings.Count(text, "schedule:") != strings.Count(text, "schedule: IN-HALF-A-DAY") {
+		t.Fatal("a scenario may not depend on the day: write schedule: IN-HALF-A-DAY")
+	}
+	later := fmt.Sprintf("%q", fmt.Sprintf("0 %d * * *", (now.UTC().Hour()+12)%24))
+	documents, err := source.Read(strings.NewReader(strings.ReplaceAll(text, "IN-HALF-A-DAY", later)), "-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return documents
+}
+
+// The window of a scenario is closed whenever that is run.
+func TestAScenarioDoesNotDependOnTheDay(t *testing.T) {
+	t.Parallel()
+	base, err := os.ReadFile("testdata/zones-window-closed/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := objects(read(t, "zones-window-closed", "change.yaml"))
+	for _, clock := range []string{"2026-12-31T22:59:59Z", "2026-12-31T23:30:00Z", "2027-01-01T00:30:00Z", "2026-05-04T12:00:00Z", "2026-05-04T11:59:59Z"} {
+		o := benchOptions()
+		o.Within = time.Hour
+		if o.Now, err = time.Parse(time.RFC3339, clock); err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulate.Run(t.Context(), objects(readAt(t, string(base), o.Now)), change, o)
+		if err != nil || len(r.Steps) > 0 || len(r.Stuck) != 1 {
+			t.Errorf("at %s: %d steps, %d wait: %v", clock, len(r.Steps), len(r.Stuck), err)
+		}
+	}
 }
 
 func objects(documents []source.Document) []*unstructured.Unstructured {
@@ -93,6 +145,7 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	t.Helper()
 	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
 	w := newWorld(t, configure)
+	w.scenario = name
 	w.play()
 	said := w.simulate(base, change)
 	w.apply(base)
@@ -146,7 +199,7 @@ const canary = "later"
 func (w *world) simulate(base, change []source.Document) simulate.Result {
 	w.t.Helper()
 	said, err := simulate.Run(w.t.Context(), objects(base), objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
 		Config: w.config, Within: time.Hour,
 	})
 	if err != nil {
@@ -163,7 +216,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 		w.t.Fatal(err)
 	}
 	seen, err := simulate.Run(w.t.Context(), nil, objects(change), simulate.Options{
-		Now: time.Now(), Namespace: w.namespace, Readiness: simulate.Readiness{Default: time.Second}, Nodes: nodes,
+		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
 		Config: w.config, Within: time.Hour, Present: present, Installed: w.client.RESTMapper(),
 	})
 	if err != nil {
@@ -276,7 +329,7 @@ func (w *world) plansWait(ctx context.Context) ([]string, error) {
 	}
 	var waits []string
 	for i := range list.Items {
-		if e := plans.ExplanationOf(&list.Items[i]); e.State != plans.StateIdle {
+		if e := plans.ExplanationOf(&list.Items[i]); e.Phase != rollout.PhaseComplete {
 			waits = append(waits, fmt.Sprintf("instance/%s %s", e.Name, e.Reason))
 		}
 	}

@@ -39,7 +39,7 @@ func (c daemonSets) look(ctx context.Context, key types.NamespacedName) (time.Du
 		return 0, err
 	}
 	c.takeOld(d, set, template, minReady)
-	for len(set.all) < c.nodes {
+	for len(set.all)+set.stopping(c.now) < c.nodes {
 		made, err := c.replica(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template.Spec)
 		if err != nil {
 			return 0, err
@@ -57,7 +57,8 @@ func (c daemonSets) takeOld(d *appsv1.DaemonSet, set *replicaSet, template strin
 	rolling := ptr.Deref(d.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
 	budget := max(1, scaled(rolling.MaxUnavailable, c.nodes, true))
 	if surge := scaled(rolling.MaxSurge, c.nodes, true); surge > 0 {
-		budget = surge // the time that it takes is the same
+		budget = surge // the time that it takes is the same, but that nothing has to go before
+		defer func() { set.leaving = nil }()
 	}
 	for {
 		unavailable := set.count(func(p replica) bool { return !p.isAvailable(c.now, minReady) }) + int32(c.nodes-len(set.all)) //nolint:gosec // a number of nodes

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,6 +70,9 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		for ok := true; ok; {
 			_, ok = set.removeOld(template, c.now, minReady)
+		}
+		if set.stopping(c.now) > 0 {
+			return nil
 		}
 	}
 	for set.of(template) < wanted && len(set.all) < wanted+surge {
@@ -153,7 +157,7 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 	deadline := set.progressed.Add(time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
 	d.Status.Conditions = []appsv1.DeploymentCondition{
 		c.condition(before.Conditions, appsv1.DeploymentAvailable, int(available) >= int(*d.Spec.Replicas)-unavailable, "MinimumReplicasAvailable", "MinimumReplicasUnavailable"),
-		c.progressing(before.Conditions, done, deadline),
+		c.progressing(d, before.Conditions, done, deadline),
 	}
 	again := time.Duration(0)
 	if !done {
@@ -162,16 +166,24 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 	return again, c.world.writeStatus(ctx, d)
 }
 
-func (c deployments) progressing(before []appsv1.DeploymentCondition, done bool, deadline time.Time) appsv1.DeploymentCondition {
-	if !done && !c.now.Before(deadline) {
+// progressing is judged while replicas of another template are there. One that was done
+// stays so, whatever becomes of its Pods.
+func (c deployments) progressing(d *appsv1.Deployment, before []appsv1.DeploymentCondition, done bool, deadline time.Time) appsv1.DeploymentCondition {
+	wasDone := slices.ContainsFunc(before, func(old appsv1.DeploymentCondition) bool {
+		return old.Type == appsv1.DeploymentProgressing && old.Reason == rolledOut
+	})
+	switch {
+	case done || wasDone && d.Status.Replicas == d.Status.UpdatedReplicas:
+		return c.condition(before, appsv1.DeploymentProgressing, true, rolledOut, "")
+	case !c.now.Before(deadline):
 		return c.condition(before, appsv1.DeploymentProgressing, false, "", "ProgressDeadlineExceeded")
+	default:
+		return c.condition(before, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", "")
 	}
-	reason := "ReplicaSetUpdated"
-	if done {
-		reason = "NewReplicaSetAvailable"
-	}
-	return c.condition(before, appsv1.DeploymentProgressing, true, reason, "")
 }
+
+// rolledOut is the reason of a Deployment that has got where it should be.
+const rolledOut = "NewReplicaSetAvailable"
 
 // condition keeps since when it is as it is.
 func (c deployments) condition(before []appsv1.DeploymentCondition, kind appsv1.DeploymentConditionType, is bool, yes, no string) appsv1.DeploymentCondition {

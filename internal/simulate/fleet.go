@@ -2,12 +2,15 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +34,7 @@ func newFleet(ctx context.Context, w *world, o fleet.Options) ([]*ring, error) {
 	for _, kind := range slices.Sorted(maps.Keys(reconcilers)) {
 		rings = append(rings, &ring{
 			Reconciler: reconcilers[kind],
+			name:       RingFleet,
 			requests: func(obj client.Object) []types.NamespacedName {
 				if concernsFleet(obj) {
 					return slices.Collect(maps.Keys(w.modules[kind]))
@@ -50,8 +54,42 @@ func concernsFleet(obj client.Object) bool {
 		*v1alpha1.ModuleRevision, *v1alpha1.RolloutGate, *corev1.Secret:
 		return true
 	default:
-		return obj.GetObjectKind().GroupVersionKind() == cluster.GVK
+		return isClusterAPI(obj)
 	}
+}
+
+// isClusterAPI is true of Cluster API's Clusters, in whichever version they are written.
+func isClusterAPI(obj client.Object) bool {
+	return obj != nil && obj.GetObjectKind().GroupVersionKind().GroupKind() == cluster.GVK.GroupKind()
+}
+
+// clusterAPI brings Clusters up at once, with a kubeconfig: manifests are taken as
+// running, and neither stands in them.
+type clusterAPI struct{ *world }
+
+func (c clusterAPI) wakes(_, after client.Object) []types.NamespacedName {
+	if isClusterAPI(after) {
+		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
+	}
+	return nil
+}
+
+func (c clusterAPI) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(cluster.GVK)
+	seen, ok := c.store.Object(kind, key).(*unstructured.Unstructured)
+	if !ok {
+		return 0, nil
+	}
+	up := seen.DeepCopy()
+	if err := unstructured.SetNestedField(up.Object, true, "status", "initialization", "controlPlaneInitialized"); err != nil {
+		return 0, fmt.Errorf("bring up Cluster %s: %w", key.Name, err)
+	}
+	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: cluster.SecretName(key.Name)}}
+	if err := c.store.Create(ctx, kubeconfig); err != nil && !apierrors.IsAlreadyExists(err) {
+		return 0, fmt.Errorf("bring up Cluster %s: %w", key.Name, err)
+	}
+	return 0, c.writeStatus(ctx, up)
 }
 
 func fleetWait(e *fleet.Explanation) (w Wait, waits bool) {

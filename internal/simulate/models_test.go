@@ -2,11 +2,17 @@ package simulate_test
 
 import (
 	"maps"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -75,17 +81,43 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 	}
 }
 
+// A Pod takes its grace period to stop, in the worst case. That counts where its name or
+// its node has to be free before the next one comes. Each is ready after a minute; there
+// are three nodes.
+func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
+	t.Parallel()
+	brief := 10 * time.Second
+	for name, test := range map[string]struct {
+		kind, spec string
+		stop       *time.Duration
+		takes      time.Duration
+	}{
+		"half a minute for each":                {"StatefulSet", "replicas: 2", nil, 3 * time.Minute},
+		"as it is said":                         {"StatefulSet", "replicas: 2", &brief, 2*time.Minute + 20*time.Second},
+		"nodes have to be free":                 {"DaemonSet", "", nil, 4*time.Minute + 30*time.Second},
+		"the next ones come before":             {"DaemonSet", "updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", nil, 3 * time.Minute},
+		"names are others":                      {"Deployment", "replicas: 2", nil, 2 * time.Minute},
+		"all have to be gone before any others": {"Deployment", "{replicas: 2, strategy: {type: Recreate}}", nil, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := benchOptions()
+			o.Readiness.Default, o.Stop = time.Minute, test.stop
+			before, after := modelledAs(t, test.kind, test.spec, "1"), modelledAs(t, test.kind, test.spec, "2")
+			r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{before}, []*unstructured.Unstructured{after}, o)
+			if err != nil || r.Took != test.takes || !r.Settled {
+				t.Errorf("takes %s, not %s; settled: %t: %v", r.Took, test.takes, r.Settled, err)
+			}
+		})
+	}
+}
+
 // A Pod cannot start before its config is there.
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		needs := modelledAs(t, kind, "", "1")
-		template := needs.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		template["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{map[string]any{"secretRef": map[string]any{"name": "password"}}}
-		secret := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {a: b}}"), &secret.Object); err != nil {
-			t.Fatal(err)
-		}
+		needs := needsPassword(t, modelledAs(t, kind, "", "1"))
+		secret := fromYAML(t, "{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {a: b}}")
 		r, err := simulate.Run(t.Context(), []*unstructured.Unstructured{needs}, []*unstructured.Unstructured{secret}, benchOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -94,4 +126,122 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 			t.Errorf("%s: ready after %s; settled: %t", kind, r.Took, r.Settled)
 		}
 	}
+}
+
+// What a change breaks is told, whoever rolls it; and what was broken before is told as
+// that.
+func TestWhatBreaksIsTold(t *testing.T) {
+	t.Parallel()
+	job := fromYAML(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: app}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}")
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
+		works, breaks := []*unstructured.Unstructured{modelledAs(t, kind, "", "1")}, modelledAs(t, kind, "", "2")
+		if kind == "Job" {
+			works, breaks = []*unstructured.Unstructured{fromYAML(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")}, job
+		}
+		r, err := simulate.Run(t.Context(), works, []*unstructured.Unstructured{needsPassword(t, breaks)}, benchOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := kind + " app waits: Secret password does not exist"; r.Settled || len(r.Stuck) != 1 || r.Stuck[0].Sentence != want {
+			t.Errorf("settled: %t, and stuck are %v, not %q", r.Settled, r.Stuck, want)
+		}
+		other := fromYAML(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")
+		r, err = simulate.Run(t.Context(), []*unstructured.Unstructured{breaks}, []*unstructured.Unstructured{other}, benchOptions())
+		if err != nil || !r.Settled || len(r.Stuck) != 1 || !r.WaitedBefore(r.Stuck[0]) {
+			t.Errorf("broken before: settled: %t, and stuck are %v: %v", r.Settled, r.Stuck, err)
+		}
+	}
+}
+
+// What was broken before the change does not make that take longer, when its deadline
+// passes.
+func TestWhatIsBrokenAlreadyTakesNoTime(t *testing.T) {
+	t.Parallel()
+	now := benchOptions().Now
+	for name, condition := range map[string]appsv1.DeploymentCondition{
+		"since it was rolled out": {Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for too long":            {Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))},
+		"for a while":             {Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(now.Add(-5 * time.Minute))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			condition.Type = appsv1.DeploymentProgressing
+			broken := &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(modelledAs(t, "Deployment", "replicas: 1", "1").Object, broken); err != nil {
+				t.Fatal(err)
+			}
+			broken.Namespace, broken.Name, broken.UID, broken.Generation = "default", "broken", "u", 1
+			broken.Spec.ProgressDeadlineSeconds = new(int32(600))
+			broken.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{condition}}
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name, pod.Status.Phase = "default", "broken-x-y", corev1.PodRunning
+			pod.Labels = map[string]string{"pod-template-hash": "x"}
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "broken-x", Controller: new(true)}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			o := benchOptions()
+			o.Present = []client.Object{broken, pod}
+			r, err := simulate.Run(t.Context(), nil, []*unstructured.Unstructured{modelledAs(t, "Deployment", "replicas: 2", "1")}, o)
+			if err != nil || r.Took != o.Readiness.Default || !r.Settled || len(r.Stuck) != 1 {
+				t.Errorf("takes %s; settled: %t; stuck: %v: %v", r.Took, r.Settled, r.Stuck, err)
+			}
+		})
+	}
+}
+
+// What comes later than was looked ahead is not told as something that never comes.
+func TestWhatLiesBeyondTheHorizon(t *testing.T) {
+	t.Parallel()
+	base, err := os.ReadFile("testdata/zones-window-closed/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := objects(read(t, "zones-window-closed", "change.yaml"))
+	for name, test := range map[string]struct {
+		spec    string
+		within  time.Duration
+		settled bool
+		next    time.Time
+	}{
+		"a window that opens once a month": {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 0, false, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)},
+		"seen":                             {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 60 * 24 * time.Hour, true, time.Time{}},
+		"nine days of soaking":             {`{soak: 216h}`, 0, false, time.Date(2026, 5, 13, 12, 1, 0, 0, time.UTC)},
+		"somebody":                         {`{pause: {reason: "lunch"}}`, 0, false, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := fromYAML(t, "{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: ingester}, spec: "+test.spec+"}")
+			o := benchOptions()
+			o.Within = test.within
+			r, err := simulate.Run(t.Context(), objects(readAt(t, string(base), o.Now)), append([]*unstructured.Unstructured{group}, change...), o)
+			if err != nil || r.Settled != test.settled {
+				t.Fatalf("settled: %t; stuck: %v: %v", r.Settled, r.Stuck, err)
+			}
+			if !test.settled && (len(r.Stuck) != 1 || !r.Stuck[0].Next.Equal(test.next)) {
+				t.Errorf("the next look is not at %s: %+v", test.next, r.Stuck)
+			}
+		})
+	}
+}
+
+// needsPassword makes the containers of a workload need a Secret.
+func needsPassword(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	containers, ok, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	if err != nil || !ok {
+		t.Fatal(u, err)
+	}
+	containers[0].(map[string]any)["envFrom"] = []any{map[string]any{"secretRef": map[string]any{"name": "password"}}}
+	if err := unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
 }

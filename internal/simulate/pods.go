@@ -36,11 +36,12 @@ func (r Readiness) of(kind, name string) time.Duration {
 }
 
 // kubelets run Pods: one is ready once its time has passed and all config is there
-// that it cannot start without, and gone as soon as it is deleted.
+// that it cannot start without, unless it was seen to fail in a cluster; and gone as soon as it is deleted.
 type kubelets struct {
 	*world
 
 	readiness Readiness
+	stop      *time.Duration
 	// lacking are the Pods that wait for config.
 	lacking map[types.NamespacedName]bool
 	// started is when their config came, by UID.
@@ -66,9 +67,10 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	case !ok:
 		return 0, nil
 	case pod.DeletionTimestamp != nil:
-		k.store.Remove(pod)
-		return 0, nil
-	case pod.Status.Phase != corev1.PodPending:
+		return k.end(pod), nil
+	case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !isFailing(pod):
+		return k.start(ctx, pod)
+	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
 		return 0, nil
 	}
 	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
@@ -85,11 +87,40 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	return k.start(ctx, pod)
 }
 
+// end takes away a Pod that has stopped, and says how long that takes yet.
+func (k *kubelets) end(pod *corev1.Pod) time.Duration {
+	rest := pod.DeletionTimestamp.Add(stopping(&pod.Spec, k.stop)).Sub(k.now)
+	if seen := pod.DeletionGracePeriodSeconds; seen != nil { // a cluster counts it in already
+		rest -= time.Duration(*seen) * time.Second
+	}
+	if rest > 0 && pod.Status.Phase != corev1.PodPending {
+		return rest
+	}
+	k.store.Remove(pod)
+	return 0
+}
+
+// stopping is how long a Pod takes until it is gone: as somebody has said of all, or at
+// most its grace period.
+func stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
+	switch {
+	case said != nil:
+		return *said
+	case pod.TerminationGracePeriodSeconds != nil:
+		return time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+	default:
+		return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	}
+}
+
 // start makes a Pod that lacks nothing ready once its time has passed.
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	kind, name := owning(pod)
 	takes := k.readyIn(k.readiness, kind, name)
 	if takes == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
+		if pod.Status.Phase == corev1.PodRunning {
+			return 0, nil
+		}
 		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, false, "ContainersNotReady") })
 	}
 	began := pod.CreationTimestamp.Time

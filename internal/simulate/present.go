@@ -14,7 +14,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,7 +122,7 @@ func (p *presence) list(ctx context.Context, list client.ObjectList, namespace s
 		return fmt.Errorf("read the present state: %w", err)
 	}
 	for _, obj := range objects {
-		if o, ok := obj.(client.Object); ok && counts(o) {
+		if o, ok := obj.(client.Object); ok {
 			p.objects = append(p.objects, o)
 		}
 	}
@@ -183,17 +182,14 @@ func clusterList() client.ObjectList {
 	return list
 }
 
-// counts leaves out Pods that are modelled by numbers.
-func counts(obj client.Object) bool {
-	owner := metav1.GetControllerOfNoCopy(obj)
-	_, isPod := obj.(*corev1.Pod)
-	return !isPod || owner == nil || owner.Kind == "StatefulSet"
-}
-
 // seed puts in what there is.
 func (s *simulation) seed(present []client.Object) error {
 	s.now = s.options.Now
+	pods := runningIn(present)
 	for _, obj := range present {
+		if isNumbered(obj) {
+			continue
+		}
 		if err := s.store.Seed(obj); err != nil {
 			return fmt.Errorf("take over %s: %w", obj.GetName(), err)
 		}
@@ -202,10 +198,10 @@ func (s *simulation) seed(present []client.Object) error {
 			s.seedSet(o)
 		case *appsv1.Deployment:
 			replicas, current := o.Status.Replicas, o.Status.ObservedGeneration == o.Generation
-			s.seedReplicas(o, &o.Spec.Template, numbers{replicas, o.Status.UpdatedReplicas, o.Status.ReadyReplicas}, current)
+			s.seedReplicas(pods, unit{"deployment", o.Namespace, o.Name}, o, &o.Spec.Template, numbers{replicas, o.Status.UpdatedReplicas, o.Status.ReadyReplicas}, current)
 		case *appsv1.DaemonSet:
 			scheduled, current := o.Status.CurrentNumberScheduled, o.Status.ObservedGeneration == o.Generation
-			s.seedReplicas(o, &o.Spec.Template, numbers{scheduled, o.Status.UpdatedNumberScheduled, o.Status.NumberReady}, current)
+			s.seedReplicas(pods, unit{"daemonset", o.Namespace, o.Name}, o, &o.Spec.Template, numbers{scheduled, o.Status.UpdatedNumberScheduled, o.Status.NumberReady}, current)
 			s.models.run.of(o.UID).nodes = int(o.Status.DesiredNumberScheduled)
 		}
 	}
@@ -229,20 +225,26 @@ func (s *simulation) seedSet(o *appsv1.StatefulSet) {
 // numbers are of a status: how many there are, are updated, are ready.
 type numbers struct{ all, updated, ready int32 }
 
-// seedReplicas makes replicas of which a status speaks. Old ones are taken for ready
-// before new ones are.
-func (s *simulation) seedReplicas(o client.Object, template *corev1.PodTemplateSpec, n numbers, current bool) {
+// seedReplicas makes replicas of Pods, and of a status where no Pods were seen: there
+// old ones are taken for ready before new ones are.
+func (s *simulation) seedReplicas(pods running, of unit, o client.Object, template *corev1.PodTemplateSpec, n numbers, current bool) {
 	set := s.models.run.of(o.GetUID())
 	if !current {
 		n.updated = 0
 	}
+	if seen := pods[of]; len(seen) > 0 {
+		s.models.run.takeOver(of, o.GetUID(), seen, n.updated, fingerprint(template))
+		return
+	}
 	for i := range n.all {
-		r := replica{template: "former"}
+		r := replica{template: "former", stops: stopping(&template.Spec, s.options.Stop)}
 		if i >= n.all-n.updated {
 			r.template = fingerprint(template)
 		}
 		if i < n.ready {
 			r.readyAt = s.now.Add(-24 * time.Hour)
+		} else if r.template != "former" {
+			r.waits, r.began = true, s.now
 		}
 		set.all = append(set.all, r)
 	}

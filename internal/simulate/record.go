@@ -21,8 +21,9 @@ import (
 // Step is a unit that moves.
 type Step struct {
 	// At is when, since the change.
-	At   time.Duration `json:"at"`
-	Ring string        `json:"ring"`
+	At time.Duration `json:"at"`
+	// Ring is the ring that has taken it, or Kubernetes.
+	Ring string `json:"ring"`
 	// Object is what is rolled out, "deployment/web" or "rolloutgroup/ingester".
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
@@ -66,6 +67,9 @@ type Wait struct {
 	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
 	Reason   rollout.Reason `json:"reason,omitempty"`
 	Sentence string         `json:"sentence"`
+	// Next is when its ring looks again, of what waits in the end because that is later
+	// than was looked ahead; zero of everything else.
+	Next time.Time `json:"next,omitzero"`
 }
 
 // Recorder reads the steps from what changes in an API. It has to be told of all
@@ -78,12 +82,16 @@ type Recorder struct {
 	// leaving are the steps of Pods that went, until another of the name is there.
 	leaving map[types.NamespacedName]int
 	groups  map[types.NamespacedName]string
+	// changed are the workloads of which Kubernetes has not begun to roll a new template,
+	// rolling those with which it is not done.
+	changed, rolling map[unit]bool
 }
 
 // NewRecorder makes a recorder for an API in which there is nothing.
 func NewRecorder() *Recorder {
 	return &Recorder{
 		revisions: map[types.NamespacedName][]string{}, leaving: map[types.NamespacedName]int{}, groups: map[types.NamespacedName]string{},
+		changed: map[unit]bool{}, rolling: map[unit]bool{},
 	}
 }
 
@@ -91,11 +99,16 @@ func NewRecorder() *Recorder {
 func (r *Recorder) Begin() { r.decision++ }
 
 // Forget forgets all steps so far. The revisions of StatefulSets are counted from
-// those that these Pods have.
+// those that these Pods have, the oldest Pod first.
 func (r *Recorder) Forget(pods []client.Object) {
 	r.steps = nil
 	clear(r.leaving)
 	clear(r.revisions)
+	clear(r.changed)
+	clear(r.rolling)
+	pods = slices.SortedStableFunc(slices.Values(pods), func(a, b client.Object) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
 	for _, obj := range pods {
 		for _, set := range keysOfSet(obj) {
 			r.number(set, obj.GetLabels()[appsv1.StatefulSetRevisionLabel])
@@ -127,12 +140,14 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 		old, _ := before.(*appsv1.Deployment)
 		now, _ := after.(*appsv1.Deployment)
 		if old != nil && now != nil {
+			r.workload(at, old, now)
 			r.hashed(at, is, "deployment", old.Spec.Template.Annotations, now.Spec.Template.Annotations)
 		}
 	case *appsv1.DaemonSet:
 		old, _ := before.(*appsv1.DaemonSet)
 		now, _ := after.(*appsv1.DaemonSet)
 		if old != nil && now != nil {
+			r.workload(at, old, now)
 			r.hashed(at, is, "daemonset", old.Spec.Template.Annotations, now.Spec.Template.Annotations)
 		}
 	case *appsv1.StatefulSet:
@@ -186,6 +201,7 @@ func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
 	if before == nil {
 		return
 	}
+	r.workload(at, before, after)
 	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
 	if does := opening(before, after); does != "" && r.groups[key] != "" {
 		r.step(Step{
@@ -212,18 +228,11 @@ func isOpen(s *appsv1.StatefulSet) bool {
 	if vocabulary.LentStrategy.Get(s.Annotations) != "" {
 		return true
 	}
-	rolling := s.Spec.UpdateStrategy.RollingUpdate
-	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || rolling == nil {
+	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
 		return false
 	}
-	return rolling.Partition == nil || *rolling.Partition < max(1, replicas(s))
-}
-
-func replicas(s *appsv1.StatefulSet) int32 {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return *s.Spec.Replicas
+	rolling := s.Spec.UpdateStrategy.RollingUpdate // the API server leaves it out where only the type is written
+	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, orOne(s.Spec.Replicas))
 }
 
 // pod sees Pods of groups go, and what takes their place.

@@ -18,11 +18,19 @@ type replica struct {
 	template string
 	// readyAt is when it is ready; zero if that is never.
 	readyAt time.Time
+	// waits is true of one that could not start yet, or of which nobody has said yet
+	// when it is ready; began is since when it runs, if it does.
+	waits bool
+	began time.Time
+	// stops is how long it takes until it is gone.
+	stops time.Duration
 }
 
 // replicaSet are those of one workload.
 type replicaSet struct {
 	all []replica
+	// leaving is when those are gone that were taken away.
+	leaving []time.Time
 	// progressed is when one was made, became available or went last, since there was
 	// anything to do.
 	progressed time.Time
@@ -57,6 +65,9 @@ func (r *replicaSet) removeOld(template string, now time.Time, minReady time.Dur
 		for i, p := range r.all {
 			if p.template != template && p.isAvailable(now, minReady) == wanted {
 				r.all = slices.Delete(r.all, i, i+1)
+				if !p.waits {
+					r.leaving = append(r.leaving, now.Add(p.stops))
+				}
 				return wanted, true
 			}
 		}
@@ -64,14 +75,24 @@ func (r *replicaSet) removeOld(template string, now time.Time, minReady time.Dur
 	return false, false
 }
 
-// next is how long it takes until the next replica is ready or available, zero if none will.
+// stopping is how many are on their way out.
+func (r *replicaSet) stopping(now time.Time) int {
+	r.leaving = slices.DeleteFunc(r.leaving, func(gone time.Time) bool { return !gone.After(now) })
+	return len(r.leaving)
+}
+
+// next is how long it takes until the next replica is ready, available or gone, zero if none will be.
 func (r *replicaSet) next(now time.Time, minReady time.Duration) time.Duration {
-	next := time.Duration(0)
+	moments := slices.Clone(r.leaving)
 	for _, p := range r.all {
-		for _, at := range []time.Time{p.readyAt, p.readyAt.Add(minReady)} {
-			if rest := at.Sub(now); !p.readyAt.IsZero() && rest > 0 && (next == 0 || rest < next) {
-				next = rest
-			}
+		if !p.readyAt.IsZero() {
+			moments = append(moments, p.readyAt, p.readyAt.Add(minReady))
+		}
+	}
+	next := time.Duration(0)
+	for _, at := range moments {
+		if rest := at.Sub(now); rest > 0 && (next == 0 || rest < next) {
+			next = rest
 		}
 	}
 	return next
@@ -82,6 +103,7 @@ type runner struct {
 	*world
 
 	readiness Readiness
+	stop      *time.Duration
 	sets      map[types.UID]*replicaSet
 	// lacking are the workloads that wait for config.
 	lacking map[lacking]bool
@@ -109,21 +131,31 @@ func (r *runner) replica(ctx context.Context, kind, namespace, name, template st
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
 	}
-	if err != nil || len(lacks) > 0 || ready == Never || r.isBroken(unit{kind, namespace, name}) {
-		return replica{template: template}, err
+	made := replica{template: template, waits: len(lacks) > 0, stops: stopping(pod, r.stop)}
+	if err != nil || made.waits || ready == Never || r.isBroken(unit{kind, namespace, name}) {
+		return made, err
 	}
-	return replica{template: template, readyAt: r.now.Add(ready)}, nil
+	made.readyAt = r.now.Add(ready)
+	return made, nil
 }
 
-// revive lets replicas start that lacked config, once it is there.
+// revive lets replicas start that lacked config, once it is there, and says of those
+// that a cluster has begun with when they are ready.
 func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
+	if !slices.ContainsFunc(set.all, func(p replica) bool { return p.waits && p.template == template }) {
+		return nil
+	}
 	made, err := r.replica(ctx, kind, namespace, name, template, pod)
-	if err != nil || made.readyAt.IsZero() {
+	if err != nil {
 		return err
 	}
 	for i := range set.all {
-		if set.all[i].template == template && set.all[i].readyAt.IsZero() {
-			set.all[i] = made
+		if p := &set.all[i]; p.waits && p.template == template {
+			began := p.began
+			*p = made
+			if !made.readyAt.IsZero() && !began.IsZero() {
+				p.readyAt = made.readyAt.Add(began.Sub(r.now))
+			}
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ const (
 type ring struct {
 	reconcile.Reconciler
 
+	name     string
 	requests func(obj client.Object) []types.NamespacedName
 	// waits is all that the ring has that is not where it should be.
 	waits func(ctx context.Context) ([]Wait, error)
@@ -72,6 +73,7 @@ func newConfig(w *world, o config.Options) *ring {
 	run := config.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
 	return &ring{
 		Reconciler: run,
+		name:       RingConfig,
 		requests: func(obj client.Object) []types.NamespacedName {
 			switch obj.(type) {
 			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret:
@@ -97,6 +99,7 @@ func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
 	}
 	return &ring{
 		Reconciler: run,
+		name:       RingZones,
 		requests: func(obj client.Object) []types.NamespacedName {
 			if _, ok := obj.(*v1alpha1.RolloutGroup); ok {
 				return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
@@ -134,6 +137,7 @@ func newPlans(w *world, o plans.Options) *ring {
 	run := plans.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
 	return &ring{
 		Reconciler: run,
+		name:       RingPlans,
 		requests: func(obj client.Object) []types.NamespacedName {
 			if _, ok := obj.(*corev1.Pod); ok {
 				return nil
@@ -146,5 +150,5 @@ func newPlans(w *world, o plans.Options) *ring {
 
 func plansWait(e *plans.Explanation) (w Wait, waits bool) {
 	w = Wait{Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence}
-	return w, e.State != plans.StateIdle
+	return w, e.Phase != rollout.PhaseComplete
 }

@@ -45,7 +45,9 @@ func (s *simulation) risks(ctx context.Context, again *simulation, change []*uns
 	if len(result.Steps) == 0 {
 		return risks, nil
 	}
-	again.begin()
+	if err := again.begin(ctx); err != nil {
+		return risks, err
+	}
 	again.broken = firstUnit(result.Steps)
 	if err := again.change(ctx, change); err != nil || again.broken.kind == first {
 		return risks, err
@@ -60,6 +62,8 @@ func firstUnit(steps []Step) unit {
 		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
 		case s.Ring == RingZones && ok:
 			return unit{"pod", s.Namespace, pod}
+		case s.Ring == Kubernetes:
+			return unit{kind, s.Namespace, name}
 		case s.Ring == RingFleet:
 			return unit{"cluster", s.Namespace, s.Unit}
 		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
@@ -76,6 +80,9 @@ func (s *simulation) stops(steps []Step) []Risk {
 		taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does] = true
 	}
 	missing := slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
+		if step.Ring == Kubernetes && step.Object == s.broken.kind+"/"+s.broken.name {
+			return true // that it is not done itself goes without saying
+		}
 		return taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does]
 	})
 	if len(missing) == 0 {
@@ -109,10 +116,19 @@ func (s *simulation) deadlines() []Risk {
 		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
 			deadline = *written.Spec.ProgressDeadlineSeconds
 		}
-		risks = s.deadline(risks, "statefulset/"+set.Name, set.Namespace, s.options.Readiness.of("statefulset", set.Name), deadline,
+		risks = s.deadline(risks, "statefulset/"+set.Name, set.Namespace, s.replacing(set), deadline,
 			"spec.progressDeadlineSeconds of RolloutGroup "+group)
 	}
 	return risks
+}
+
+// replacing is how long it takes until a Pod is gone and its successor is ready.
+func (s *simulation) replacing(set *appsv1.StatefulSet) time.Duration {
+	ready := s.options.Readiness.of("statefulset", set.Name)
+	if ready == Never {
+		return Never
+	}
+	return ready + stopping(&set.Spec.Template.Spec, s.options.Stop)
 }
 
 func (s *simulation) deadline(risks []Risk, object, namespace string, ready time.Duration, seconds int32, field string) []Risk {
@@ -122,7 +138,7 @@ func (s *simulation) deadline(risks []Risk, object, namespace string, ready time
 	}
 	return append(risks, Risk{
 		Object: object, Namespace: namespace,
-		Sentence: fmt.Sprintf("a Pod takes %s until it is ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
+		Sentence: fmt.Sprintf("a Pod takes %s until it is replaced and ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
 		Mend:     "make " + field + " longer",
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,9 +28,12 @@ type Options struct {
 	Namespace string
 	// Readiness is how long Pods take.
 	Readiness Readiness
+	// Stop is how long Pods take until they are gone; nil is all of their grace period,
+	// which is the worst case.
+	Stop *time.Duration
 	// Present is what there is in a cluster, by [Present]; base is applied over it.
 	Present []client.Object
-	// Within is how far to look ahead; zero is as far as it goes.
+	// Within is how far to look ahead; zero is [Horizon].
 	Within time.Duration
 	// Nodes is on how many nodes a DaemonSet runs.
 	Nodes int
@@ -57,10 +59,13 @@ type Result struct {
 	// Settled is true if everything came where it should be, but for what waited
 	// already when the change was made.
 	Settled bool `json:"settled"`
-	// Stuck are the waits that nothing ends, those from before the change among them.
+	// Stuck are the waits that nothing ends, or nothing within the time that was looked
+	// ahead; those from before the change are among them.
 	Stuck []Wait `json:"stuck,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
+	// Unmet are the keys of [Readiness] that are nothing in this simulation.
+	Unmet []string `json:"-"`
 	// Looks is how often a ring or a controller has looked at something, all in all.
 	Looks int `json:"-"`
 }
@@ -82,13 +87,22 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if err != nil {
 		return Result{}, err
 	}
-	s.begin()
+	if err := s.begin(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := s.change(ctx, change); err != nil {
 		return Result{}, err
 	}
-	result := s.result()
+	result, err := s.result(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	result.Risks, err = s.risks(ctx, again, change, &result)
+	if err != nil {
+		return Result{}, err
+	}
 	result.Looks = s.looks + again.looks
+	result.Unmet, err = s.unmet(ctx)
 	return result, err
 }
 
@@ -103,11 +117,9 @@ type simulation struct {
 	models  models
 	rings   []*ring
 	before  []Wait
-	lacked  map[types.NamespacedName]bool
 	waits   []Wait
-	// waiting are those of this moment, last is when something happened last.
+	// waiting are those of this moment.
 	waiting []Wait
-	last    time.Time
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
 }
@@ -131,7 +143,7 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	w.within, w.store.Installed = before, o.Installed
 	s := &simulation{world: w, options: o, models: models{
 		sets: &statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		run:  &runner{world: w, readiness: o.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+		run:  &runner{world: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
 	}}
 	return s, s.addActors(ctx)
 }
@@ -145,8 +157,11 @@ func (s *simulation) addActors(ctx context.Context) error {
 		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
 		&collector{world: w, waiting: map[types.UID]bool{}},
 		&clusters{world: w, readiness: ready},
-		&kubelets{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
+		&kubelets{world: w, readiness: ready, stop: s.options.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	)
+	if len(s.options.Present) == 0 {
+		w.add(clusterAPI{w})
+	}
 	c := s.options.Config
 	c.Now, c.Zones = s.clock, true
 	z, err := newZones(ctx, w, zones.Options{Now: s.clock})
@@ -169,9 +184,11 @@ func (s *simulation) fork(ctx context.Context) (*simulation, error) {
 	w := s.world.fork()
 	f := &simulation{world: w, options: s.options, waiting: s.waiting}
 	f.models.sets = &statefulSets{world: w, templates: maps.Clone(s.models.sets.templates), seen: s.models.sets.seen}
-	f.models.run = &runner{world: w, readiness: s.options.Readiness, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}}
+	f.models.run = &runner{
+		world: w, readiness: s.options.Readiness, stop: s.options.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{},
+	}
 	for uid, set := range s.models.run.sets {
-		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), progressed: set.progressed}
+		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
 	}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
@@ -202,25 +219,23 @@ func (s *simulation) change(ctx context.Context, objects []*unstructured.Unstruc
 }
 
 // begin makes the moment of the change the one from which on is told what happens.
-func (s *simulation) begin() {
+func (s *simulation) begin(ctx context.Context) error {
 	if s.now.Before(s.options.Now) {
 		s.now = s.options.Now
 	}
-	s.within, s.begun = cmp.Or(s.options.Within, horizon), true
-	s.started, s.last, s.before, s.waits, s.lacked = s.now, s.now, s.waiting, nil, s.lacking()
+	s.within, s.begun = cmp.Or(s.options.Within, Horizon), true
+	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
+	s.started, s.acted, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
 	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
+	return err
 }
 
 // settle lets time pass until nothing happens any more.
 func (s *simulation) settle(ctx context.Context) error {
 	for {
-		version := s.store.Version()
 		if err := s.rest(ctx); err != nil {
 			return err
-		}
-		if s.store.Version() != version {
-			s.last = s.now
 		}
 		if err := s.look(ctx); err != nil {
 			return err
@@ -267,10 +282,22 @@ func (w Wait) sameAs(other Wait) bool {
 	return w.Namespace == other.Namespace && w.Object == other.Object && w.Sentence == other.Sentence
 }
 
-func (s *simulation) result() Result {
-	r := Result{Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.last.Sub(s.started), Stuck: slices.Concat(s.waiting, s.failures())}
-	r.Settled = s.isWhole() && !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
-	return r
+func (s *simulation) result(ctx context.Context) (Result, error) {
+	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
+	for i := range unwhole {
+		unwhole[i].At = s.acted.Sub(s.started)
+	}
+	for i := range s.waiting {
+		if s.beyond {
+			s.waiting[i].Next = s.nextLook(&s.waiting[i])
+		}
+	}
+	r := Result{
+		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.acted.Sub(s.started),
+		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
+	}
+	r.Settled = !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	return r, err
 }
 
 // failures are the looks that failed whenever they were tried.
@@ -278,7 +305,7 @@ func (s *simulation) failures() []Wait {
 	var failures []Wait
 	for e, err := range s.problems {
 		failures = append(failures, Wait{
-			At: s.last.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+			At: s.acted.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
 		})
 	}
 	slices.SortFunc(failures, func(a, b Wait) int {
@@ -289,25 +316,3 @@ func (s *simulation) failures() []Wait {
 
 // WaitedBefore is true of what waited in the same way when the change was made.
 func (r *Result) WaitedBefore(w Wait) bool { return slices.ContainsFunc(r.Before, w.sameAs) }
-
-// lacking are the Deployments that do not have what they ask for, by namespace and name.
-func (s *simulation) lacking() map[types.NamespacedName]bool {
-	lacking := map[types.NamespacedName]bool{}
-	for _, obj := range s.store.Objects(&appsv1.Deployment{}, "") {
-		if d, ok := obj.(*appsv1.Deployment); ok && d.Status.AvailableReplicas < *d.Spec.Replicas {
-			lacking[client.ObjectKeyFromObject(d)] = true
-		}
-	}
-	return lacking
-}
-
-// isWhole is true if all Deployments have what they ask for, but for those that had
-// not before the change.
-func (s *simulation) isWhole() bool {
-	for key := range s.lacking() {
-		if !s.lacked[key] {
-			return false
-		}
-	}
-	return true
-}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,9 +28,9 @@ const (
 	// looksAtOnce bounds how often all actors together may look before the clock
 	// moves, for each object that there is: one that never rests is a finding.
 	looksAtOnce = 200
-	// horizon is how far the clock may go: a week and a day, so that each window that
+	// Horizon is how far the clock may go, unless something else is said: a week and a day, so that each window that
 	// opens once a week has opened.
-	horizon = 8 * 24 * time.Hour
+	Horizon = 8 * 24 * time.Hour
 	// A look that fails is taken again after retryFirst, then after twice as long, and
 	// no more after retries.
 	retryFirst = 500 * time.Millisecond
@@ -69,10 +71,16 @@ type world struct {
 	// gone are the objects that were there, but for Pods, which own nothing.
 	gone    map[types.UID]bool
 	started time.Time
+	// acted is when something changed last.
+	acted time.Time
 	// begun is true once the change is made.
 	begun bool
 	// within is how far the clock may go.
 	within time.Duration
+	// beyond is true once somebody would look again only later than that.
+	beyond bool
+	// met are those of which somebody has asked how long they take: "statefulset/x".
+	met map[string]bool
 	// looks is how often anybody has looked at anything.
 	looks int
 }
@@ -100,10 +108,11 @@ func newWorld(ctx context.Context, start time.Time, on server) (*world, error) {
 
 func worldAt(start time.Time) *world {
 	return &world{
-		now: start, started: start, within: horizon, recorder: NewRecorder(),
+		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
 		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
-		gone:    map[types.UID]bool{}, due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
+		met:     map[string]bool{}, gone: map[types.UID]bool{},
+		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
 }
 
@@ -141,6 +150,7 @@ func (w *world) clock() time.Time { return w.now }
 
 // readyIn is how long a Pod takes. What is there before the change is running.
 func (w *world) readyIn(r Readiness, kind, name string) time.Duration {
+	w.met[reference(kind, name)] = true
 	if d := r.of(kind, name); w.begun || d != Never {
 		return d
 	}
@@ -175,7 +185,23 @@ func (w *world) changed(before, after client.Object) {
 			w.dirty[i][key] = true
 		}
 	}
+	if !isJudgement(before, after) {
+		w.acted = w.now
+	}
 	w.recorder.See(w.now.Sub(w.started), before, after)
+}
+
+// isJudgement is true if nothing has changed about a Deployment but what is said of it:
+// that one which stands still is too late is no part of what a change does.
+func isJudgement(before, after client.Object) bool {
+	was, _ := before.(*appsv1.Deployment)
+	is, ok := after.(*appsv1.Deployment)
+	if !ok || was == nil {
+		return false
+	}
+	same := *was
+	same.ResourceVersion, same.Status.Conditions = is.ResourceVersion, is.Status.Conditions
+	return equality.Semantic.DeepEqual(&same, is)
 }
 
 // rest lets everybody look until nobody has anything to do at this moment.
@@ -243,7 +269,8 @@ func (w *world) advance() bool {
 			next = at
 		}
 	}
-	if next.IsZero() || next.After(w.started.Add(w.within)) {
+	w.beyond = next.After(w.started.Add(w.within))
+	if next.IsZero() || w.beyond {
 		return false
 	}
 	if next.After(w.now) {
@@ -255,4 +282,20 @@ func (w *world) advance() bool {
 		}
 	}
 	return true
+}
+
+// nextLook is when a ring looks again at what waits, zero if it does not.
+func (w *world) nextLook(wait *Wait) time.Time {
+	var next time.Time
+	for e, at := range w.due {
+		if r, ok := w.actors[e.actor].(*ring); ok && r.name == wait.Ring && concerns(e.key, wait) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// concerns is true of a look at what waits. The config ring looks at everything at once.
+func concerns(key types.NamespacedName, wait *Wait) bool {
+	return key.Name == "" || key.Namespace == wait.Namespace && strings.HasSuffix(wait.Object, "/"+key.Name)
 }

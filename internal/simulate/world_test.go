@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,13 +17,17 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
@@ -52,6 +57,7 @@ type world struct {
 	t         *testing.T
 	client    client.WithWatch
 	namespace string
+	scenario  string
 	zones     zones.Options
 	config    config.Options
 
@@ -88,8 +94,29 @@ func installKinds(t *testing.T, c client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Kinds(t, c, objects)
+	clusters := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(clusterKind), clusters); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Kinds(t, c, append(objects, clusters))
 }
+
+// clusterKind is as much of Cluster API's Cluster as the hub looks at.
+const clusterKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  names: {kind: Cluster, listKind: ClusterList, plural: clusters, singular: cluster}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
 
 // rings are those that are simulated.
 func rings() []string { return append(manager.Rings(), manager.RingFleet) }
@@ -119,6 +146,21 @@ func (w *world) apply(documents []source.Document) {
 		obj := d.Object.DeepCopy()
 		obj.SetNamespace(w.namespace)
 		testenv.Apply(w.t, w.client, obj)
+		if obj.GroupVersionKind() == cluster.GVK {
+			w.bringUpCluster(obj)
+		}
+	}
+}
+
+// bringUpCluster does with a Cluster what Cluster API does.
+func (w *world) bringUpCluster(obj *unstructured.Unstructured) {
+	w.t.Helper()
+	kubeconfig := &corev1.Secret{StringData: map[string]string{"value": "x"}}
+	kubeconfig.Namespace, kubeconfig.Name = w.namespace, cluster.SecretName(obj.GetName())
+	up := client.RawPatch(types.MergePatchType, []byte(`{"status": {"initialization": {"controlPlaneInitialized": true}}}`))
+	err := errors.Join(client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), kubeconfig)), w.client.Status().Patch(w.t.Context(), obj, up))
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -222,11 +264,29 @@ func (w *world) waits(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	more, err := w.plansWait(ctx)
-	return slices.Concat(waits, modules, more), err
+	if err != nil {
+		return nil, err
+	}
+	waits = slices.Concat(waits, modules, more)
+	unwhole, err := simulate.Unwhole(ctx, w.client, w.namespace, w.told(waits))
+	for i := range unwhole {
+		waits = append(waits, fmt.Sprintf("%s %s", unwhole[i].Object, unwhole[i].Reason))
+	}
+	return waits, err
+}
+
+// told are the waits of which the rings tell, as far as that is their objects.
+func (w *world) told(waits []string) []simulate.Wait {
+	told := make([]simulate.Wait, 0, len(waits))
+	for _, wait := range waits {
+		object, _, _ := strings.Cut(wait, " ")
+		told = append(told, simulate.Wait{Namespace: w.namespace, Object: object})
+	}
+	return told
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which
-// they ask.
+// they ask, as far as nobody keeps Kubernetes from that.
 func (w *world) whole(ctx context.Context) error {
 	deployments, sets, daemons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}
 	for _, list := range []client.ObjectList{deployments, sets, daemons} {
@@ -236,19 +296,27 @@ func (w *world) whole(ctx context.Context) error {
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
+		if d.Spec.Paused {
+			continue
+		}
 		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
 			return fmt.Errorf("Deployment %s is not whole", d.Name)
 		}
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas != *s.Spec.Replicas || s.Status.AvailableReplicas != *s.Spec.Replicas {
+		updated := *s.Spec.Replicas
+		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			updated -= *rolling.Partition
+		}
+		if s.Status.ObservedGeneration != s.Generation || s.Status.UpdatedReplicas < updated || s.Status.AvailableReplicas != *s.Spec.Replicas {
 			return fmt.Errorf("StatefulSet %s is not whole", s.Name)
 		}
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
-		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
+		byHand := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+		if d.Status.ObservedGeneration != d.Generation || !byHand && d.Status.UpdatedNumberScheduled != nodes || d.Status.NumberAvailable != nodes {
 			return fmt.Errorf("DaemonSet %s is not whole", d.Name)
 		}
 	}

@@ -79,8 +79,7 @@ func (a *asker) supply(l lack) string {
 	if l.Kind == kindSecret {
 		what = "secret generic " + l.Name
 	}
-	words := []string{"kubectl create", what, "-n", l.Namespace, "--from-literal=" + key + "=VALUE"}
-	return strings.Join(append(words, a.there()...), " ")
+	return a.pointless("kubectl create " + what + " -n " + l.Namespace + " --from-literal=" + key + "=VALUE")
 }
 
 // need is a use of a ConfigMap or a Secret without which a Pod cannot start.
@@ -223,12 +222,18 @@ func (a *asker) configObject(ctx context.Context, ref Ref, _ bool) (answer, erro
 	if err != nil {
 		return answer{}, err
 	}
-	users, waits, err := a.users(ctx, ref, keys, exists)
-	if err != nil {
-		return answer{}, err
+	var facts []Fact
+	link := a.lacking(lack{Ref: ref})
+	if exists {
+		link = a.link(ref, "", "%s %s is there, and has all that is asked of it", ref.Kind, ref.Name)
+		facts = append(facts, Fact{"keys", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")})
 	}
-	link := a.link(ref, "", "%s %s is there, and has all that is asked of it", ref.Kind, ref.Name)
+	users, waits, err := a.users(ctx, ref, keys, exists)
 	switch {
+	case err != nil:
+		if exists {
+			link.Sentence = a.place() + fmt.Sprintf("%s %s is there", ref.Kind, ref.Name)
+		}
 	case waits != nil:
 		link = a.lacking(waits.lack)
 		link.Sentence += "; " + waits.user + " waits for it"
@@ -239,14 +244,10 @@ func (a *asker) configObject(ctx context.Context, ref Ref, _ bool) (answer, erro
 	case !exists:
 		link = a.link(ref, "", "%s %s does not exist, and all who use it can do without it", ref.Kind, ref.Name)
 	}
-	var facts []Fact
-	if exists {
-		facts = append(facts, Fact{"keys", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")})
-	}
 	for _, user := range users {
 		facts = append(facts, Fact{"used by", user})
 	}
-	return answer{links: []Link{link}, facts: facts}, nil
+	return answer{links: []Link{link}, facts: facts}, err
 }
 
 // waiter is somebody who waits for something that is missing.

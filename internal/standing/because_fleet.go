@@ -7,14 +7,17 @@ import (
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 func (a *asker) fleetOptions() fleet.Options {
@@ -54,6 +57,8 @@ func (m *moduleAnswer) own() *Link { return &m.found.links[0] }
 func (m *moduleAnswer) goOn(ctx context.Context) error {
 	hold := m.e.Telling
 	switch {
+	case m.e.Phase == string(fleet.PhaseDeleting):
+		return m.deleting(ctx)
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.kubectl("edit", m.ref)
 	case m.e.Phase == string(fleet.PhaseRolledBack):
@@ -68,10 +73,37 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 		m.paused()
 	case hold.Reason == fleet.ReasonWindow:
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
-		return m.gated(ctx, stageIn(hold))
+		stage, _ := unitOf(hold)
+		return m.gated(ctx, stage)
 	default:
 		return m.held(ctx, hold)
 	}
+	return nil
+}
+
+// deleting goes to the first cluster that a module on its way out is still assigned to,
+// or to the manager that would take it away; and where there is none, to who else keeps
+// the module.
+func (m *moduleAnswer) deleting(ctx context.Context) error {
+	if gone := m.managerGone(ctx, m.ref.Namespace); gone != nil {
+		m.found = m.found.and(gone)
+		return nil
+	}
+	all, err := m.assemblages(ctx, Ref{Kind: assemblageKind(m.ref), Namespace: m.ref.Namespace})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if slices.Contains(all[i].syncs, m.ref.Name) {
+			m.found.on = m.assigned(m.ref, all[i].cluster)
+			return nil
+		}
+	}
+	module := fleet.New(m.ref.Kind)
+	if err := m.get(ctx, m.ref, module); err != nil {
+		return err
+	}
+	m.found = m.kept(m.ref, module, vocabulary.ModuleFinalizer, m.found)
 	return nil
 }
 
@@ -97,24 +129,13 @@ func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
 	return nil
 }
 
-// stageIn is the stage that a hold is about, empty if it is none.
-func stageIn(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 1 {
-			return path[1]
-		}
+// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
+// what waits.
+func unitOf(hold *rollout.Hold) (stage, name string) {
+	if stage, name = fleet.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = fleet.UnitOf(hold.Path)
 	}
-	return ""
-}
-
-// clusterIn is the cluster that a hold is about, empty if it is none.
-func clusterIn(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 2 {
-			return path[2]
-		}
-	}
-	return ""
+	return stage, name
 }
 
 // stage is a row of the module as a link.
@@ -133,13 +154,13 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) Link {
 // gated goes to the gate of a stage that is not passed.
 func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	link := m.stage(stage, m.e.Reason)
+	link.Next = m.fleet("approve", "--stage", stage)
 	m.found.links = append(m.found.links, link)
 	gates := &v1alpha1.RolloutGateList{}
 	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
 		return fmt.Errorf("list RolloutGates: %w", err)
 	}
 	last := &m.found.links[len(m.found.links)-1]
-	last.Next = m.fleet("approve", "--stage", stage)
 	for i := range gates.Items {
 		g := &gates.Items[i]
 		s := &g.Spec
@@ -163,7 +184,7 @@ func (a *asker) undecided(g *v1alpha1.RolloutGate) Link {
 		link.Reason, link.Since = rollout.ReasonGateRefused, momentOrNil(c.LastTransitionTime.Time)
 		link.Sentence = a.place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
 	}
-	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage)
+	link.Next = a.spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
 	return link
 }
 
@@ -191,9 +212,13 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 		return answer{}, err
 	}
 	module := Ref{Kind: r.Spec.ModuleRef.Kind, Namespace: ref.Namespace, Name: r.Spec.ModuleRef.Name}
+	found := answer{
+		links: []Link{a.link(ref, "", "%s is revision %d of %s", ref.Name, r.Spec.Number, module)},
+		facts: []Fact{{"module", module.String()}, {"number", fmt.Sprint(r.Spec.Number)}, {"resolved", r.Status.Resolved}},
+	}
 	e, err := fleet.Explain(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module))
 	if err != nil {
-		return answer{}, err
+		return found, err
 	}
 	at := 0
 	for i := range e.Clusters {
@@ -201,9 +226,8 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 			at++
 		}
 	}
-	link := a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
-	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseComplete
-	found := answer{links: []Link{link}, facts: []Fact{{"module", module.String()}, {"number", fmt.Sprint(r.Spec.Number)}, {"resolved", r.Status.Resolved}}}
+	found.links[0] = a.link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
+	found.links[0].Ring, found.links[0].Phase = manager.RingFleet, rollout.PhaseComplete
 	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
 		found.links[0].Phase, found.on = rollout.PhaseProgressing, a.about(module)
 	}
@@ -212,34 +236,31 @@ func (a *asker) revision(ctx context.Context, ref Ref, _ bool) (answer, error) {
 
 // held goes to the stage, and from there to the cluster.
 func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
-	if name := stageIn(hold); name != "" && hold.Path[0] == stagesUnit {
-		link := m.stage(name, hold.Reason)
+	stage, name := unitOf(hold)
+	if stage != "" {
+		link := m.stage(stage, hold.Reason)
 		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
 			link.Since, link.Until = momentOrNil(hold.Since), momentOrNil(hold.Until)
 			link.Sentence = m.place() + hold.Message
 		}
 		m.found.links = append(m.found.links, link)
 	}
-	cluster := clusterIn(hold)
 	switch {
 	case hold.Reason == rollout.ReasonBudget:
-		return m.budget(ctx, hold)
-	case cluster == "":
+		return m.budget(stage)
+	case name == "":
 		return m.failing(ctx)
 	default:
-		m.found.on = m.aboutCluster(cluster)
+		m.found.on = m.aboutCluster(name)
 		return nil
 	}
 }
 
-// stagesUnit is what the fleet calls all stages together.
-const stagesUnit = "the rollout"
-
-// budget goes to a cluster that is down, and otherwise says that none may be.
-func (m *moduleAnswer) budget(_ context.Context, hold *rollout.Hold) error {
+// budget goes to a cluster of the stage that is down, and otherwise says that none may be.
+func (m *moduleAnswer) budget(stage string) error {
 	for i := range m.e.Clusters {
 		c := &m.e.Clusters[i]
-		if c.Stage == stageIn(hold) && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+		if c.Stage == stage && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
 			m.found.on = m.aboutCluster(c.Name)
 			return nil
 		}
@@ -289,14 +310,48 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 		m.found.on = a.about(module)
 	case c.Reason == fleet.ReasonForeign:
 		m.own().Next = a.pointless("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
+	case c.IsNext:
+		m.found.on = a.manager(module.Namespace)
+	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present
+		m.found.on = a.about(module)
 	case c.Revision == "" && c.Reason == "":
-		m.own().Next = a.kubectl("get", Ref{Kind: kindSecret, Namespace: module.Namespace, Name: name + "-kubeconfig"}, "--show-labels")
+		m.own().Next = a.stranger(ctx, &c, ref)
 	case c.Reason == "" && c.State == fleetv1.StateSucceeded:
 		m.own().Phase = rollout.PhaseComplete
 	case c.Revision != "":
 		m.found.on = a.assigned(module, name)
 	}
 	return m.found, nil
+}
+
+// stranger is how to see why a cluster is none of a module's.
+func (a *asker) stranger(ctx context.Context, c *fleet.ClusterExplanation, ref Ref) string {
+	switch {
+	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
+		return a.pointless("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
+	case c.Of.Kind == "":
+		return a.pointless("kubectl get secrets -n " + ref.Namespace + " -l " + vocabulary.Cluster.Native + "=true")
+	}
+	stands := Ref{Kind: c.Of.Kind, Namespace: ref.Namespace, Name: ref.Name, APIVersion: c.Of.APIVersion}
+	if c.Of.Kind == kindSecret {
+		stands.Name = cluster.SecretName(ref.Name)
+	}
+	switch {
+	case c.Deleting:
+		return a.kubectl("get", stands, "-o", "jsonpath='{.metadata.finalizers}'")
+	case c.Selected: // and not ready
+		return a.kubectl("describe", stands)
+	default:
+		return a.kubectl("get", stands, "--show-labels")
+	}
+}
+
+// hasClusterAPI is true if Cluster API keeps clusters in a namespace.
+func (a *asker) hasClusterAPI(ctx context.Context, namespace string) bool {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(cluster.GVK)
+	err := a.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+	return err == nil && len(list.Items) > 0
 }
 
 // clusterSentence names the cluster also where it waits with its whole stage.

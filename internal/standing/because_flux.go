@@ -108,30 +108,36 @@ func (a *asker) sync(ctx context.Context, ref Ref, name string) (answer, error) 
 }
 
 func (a *asker) assemblageOf(ctx context.Context, ref Ref) (*assembled, error) {
-	var objects []client.Object
+	all, err := a.assemblages(ctx, ref)
+	for i := range all {
+		if all[i].cluster == ref.Name {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// assemblages are those of the kind and in the namespace of a reference.
+func (a *asker) assemblages(ctx context.Context, ref Ref) ([]assembled, error) {
+	var all []assembled
 	if ref.Kind == kindRemote {
 		list := &fleetv1.RemoteAssemblageList{}
 		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
 			return nil, fmt.Errorf("list RemoteAssemblages: %w", err)
 		}
 		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
+			all = append(all, assembledOf(&list.Items[i]))
 		}
-	} else {
-		list := &fleetv1.ProxyAssemblageList{}
-		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
-			return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
-		}
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
+		return all, nil
 	}
-	for _, obj := range objects {
-		if all := assembledOf(obj); all.cluster == ref.Name {
-			return &all, nil
-		}
+	list := &fleetv1.ProxyAssemblageList{}
+	if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
 	}
-	return nil, nil //nolint:nilnil // there is none
+	for i := range list.Items {
+		all = append(all, assembledOf(&list.Items[i]))
+	}
+	return all, nil
 }
 
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
@@ -184,35 +190,41 @@ func colon(message string) string {
 func (a *asker) unreachable(ref Ref, all *assembled) Link {
 	link := a.link(Ref{Kind: kindSecret, Namespace: ref.Namespace, Name: all.secret}, ReasonUnreachable,
 		"cluster %s cannot be reached by the address and with the credentials in Secret %s", all.cluster, all.secret)
-	link.Next = "kubectl --kubeconfig <(" + kubeconfigOf(link.Ref) + ") cluster-info"
+	inside := a.inside(all.cluster, link.Ref)
+	link.First, link.Next = inside.first, inside.pointless("kubectl cluster-info")
 	return link
 }
 
-// kubeconfigOf is the command that gets the kubeconfig of a cluster.
-func kubeconfigOf(secret Ref) string {
-	return fmt.Sprintf("kubectl get secret/%s -n %s -o go-template='{{.data.value | base64decode}}'", secret.Name, secret.Namespace)
+// inside asks another cluster. Commands find it by a file with its kubeconfig, which has
+// to be made first: not by a pipe, which the kubectl that comes with gcloud cannot read.
+func (a *asker) inside(name string, secret Ref) *asker {
+	w, file := a.World, name+".kubeconfig"
+	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
+	get := a.kubectl("get", secret, "-o", "go-template='{{.data.value | base64decode}}'")
+	first := "(umask 077; " + get + " > " + file + ")"
+	if a.first != "" {
+		first = a.first + " && " + first
+	}
+	return &asker{World: w, in: name, first: first}
 }
 
 // enter goes on in another cluster. If the caller may not read its kubeconfig, or it
 // does not answer, the link says so, and how to ask there.
 func (a *asker) enter(ctx context.Context, name string, secret Ref) (*asker, *Link) {
-	s := &corev1.Secret{}
+	inside, s := a.inside(name, secret), &corev1.Secret{}
 	err := a.get(ctx, secret, s)
 	if err == nil && a.Dial == nil {
 		err = errors.New("other clusters are not asked")
 	}
-	var inside client.Client
 	if err == nil {
-		inside, err = a.Dial(s.Data["value"])
+		inside.Client, err = a.Dial(s.Data["value"])
 	}
 	if err == nil {
-		options := a.Options
-		options.Namespaces = nil
-		return &asker{World: World{Client: inside, Options: options}, in: name}, nil
+		return inside, nil
 	}
 	link := a.link(Ref{Kind: KindCluster, Namespace: secret.Namespace, Name: name}, ReasonUnseen,
 		"what happens on cluster %s cannot be seen from here: %s; ask there", name, lastOf(err))
-	link.Next = "spillway status -A --kubeconfig " + name + ".kubeconfig"
+	link.First, link.Next = inside.first, inside.pointless("spillway status -A")
 	return nil, &link
 }
 
@@ -322,7 +334,7 @@ func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *Li
 	u, err := a.readAny(ctx, ref)
 	if isNotFound(err) {
 		link := a.link(ref, ReasonSource, "%s %s, from which it is fetched, does not exist", ref.Kind, ref.Name)
-		link.Next = a.pointless("kubectl get " + strings.ToLower(ref.Kind) + "s -n " + ref.Namespace)
+		link.Next = a.pointless("kubectl get " + strings.ToLower(ref.Kind) + " -n " + ref.Namespace)
 		return &link
 	}
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -43,18 +45,35 @@ func (a *asker) group(ctx context.Context, ref Ref, _ bool) (answer, error) {
 		return answer{}, err
 	}
 	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
-	if err != nil {
+	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
 		return answer{}, err
 	}
 	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
 	link.Ring, link.Phase = manager.RingZones, rollout.Phase(e.Phase)
 	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	g := groupAnswer{asker: a, ref: ref, e: &e, found: answer{links: []Link{link}, details: GroupDetails{e, scales.Explain()}}}
+	if !e.Missing && g.deleting(ctx) {
+		return g.found, nil
+	}
 	if scaled := scales.At().Hold; e.Phase == string(rollout.PhaseComplete) && scaled != nil {
 		return g.found, g.replicas(ctx, scaled)
 	}
 	err = g.rollout(ctx)
 	return g.found, err
+}
+
+// deleting is true of a group that is being deleted, and that somebody keeps. Nobody
+// rolls anything less for it: its StatefulSets make a new one.
+func (g *groupAnswer) deleting(ctx context.Context) bool {
+	group := &v1alpha1.RolloutGroup{}
+	if g.get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
+		return false
+	}
+	own := g.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, momentOrNil(group.DeletionTimestamp.Time)
+	own.Sentence = g.place() + "group " + g.ref.Name + " is being deleted"
+	g.found = g.kept(g.ref, group, "", g.found)
+	return true
 }
 
 // groupAnswer is the answer about a group, as it comes together.
@@ -177,9 +196,8 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 // whoseLock goes on from a lock: to the zone that is scaled down, if that is why it is
 // held, or to the manager that is not there to give it back.
 func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
-	down, err := g.manages(ctx, Ref{Kind: kindManager, Name: "spillway"}, g.ref.Namespace)
-	if err == nil && down.links[0].Kind != kindManager && down.links[0].Reason == ReasonManagerDown {
-		g.found = g.found.and(&down)
+	if gone := g.managerGone(ctx, g.ref.Namespace); gone != nil {
+		g.found = g.found.and(gone)
 		return nil
 	}
 	lock := &g.found.links[len(g.found.links)-1]

@@ -99,6 +99,16 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (answer, error
 	return answer{links: []Link{link}, on: down}, nil
 }
 
+// managerGone is the answer that a manager which is installed here is not at work, nil
+// if it is, or if that cannot be known.
+func (a *asker) managerGone(ctx context.Context, namespace string) *answer {
+	down, err := a.manages(ctx, Ref{Kind: kindManager, Name: "spillway"}, namespace)
+	if err != nil || down.links[0].Kind == kindManager || down.links[0].Reason != ReasonManagerDown {
+		return nil
+	}
+	return &down
+}
+
 // downBecause goes on to why the Pods of the manager do not run, nil if they do.
 func (a *asker) downBecause(w *maker) *question {
 	if w.wants > 0 && w.isHealthy() {

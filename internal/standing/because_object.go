@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -19,7 +21,7 @@ import (
 )
 
 // unboundClaim is the first claim of a Pod to which no volume is bound, nil if all
-// are bound or may not be looked at.
+// are bound, wait for the Pod themselves, or may not be looked at.
 func (a *asker) unboundClaim(ctx context.Context, p *corev1.Pod) *Ref {
 	for i := range p.Spec.Volumes {
 		source := p.Spec.Volumes[i].PersistentVolumeClaim
@@ -28,8 +30,41 @@ func (a *asker) unboundClaim(ctx context.Context, p *corev1.Pod) *Ref {
 		}
 		ref, claim := Ref{Kind: kindClaim, Namespace: p.Namespace, Name: source.ClaimName}, &corev1.PersistentVolumeClaim{}
 		err := a.get(ctx, ref, claim)
-		if isNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound {
+		if isNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound && !a.waitsForPod(ctx, claim) {
 			return &ref
+		}
+	}
+	return nil
+}
+
+// selectedNode is the annotation of a claim for which the scheduler has chosen a node:
+// from then on the Pod waits for the claim.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// waitsForPod is true of a claim for which nothing is provisioned before its Pod can be
+// scheduled.
+func (a *asker) waitsForPod(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
+	name := claim.Spec.StorageClassName
+	if name == nil || *name == "" || claim.Annotations[selectedNode] != "" {
+		return false
+	}
+	class := &storagev1.StorageClass{}
+	err := a.get(ctx, Ref{Kind: kindClass, Name: *name}, class)
+	return err == nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// podOf is the Pod that a claim waits for, nil if there is none.
+func (a *asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) *question {
+	var pods corev1.PodList
+	if err := a.Client.List(ctx, &pods, client.InNamespace(claim.Namespace)); err != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+		}) {
+			return a.about(refTo(kindPod, p))
 		}
 	}
 	return nil
@@ -53,8 +88,13 @@ func (a *asker) claim(ctx context.Context, ref Ref, _ bool) (answer, error) {
 	link := a.link(ref, ReasonUnbound, "PersistentVolumeClaim %s is %s: no volume is bound to it", ref.Name, strings.ToLower(string(claim.Status.Phase)))
 	link.Next = a.kubectl("describe", ref)
 	found := answer{links: []Link{link}}
+	if a.waitsForPod(ctx, claim) {
+		found.links[0].Sentence += " before a Pod that uses it can be scheduled"
+		found.on = a.podOf(ctx, claim)
+		return found, nil
+	}
 	if name := claim.Spec.StorageClassName; name != nil && *name != "" {
-		class := Ref{Kind: "StorageClass", Name: *name}
+		class := Ref{Kind: kindClass, Name: *name}
 		if isNotFound(a.get(ctx, class, &storagev1.StorageClass{})) {
 			found.links[0].Next = ""
 			root := a.link(class, ReasonMissing, "StorageClass %s does not exist", *name)
@@ -109,7 +149,7 @@ func (a *asker) object(ctx context.Context, ref Ref, first bool) (answer, error)
 	}
 	if isNotFound(err) {
 		link := a.link(ref, ReasonMissing, "%s %s is not there", ref.Kind, ref.Name)
-		link.Next = a.pointless("kubectl get " + strings.ToLower(ref.Kind) + namespaceFlag(ref))
+		link.Next = a.pointless("kubectl get " + resourceIn(ref) + namespaceFlag(ref))
 		return answer{links: []Link{link}}, nil
 	}
 	if err != nil {

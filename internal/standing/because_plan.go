@@ -15,18 +15,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // maxObjects bounds how many objects of an inventory are looked at.
 const maxObjects = 200
-
-// planPhases are the states of an Instance as phases.
-var planPhases = map[plans.State]rollout.Phase{
-	plans.StateIdle: rollout.PhaseComplete, plans.StateRunning: rollout.PhaseProgressing,
-	plans.StateStalled: PhaseStalled, plans.StateUnseen: PhaseUnseen,
-}
 
 // instance is an Instance: its plan, the step that it is at, and of what that has
 // applied the object that is not well.
@@ -38,10 +33,7 @@ func (a *asker) instance(ctx context.Context, ref Ref, first bool) (answer, erro
 	}
 	e := plans.ExplanationOf(i)
 	link := a.link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase, link.Since = manager.RingPlans, planPhases[e.State], e.Since
-	if e.State == plans.StateIdle && e.Reason != plans.ReasonIdle {
-		link.Phase = rollout.PhaseWaiting
-	}
+	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
 	found := answer{links: []Link{link}, details: e}
 	p := planAnswer{asker: a, i: i, e: &e, found: found}
 	err := p.goOn(ctx)
@@ -61,13 +53,15 @@ func (p *planAnswer) own() *Link { return &p.found.links[0] }
 
 func (p *planAnswer) goOn(ctx context.Context) error {
 	switch {
-	case p.e.State == plans.StateUnseen:
+	case p.i.DeletionTimestamp != nil && p.isLeft():
+		p.leaving()
+		return nil
+	case p.e.Phase == PhaseUnseen:
 		p.own().Reason = ReasonNotObserved
 		p.found.on = p.manager(p.i.Namespace)
 		return nil
-	case vocabulary.Paused.Get(p.i.Annotations) == "true" && p.e.State == plans.StateRunning:
-		p.own().Phase, p.own().Owner = rollout.PhasePaused, annotator(p.i, vocabulary.Paused.Native)
-		p.own().Reason = rollout.ReasonPaused
+	case p.e.Phase == rollout.PhasePaused:
+		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
 		p.own().Next = p.kubectl("annotate", refTo(kindInstance, p.i), vocabulary.Paused.Native+"-")
 		return nil
 	case p.e.Reason == plans.ReasonNoVersion:
@@ -82,6 +76,20 @@ func (p *planAnswer) goOn(ctx context.Context) error {
 	p.step()
 	p.own().Deadline = p.deadline(ctx)
 	return p.objects(ctx)
+}
+
+// isLeft is true of an Instance on its way out of which no plan has to clean up any more.
+func (p *planAnswer) isLeft() bool {
+	x := p.i.Status.Execution
+	return !slices.Contains(p.i.Finalizers, vocabulary.CleanupFinalizer) || x != nil && x.Cause == v1beta1.CauseDelete && x.Result == v1beta1.ResultComplete
+}
+
+// leaving goes to who keeps an Instance that is being deleted.
+func (p *planAnswer) leaving() {
+	own := p.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, momentOrNil(p.i.DeletionTimestamp.Time)
+	own.Sentence = p.place() + "Instance " + p.i.Name + " is being deleted"
+	p.found = p.kept(refTo(kindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
 }
 
 // deadline is when the plan that runs has taken too long, or its phase or its step;
@@ -185,7 +193,7 @@ func (p *planAnswer) objects(ctx context.Context) error {
 	switch {
 	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
 		last.Next = p.pointless("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
-	case p.e.State == plans.StateRunning:
+	case p.i.Status.AggregatedStatus.ActivePlan != "":
 		last.Next = p.kubectl("describe", refTo(kindInstance, p.i))
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 // come through by itself.
 const (
 	well = iota
+	left
 	starting
 	leaving
 	unready
@@ -48,6 +49,8 @@ func severity(p *corev1.Pod) int {
 		return leaving
 	case p.Status.Phase == corev1.PodSucceeded, isReady(p):
 		return well
+	case p.Status.Phase == corev1.PodFailed && isReplaced(p):
+		return left
 	case p.Status.Phase == corev1.PodFailed:
 		return broken
 	case len(p.Spec.SchedulingGates) > 0:
@@ -63,6 +66,14 @@ func severity(p *corev1.Pod) int {
 		most = max(most, unready)
 	}
 	return most
+}
+
+// isReplaced is true of a Pod that its controller leaves lying about when it has failed,
+// and makes another: it was evicted, or its node was shut down. That of a Job tells why
+// the Job fails.
+func isReplaced(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind != kindJob
 }
 
 func severityOf(c *corev1.ContainerStatus) int {
@@ -182,6 +193,9 @@ func (a *asker) diagnose(ctx context.Context, p *corev1.Pod) (answer, error) {
 	case p.Status.Reason == evicted:
 		return a.alone(p, ReasonEvicted, a.kubectl("describe", Ref{Kind: kindNode, Name: p.Spec.NodeName}),
 			"Pod %s was evicted from node %s: %s", p.Name, p.Spec.NodeName, p.Status.Message), nil
+	case p.Status.Phase == corev1.PodFailed && p.Status.Reason != "":
+		return a.alone(p, ReasonFailed, a.kubectl("describe", refTo(kindPod, p)), "Pod %s has failed on node %s: %s",
+			p.Name, p.Spec.NodeName, orReason(p.Status.Message, p.Status.Reason)), nil
 	case p.Status.Phase == corev1.PodSucceeded:
 		return a.alone(p, "", "", "Pod %s has done what it was to do", p.Name), nil
 	case isReady(p):
@@ -392,7 +406,7 @@ func (a *asker) unreadyPod(p *corev1.Pod) answer {
 		c := &p.Status.ContainerStatuses[i]
 		switch {
 		case c.Ready:
-		case c.LastTerminationState.Terminated != nil:
+		case a.crashes(c):
 			return a.crashed(p, c, c.LastTerminationState.Terminated)
 		default:
 			return a.alone(p, ReasonProbe, a.kubectl("logs", ref, "-c", c.Name),
@@ -400,6 +414,19 @@ func (a *asker) unreadyPod(p *corev1.Pod) answer {
 		}
 	}
 	return a.alone(p, ReasonNotReady, a.kubectl("describe", ref), "Pod %s runs, and is not ready", p.Name)
+}
+
+// forgiven is how long a container has to run for the kubelet to forget that it has
+// crashed before: the next time it is started at once.
+const forgiven = 10 * time.Minute
+
+// crashes is true of a container that has ended before, and has not run long since.
+func (a *asker) crashes(c *corev1.ContainerStatus) bool {
+	if c.LastTerminationState.Terminated == nil {
+		return false
+	}
+	runs := c.State.Running
+	return runs == nil || runs.StartedAt.IsZero() || a.Options.Now().Before(runs.StartedAt.Add(forgiven))
 }
 
 // probeOf says what its readiness probe asks.

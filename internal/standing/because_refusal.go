@@ -187,7 +187,7 @@ func (a *asker) service(ctx context.Context, ref Ref, _ bool) (answer, error) {
 	}
 	ready, err := a.endpoints(ctx, ref)
 	if err != nil {
-		return answer{}, err
+		return answer{links: []Link{a.link(ref, "", "Service %s is there", s.Name)}}, err
 	}
 	if ready > 0 {
 		return answer{links: []Link{a.link(ref, "", "Service %s has %d endpoints that are ready", s.Name, ready)}}, nil
@@ -213,15 +213,15 @@ func (a *asker) endpoints(ctx context.Context, ref Ref) (ready int, err error) {
 
 // unserved goes to the Pod that should serve, if there is one.
 func (a *asker) unserved(ctx context.Context, s *corev1.Service) (answer, error) {
-	var pods corev1.PodList
-	if len(s.Spec.Selector) > 0 {
-		if err := a.Client.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels(s.Spec.Selector)); err != nil {
-			return answer{}, fmt.Errorf("list Pods: %w", err)
-		}
-	}
 	link := a.link(refTo(kindService, s), ReasonEndpoints, "Service %s in namespace %s has no endpoint that is ready", s.Name, s.Namespace)
 	link.Next = a.kubectl("describe", link.Ref)
 	found := answer{links: []Link{link}}
+	var pods corev1.PodList
+	if len(s.Spec.Selector) > 0 {
+		if err := a.Client.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels(s.Spec.Selector)); err != nil {
+			return found, fmt.Errorf("list Pods: %w", err)
+		}
+	}
 	if i := worst(pods.Items); i >= 0 {
 		found.on = a.about(refTo(kindPod, &pods.Items[i]))
 		return found, nil

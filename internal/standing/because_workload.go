@@ -60,16 +60,10 @@ func isTracked(w *maker) bool {
 	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != ""
 }
 
-// phases are the states of the config ring as phases.
-var phases = map[config.State]rollout.Phase{
-	config.StateUpToDate: rollout.PhaseComplete, config.StateRolling: rollout.PhaseProgressing,
-	config.StateNext: rollout.PhaseProgressing, config.StateWaiting: rollout.PhaseWaiting,
-}
-
 // tracked goes on from what the config ring says.
 func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (answer, error) {
 	link := a.link(w.ref(), e.Reason, "%s", e.Sentence)
-	link.Ring, link.Phase = manager.RingConfig, phases[e.State]
+	link.Ring, link.Phase = manager.RingConfig, phaseOfState(e)
 	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
 	only := answer{links: []Link{link}}
 	if len(e.Problems) > 0 {
@@ -89,7 +83,7 @@ func (a *asker) tracked(ctx context.Context, w *maker, e *config.Explanation) (a
 		only.on = a.about(a.groupRef(w))
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
-	case e.State == config.StateRolling || e.Reason == "":
+	case e.State == config.StateRolling, e.State == config.StateLate, e.Reason == "":
 		return a.zoneOrPods(ctx, w, only.links[0])
 	}
 	return only, nil
@@ -177,12 +171,16 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 	report := w.health()
 	only := answer{links: []Link{link}}
 	own := &only.links[0]
-	if report.Health == rollout.Healthy {
+	runs := isUnfinished(w) // which is as well as a Job can be, and not what it is for
+	if report.Health == rollout.Healthy && !runs {
 		own.Phase = rollout.PhaseComplete
 		return only, nil
 	}
 	if own.Reason == "" {
 		own.Reason, own.Sentence = ReasonNotReady, a.place()+w.name()+" is not ready: "+report.Reason
+		if runs {
+			own.Sentence = a.place() + w.name() + " is not complete: " + report.Reason
+		}
 		if report.Health == rollout.Failed {
 			own.Reason, own.Sentence = ReasonFailed, a.place()+w.name()+" has failed: "+failureOf(w, report.Reason)
 		}
@@ -203,6 +201,14 @@ func (a *asker) unready(ctx context.Context, w *maker, link Link) (answer, error
 	return a.podsOf(ctx, w, only)
 }
 
+// isUnfinished is true of a Job that is neither complete nor has failed.
+func isUnfinished(w *maker) bool {
+	job, ok := w.Object.(*batchv1.Job)
+	return ok && !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
+
 // unavailableSince is since when a Deployment has not been available. Others do not say.
 func unavailableSince(w *maker) *time.Time {
 	d, ok := w.Object.(*appsv1.Deployment)
@@ -215,14 +221,6 @@ func unavailableSince(w *maker) *time.Time {
 		}
 	}
 	return nil
-}
-
-// pointless is a command that is about no object in particular.
-func (a *asker) pointless(command string) string {
-	for _, word := range a.there() {
-		command += " " + word
-	}
-	return command
 }
 
 // heldBack is that somebody has told the controller of a workload to wait, or that a
@@ -265,6 +263,19 @@ func (a *asker) finalizer(ref Ref, name string) Link {
 	return link
 }
 
+// kept goes to whoever keeps what is being deleted: by a finalizer that is not our own,
+// or it is the manager's turn.
+func (a *asker) kept(ref Ref, obj client.Object, own string, so answer) answer {
+	for _, name := range obj.GetFinalizers() {
+		if name != own {
+			so.links = append(so.links, a.finalizer(ref, name))
+			return so
+		}
+	}
+	so.on = a.manager(ref.Namespace)
+	return so
+}
+
 // podsOf goes to the Pod that does worst; and where there are too few, to why they
 // are not made.
 func (a *asker) podsOf(ctx context.Context, w *maker, so answer) (answer, error) {
@@ -275,7 +286,10 @@ func (a *asker) podsOf(ctx context.Context, w *maker, so answer) (answer, error)
 	i := worst(pods)
 	if i < 0 || severity(&pods[i]) <= starting {
 		refused, err := a.uncreated(ctx, w)
-		if err != nil || refused != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			so.links = append(so.links, a.unseen(w.ref(), err))
+		case err != nil || refused != nil:
 			return so.and(refused), err
 		}
 	}
@@ -355,7 +369,7 @@ func (a *asker) uncreatedByReplicaSets(ctx context.Context, w *maker) (*answer, 
 }
 
 // failedCreate is the last Event that says why a Pod was not made, empty if there is
-// none. StatefulSets, DaemonSets and Jobs say it nowhere else.
+// none, or if one was made since. StatefulSets, DaemonSets and Jobs say it nowhere else.
 func (a *asker) failedCreate(ctx context.Context, w *maker) (string, error) {
 	var list corev1.EventList
 	err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(w.GetUID())})
@@ -363,16 +377,37 @@ func (a *asker) failedCreate(ctx context.Context, w *maker) (string, error) {
 		return "", fmt.Errorf("list Events: %w", err)
 	}
 	var last *corev1.Event
+	var made metav1.Time
 	for i := range list.Items {
-		e := &list.Items[i]
-		if e.Reason == "FailedCreate" && (last == nil || eventTime(last).Before(eventTime(e))) {
+		switch e := &list.Items[i]; {
+		case e.Reason == "FailedCreate" && (last == nil || eventTime(last).Before(eventTime(e))):
 			last = e
+		case e.Reason == "SuccessfulCreate" && made.Before(eventTime(e)):
+			made = *eventTime(e)
 		}
 	}
 	if last == nil {
 		return "", nil
 	}
+	if newest, err := a.newestPod(ctx, w); err == nil && made.Before(&newest) {
+		made = newest
+	}
+	if !made.Before(eventTime(last)) { // in the same second it is over: if not, there will be another
+		return "", nil
+	}
 	return last.Message, nil
+}
+
+// newestPod is when the newest Pod of a workload was made.
+func (a *asker) newestPod(ctx context.Context, w *maker) (metav1.Time, error) {
+	pods, err := a.pods(ctx, w)
+	var newest metav1.Time
+	for i := range pods {
+		if newest.Before(&pods[i].CreationTimestamp) {
+			newest = pods[i].CreationTimestamp
+		}
+	}
+	return newest, err
 }
 
 func eventTime(e *corev1.Event) *metav1.Time {

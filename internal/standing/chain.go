@@ -46,6 +46,8 @@ type Link struct {
 	// Owner is who has it in hand: the person who paused it, the holder of the lock,
 	// the workload that the Pod belongs to.
 	Owner string `json:"owner,omitempty"`
+	// First is the command that makes a file which Next reads, empty if it reads none.
+	First string `json:"first,omitempty"`
 	// Next is the exact command that comes next, empty if there is nothing to do but
 	// to wait.
 	Next string `json:"next,omitempty"`

@@ -56,7 +56,9 @@ func phaseOfState(e *config.Explanation) rollout.Phase {
 		return rollout.PhaseComplete
 	case config.StateNext, config.StateRolling:
 		return rollout.PhaseProgressing
-	case config.StateWaiting, config.StateNotTracked:
+	case config.StateNotTracked:
+		return ""
+	case config.StateWaiting, config.StateLate:
 	}
 	return phaseOf(e.Reason)
 }

@@ -3,6 +3,7 @@ package standing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,9 @@ type World struct {
 	// Dial makes a client of the kubeconfig of a cluster of the fleet. If it is nil,
 	// chains end where such a cluster begins.
 	Dial func(kubeconfig []byte) (client.Client, error)
+	// Flags name the cluster, as words of a shell: the commands that come next are to
+	// go to the same one. There are none if it is the one that kubectl would take.
+	Flags []string
 }
 
 // Explain follows what somebody has named down to the root: each link waits for the
@@ -50,6 +54,8 @@ type asker struct {
 	// in is the name of the cluster of the fleet that it asks, empty for the one that
 	// the caller has named.
 	in string
+	// first is the command without which others do not get there, empty if they do.
+	first string
 }
 
 // question is what to ask next, and whom.
@@ -70,25 +76,31 @@ type answer struct {
 	details any
 }
 
-// follow asks until there is nothing more to ask.
+// follow asks until there is nothing more to ask. Where somebody may not look, or nobody
+// answers, the chain ends with that; it is an error if nothing at all was found.
 func follow(ctx context.Context, q *question) (Chain, error) {
 	first, err := q.answer(ctx, q.first)
-	if err != nil {
+	if err != nil && (len(first.links) == 0 || ctx.Err() != nil) {
 		return Chain{}, err
 	}
-	chain := Chain{Links: first.links, Facts: first.facts, Details: first.details}
+	chain := Chain{Links: q.links(&first, err), Facts: first.facts, Details: first.details}
 	asked := map[Ref]bool{q.asker.at(q.ref): true}
-	for next := first.on; next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
+	for next := first.on; err == nil && next != nil && len(chain.Links) < maxLinks && !asked[next.asker.at(next.ref)]; {
 		asked[next.asker.at(next.ref)] = true
-		a, err := next.answer(ctx, false)
-		if err != nil {
-			chain.Links = append(chain.Links, next.asker.unseen(next.ref, err))
-			break
-		}
-		chain.Links = append(chain.Links, a.links...)
+		var a answer
+		a, err = next.answer(ctx, false)
+		chain.Links = append(chain.Links, next.links(&a, err)...)
 		next = a.on
 	}
 	return chain, nil
+}
+
+// links are those of an answer, with the one where it was cut short.
+func (q *question) links(a *answer, err error) []Link {
+	if err != nil {
+		return append(a.links, q.asker.unseen(q.ref, err))
+	}
+	return a.links
 }
 
 // about asks about an object in the same cluster.
@@ -109,7 +121,7 @@ func (a *asker) answers(ref Ref) func(context.Context, bool) (answer, error) {
 		kindKustomization: a.kustomization,
 	}
 	how, known := by[ref.Kind]
-	if !known {
+	if !known || isForeign(ref) {
 		how = a.object
 	}
 	return func(ctx context.Context, first bool) (answer, error) { return how(ctx, ref, first) }
@@ -123,7 +135,7 @@ func (a *asker) at(ref Ref) Ref {
 
 // link is one with a sentence of its own.
 func (a *asker) link(ref Ref, reason rollout.Reason, format string, args ...any) Link {
-	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), ".")}
+	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.first}
 }
 
 // place begins a sentence about another cluster than the one that was asked.
@@ -134,11 +146,27 @@ func (a *asker) place() string {
 	return "on cluster " + a.in + ", "
 }
 
-// unseen is the end of a chain where the caller cannot look further.
+// unseen is the end of a chain where the caller cannot look further. What comes next is
+// to ask for what was refused, which need not be the object that it is about.
 func (a *asker) unseen(ref Ref, err error) Link {
-	l := a.link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, lastOf(err))
-	l.Next = a.kubectl("get", ref)
+	refused := refusedIn(err)
+	if refused == nil || refused.isOf(ref) {
+		l := a.link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, lastOf(err))
+		l.Next = a.again(ref)
+		return l
+	}
+	l := a.link(ref, ReasonUnseen, "%s cannot be looked at: %s", refused, lastOf(err))
+	l.Next = a.pointless(refused.get(ref.Namespace))
 	return l
+}
+
+// again is the command that looks at an object, or of what is none the one that looks
+// whether anything can be seen.
+func (a *asker) again(ref Ref) string {
+	if ref.APIVersion == "" && slices.Contains(noObjects, ref.Kind) {
+		return a.pointless("spillway check")
+	}
+	return a.kubectl("get", ref)
 }
 
 // lastOf is what the API server has said, without what was wrapped around it.
@@ -154,25 +182,54 @@ func lastOf(err error) string {
 
 // kubectl is a command about an object, in the cluster that it is in.
 func (a *asker) kubectl(verb string, ref Ref, args ...string) string {
-	words := []string{"kubectl", verb, ref.String()}
+	words := []string{"kubectl", verb, typed(ref)}
 	if ref.Namespace != "" {
 		words = append(words, "-n", ref.Namespace)
 	}
-	return strings.Join(append(append(words, args...), a.there()...), " ")
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+}
+
+// typed is how kubectl is told of an object: with its group, where the kind alone could
+// be somebody else's.
+func typed(ref Ref) string {
+	if !isForeign(ref) {
+		return ref.String()
+	}
+	return resourceIn(ref) + "/" + ref.Name
+}
+
+// resourceIn is the kind of a reference, as kubectl takes it.
+func resourceIn(ref Ref) string {
+	kind := strings.ToLower(ref.Kind)
+	if isForeign(ref) {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		return kind + "." + group
+	}
+	return kind
+}
+
+// isForeign is true of a kind of somebody else, whatever its name: a Service of Knative
+// is none of Kubernetes.
+func isForeign(ref Ref) bool {
+	group, version, grouped := strings.Cut(ref.APIVersion, "/")
+	return grouped && foreign(group, version) != ""
 }
 
 // spillway is a command of our own about an object.
 func (a *asker) spillway(verb string, ref Ref, args ...string) string {
 	words := []string{"spillway", verb, ref.String(), "-n", ref.Namespace}
-	return strings.Join(append(append(words, args...), a.there()...), " ")
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
 }
 
-// there is the flag by which commands go to another cluster.
-func (a *asker) there() []string {
-	if a.in == "" {
-		return nil
+// pointless is a command that is about no object in particular. What its output goes
+// through knows nothing of clusters.
+func (a *asker) pointless(command string) string {
+	command, filter, filtered := strings.Cut(command, " | ")
+	words := slices.Concat([]string{command}, a.Flags)
+	if filtered {
+		words = append(words, "|", filter)
 	}
-	return []string{"--kubeconfig", a.in + ".kubeconfig"}
+	return strings.Join(words, " ")
 }
 
 func (a *asker) get(ctx context.Context, ref Ref, obj client.Object) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -40,10 +43,15 @@ type situation struct {
 	plant string
 	// act does what no manifest can.
 	act func(*world)
+	// sees is what the person who asks may look at, as RESOURCE.GROUP; everything if it
+	// is nothing.
+	sees []string
 	// ask is what a person asks about: KIND/NAME, or KIND/NAME@CLUSTER.
 	ask string
 	// through are the kinds of the links, if they matter.
 	through string
+	// by is part of the sentence of one of the links.
+	by string
 	// root is what has to be found at the end: KIND/NAME, or KIND/NAME@CLUSTER.
 	root string
 	// says is part of the root's sentence, next the command that comes next.
@@ -55,6 +63,26 @@ type world struct {
 	t         *testing.T
 	client    client.Client
 	namespace string
+	// asks is the client of the person who asks.
+	asks client.Client
+}
+
+// sees has somebody ask who may look at nothing else.
+func (w *world) sees(resources []string) {
+	w.t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, resource := range resources {
+		name, group, _ := strings.Cut(resource, ".")
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{name}, Verbs: []string{"get", "list"}})
+	}
+	user := "viewer-of-" + w.namespace
+	testenv.Grant(w.t, w.client, w.namespace, user, rules)
+	config := rest.CopyConfig(testenv.Shared().Config())
+	config.Impersonate.UserName = user
+	var err error
+	if w.asks, err = client.New(config, client.Options{Scheme: w.client.Scheme()}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func newClient(t *testing.T) client.Client {
@@ -186,7 +214,7 @@ func (w *world) explain(ctx context.Context, ask string) (standing.Chain, error)
 	if err != nil {
 		return standing.Chain{}, err
 	}
-	world := standing.World{Client: w.client, Options: options(), Dial: w.dial}
+	world := standing.World{Client: w.asks, Options: options(), Dial: w.dial}
 	if on != "" {
 		return standing.ExplainCluster(ctx, world, ref, on)
 	}
@@ -243,6 +271,9 @@ func (s *situation) check(w *world, c *standing.Chain) error {
 	if through := strings.Join(kinds, " "); s.through != "" && through != s.through {
 		complain("it goes through %s, not %s", through, s.through)
 	}
+	if !slices.ContainsFunc(c.Links, func(l standing.Link) bool { return strings.Contains(l.Sentence, w.text(s.by)) }) {
+		complain("no link says %q", w.text(s.by))
+	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%w; the chain:%s", errors.Join(errs...), written(c))
 	}
@@ -252,7 +283,10 @@ func (s *situation) check(w *world, c *standing.Chain) error {
 // run plants a situation and asks until the answer is right. It is wrong as long as
 // controllers are still on their way to where they were planted to get stuck.
 func (s *situation) run(t *testing.T, c client.Client) {
-	w := &world{t: t, client: c, namespace: testenv.NamespaceOn(t, testenv.Shared())}
+	w := &world{t: t, client: c, namespace: testenv.NamespaceOn(t, testenv.Shared()), asks: c}
+	if len(s.sees) > 0 {
+		w.sees(s.sees)
+	}
 	w.apply(s.plant)
 	if s.act != nil {
 		s.act(w)
@@ -263,6 +297,24 @@ func (s *situation) run(t *testing.T, c client.Client) {
 			return err
 		}
 		return s.check(w, &chain)
+	})
+	w.tryCommands(s.ask)
+}
+
+// tryCommands judges every command of the answer, not only the one that is shown.
+func (w *world) tryCommands(ask string) {
+	w.t.Helper()
+	shell := newShell(w.t)
+	w.eventually(func(ctx context.Context) error {
+		chain, err := w.explain(ctx, ask)
+		if err != nil {
+			return err
+		}
+		shell.exists = w.exists(ctx)
+		for i := range chain.Links {
+			err = errors.Join(err, shell.next(&chain.Links[i]))
+		}
+		return err
 	})
 }
 

@@ -25,6 +25,7 @@ func module(e *fleet.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
 		Ring: Fleet, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Counted: "clusters",
+		Unseen: e.Unseen,
 	}
 	if u.Phase == "" {
 		u.Phase = PhaseUnseen
@@ -50,7 +51,11 @@ func stage(e *fleet.Explanation, s *v1alpha1.StageStatus) Unit {
 		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
 		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: microMoment(s.StartedAt),
 	}
-	u.Phase, u.Reason = stateOf(s.State, fleet.StateComplete, e.StageHold(s.Name))
+	hold := e.StageHold(s.Name)
+	if e.Unseen != "" && s.State != fleet.StateMoving {
+		hold = &rollout.Hold{Reason: rollout.Reason(s.State)} // the word that the manager has written
+	}
+	u.Phase, u.Reason = stateOf(s.State, fleet.StateComplete, hold)
 	return u
 }
 

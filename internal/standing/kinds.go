@@ -11,6 +11,7 @@ const (
 	kindConfigMap     = "ConfigMap"
 	kindSecret        = "Secret"
 	kindClaim         = "PersistentVolumeClaim"
+	kindClass         = "StorageClass"
 	kindService       = "Service"
 	kindNode          = "Node"
 	kindQuota         = "ResourceQuota"
@@ -37,3 +38,6 @@ const (
 	kindLock    = "Lock"
 	kindManager = "Manager"
 )
+
+// noObjects are the words for what is no object.
+var noObjects = []string{KindCluster, kindZone, kindStage, kindStep, kindLock, kindManager}

@@ -30,7 +30,7 @@ func lookAtPlans(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
 func instance(e *plans.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: "Instance", Namespace: e.Namespace, Name: e.Name},
-		Ring: Plans, Phase: phaseOfInstance(e), Sentence: e.Sentence, Since: e.Since,
+		Ring: Plans, Phase: e.Phase, Sentence: e.Sentence, Since: e.Since,
 	}
 	if u.IsComplete() {
 		return u
@@ -43,24 +43,11 @@ func instance(e *plans.Explanation) Unit {
 	return u
 }
 
-func phaseOfInstance(e *plans.Explanation) rollout.Phase {
-	switch e.State {
-	case plans.StateIdle:
-		return rollout.PhaseComplete
-	case plans.StateStalled:
-		return PhaseStalled
-	case plans.StateUnseen:
-		return PhaseUnseen
-	case plans.StateRunning:
-	}
-	return rollout.PhaseProgressing
-}
-
 func plan(e *plans.Explanation) Unit {
-	u := Unit{Ref: Ref{Kind: "Plan", Name: e.Plan}, Ring: Plans, Counted: "steps", Phase: phaseOfExecution(e.Status), Sentence: e.Cause, Since: e.Started}
+	u := Unit{Ref: Ref{Kind: "Plan", Name: e.Plan}, Ring: Plans, Counted: "steps", Phase: phaseOfExecution(e.Status, e), Sentence: e.Cause, Since: e.Started}
 	for i := range e.Phases {
 		for j := range e.Phases[i].Steps {
-			s := step(&e.Phases[i], &e.Phases[i].Steps[j])
+			s := step(e, &e.Phases[i], &e.Phases[i].Steps[j])
 			u.Units, u.Total = append(u.Units, s), u.Total+1
 			if s.IsComplete() {
 				u.Done++
@@ -71,10 +58,10 @@ func plan(e *plans.Explanation) Unit {
 }
 
 // step is one of a plan, by the name that the predecessor's users know: phase and step.
-func step(p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
+func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Step", Name: p.Name + "/" + s.Name}, Ring: Plans,
-		Phase: phaseOfExecution(s.Status), Sentence: s.Message, Since: microMoment(s.StartedAt), Until: microMoment(s.RetryAt),
+		Phase: phaseOfExecution(s.Status, e), Sentence: s.Message, Since: microMoment(s.StartedAt), Until: microMoment(s.RetryAt),
 	}
 	if u.IsComplete() {
 		u.Sentence = ""
@@ -82,14 +69,19 @@ func step(p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
 	return u
 }
 
-func phaseOfExecution(s v1beta1.ExecutionStatus) rollout.Phase {
+// phaseOfExecution is the phase of the plan of an Instance, or of a step of it. What is on
+// its way stands still while the Instance does.
+func phaseOfExecution(s v1beta1.ExecutionStatus, e *plans.Explanation) rollout.Phase {
 	switch s {
 	case v1beta1.Complete:
 		return rollout.PhaseComplete
 	case v1beta1.FatalError:
 		return rollout.PhaseFailed
 	case v1beta1.InProgress, v1beta1.Error:
-		return rollout.PhaseProgressing
+		if e.Phase == rollout.PhaseProgressing && s == v1beta1.Error {
+			return rollout.PhaseWaiting // others move
+		}
+		return e.Phase
 	default:
 		return rollout.PhaseWaiting
 	}

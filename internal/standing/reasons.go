@@ -69,8 +69,7 @@ const (
 	// Mend: raise the quota, or make room.
 	ReasonQuota rollout.Reason = "QuotaExceeded"
 	// ReasonRefused: the API server refuses a write, or a policy or a webhook does.
-	// Mend: change what is refused as the message says.
-	ReasonRefused rollout.Reason = "WriteRefused"
+	ReasonRefused = reasons.WriteRefused
 	// ReasonWebhook: a webhook has to be asked, and nobody answers.
 	// Mend: bring its server back, or, if there is none any more, delete its
 	// configuration.

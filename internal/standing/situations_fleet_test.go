@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
@@ -28,6 +30,18 @@ spec:
   template: {spec: {sync: {source: {git: {url: "https://example.com/NS", version: {tag: v1}}}}}}
   ` + spec + "\n"
 }
+
+// pinned is cluster c1, which somebody keeps where it is.
+const pinned = `apiVersion: fleet.squaremo.dev/v1alpha1
+kind: ProxyAssemblage
+metadata: {name: c1}
+spec:
+  kubeconfigRef: {name: c1-kubeconfig}
+  assemblage: {syncs: [{name: shop, hold: {by: carol, reason: its disk is full}}]}
+`
+
+// ofClusterAPI is a cluster that Cluster API has not brought up yet.
+const ofClusterAPI = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: c2}\nspec: {paused: false}\n"
 
 // cluster makes a cluster of the fleet, which is the hub itself unless a server is
 // named.
@@ -90,10 +104,69 @@ func (w *world) applied(kustomization, reason, message string, inventory ...stri
 		k.Status.Conditions = []metav1.Condition{{
 			Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: k.Generation, LastTransitionTime: metav1.Now(),
 		}}
-		k.Status.Inventory = &kustomizev1.ResourceInventory{}
+		k.Status.Inventory = nil
 		for _, id := range inventory {
+			if k.Status.Inventory == nil {
+				k.Status.Inventory = &kustomizev1.ResourceInventory{}
+			}
 			k.Status.Inventory.Entries = append(k.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: w.text(id), Version: "v1"})
 		}
+	})
+}
+
+// deployed plays all of Flux: a source has been fetched, and been applied to a cluster.
+func (w *world) deployed(kustomization string) {
+	w.t.Helper()
+	const revision = "v1@sha1:1"
+	w.eventually(func(ctx context.Context) error {
+		k := &kustomizev1.Kustomization{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: kustomization}, k); err != nil {
+			return err
+		}
+		s := &sourcev1.GitRepository{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: k.Spec.SourceRef.Name}, s); err != nil {
+			return err
+		}
+		s.Status.ObservedGeneration = s.Generation
+		s.Status.Artifact = &fluxmeta.Artifact{Path: "p", URL: "http://p", Revision: revision, Digest: "sha256:" + strings.Repeat("0", 64), LastUpdateTime: metav1.Now()}
+		if err := w.client.Status().Update(ctx, s); err != nil {
+			return err
+		}
+		k.Status.ObservedGeneration, k.Status.LastAppliedRevision = k.Generation, revision
+		k.Status.Conditions = []metav1.Condition{{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "ReconciliationSucceeded", Message: "Applied revision: v1", ObservedGeneration: k.Generation, LastTransitionTime: metav1.Now(),
+		}}
+		return w.client.Status().Update(ctx, k)
+	})
+}
+
+// reports waits until a cluster reports the module so.
+func (w *world) reports(cluster string, state fleetv1.State) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		a := &fleetv1.ProxyAssemblage{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: cluster}, a); err != nil {
+			return err
+		}
+		if len(a.Status.Syncs) == 0 || a.Status.Syncs[0].State != state {
+			return fmt.Errorf("it reports %v", a.Status.Syncs)
+		}
+		return nil
+	})
+}
+
+// everywhere waits until the module is.
+func (w *world) everywhere() {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		m := &fleetv1.Module{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "shop"}, m); err != nil {
+			return err
+		}
+		if m.Status.CurrentRevision == "" {
+			return errors.New("it is " + m.Status.Phase)
+		}
+		return nil
 	})
 }
 
@@ -114,11 +187,19 @@ func (w *world) decide(status metav1.ConditionStatus, message string) {
 var fleetSituations = []situation{{
 	name: "a gate is open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
 	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "gate approve of stage canary has not been decided",
-	next: "spillway fleet approve module/shop -n NS --stage canary",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
+}, {
+	name: "a gate is open that one may not see", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
+	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary has 0 of 1 clusters updated", root: "module/shop", says: "rolloutgates cannot be looked at",
+	next: "kubectl get rolloutgates.spillway.dev -n NS",
+}, {
+	name: "two gates of a stage are open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: load, when: Before}, {name: sign, when: Before}]}]}`), act: onCluster("c1"),
+	ask: "module/shop", through: "Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "of stage canary has not been decided",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate *",
 }, {
 	name: "a gate was refused", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
 	act: func(w *world) { w.cluster("c1", ""); w.decide(metav1.ConditionFalse, "too many errors") },
-	ask: "module/shop", root: "rolloutgate/shop-*", says: "was refused", next: "spillway fleet approve module/shop -n NS --stage canary",
+	ask: "module/shop", root: "rolloutgate/shop-*", says: "was refused", next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a module is suspended", plant: module("suspend: true"), act: onCluster("c1"),
 	ask: "module/shop", root: "module/shop", says: "spec.suspend is set", next: "spillway fleet resume module/shop -n NS",
@@ -129,18 +210,25 @@ var fleetSituations = []situation{{
 	name: "a cluster is pinned", plant: module("suspend: true"),
 	act: func(w *world) {
 		w.cluster("c1", "")
-		w.apply(`apiVersion: fleet.squaremo.dev/v1alpha1
-kind: ProxyAssemblage
-metadata: {name: c1}
-spec:
-  kubeconfigRef: {name: c1-kubeconfig}
-  assemblage: {syncs: [{name: shop, hold: {by: carol, reason: its disk is full}}]}
-`)
+		w.apply(pinned)
 	},
 	ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
 }, {
-	name: "a cluster is not selected", plant: module("suspend: true"),
-	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secret/c9-kubeconfig -n NS --show-labels",
+	name: "a cluster is not there", plant: module("suspend: true"),
+	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
+}, {
+	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
+	ask: "module/shop@c1", root: "cluster/c1", says: "is not selected by spec.selector", next: "kubectl get secret/c1-kubeconfig -n NS --show-labels",
+}, {
+	name: "a cluster of Cluster API is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}") + "---\n" + ofClusterAPI,
+	ask: "module/shop@c2", root: "cluster/c2", says: "is not selected by spec.selector", next: "kubectl get cluster.cluster.x-k8s.io/c2 -n NS --show-labels",
+}, {
+	name: "a cluster of Cluster API is not up", plant: module("") + "---\n" + ofClusterAPI,
+	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane has to be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
+}, {
+	name: "a cluster is assigned something next", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
+	act: onCluster("c1"), ask: "module/shop@c1", through: "Cluster Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "has not been decided",
+	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a cluster lacks a Secret, deep down", plant: module("") + "---\n" + deployment("web", still, needsDB),
 	act: func(w *world) {
@@ -174,7 +262,25 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 }, {
 	name: "a cluster does not answer", plant: module(""), act: func(w *world) { w.cluster("c1", "https://127.0.0.1:1") },
 	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached",
-	next: "kubectl --kubeconfig <(kubectl get secret/c1-kubeconfig -n NS -o go-template='{{.data.value | base64decode}}') cluster-info",
+	next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
+}, {
+	name: "a new cluster does not come up beside one that has failed and is pinned", plant: module(""),
+	act: func(w *world) {
+		w.cluster("c1", "")
+		w.deployed("c1-shop")
+		w.everywhere()
+		w.applied("c1-shop", "HealthCheckFailed", "timeout")
+		w.reports("c1", fleetv1.StateFailed)
+		w.apply(pinned)
+		w.cluster("c9", "")
+	},
+	ask: "module/shop", through: "Module Cluster ProxyAssemblage Kustomization", root: "kustomization/c9-shop@c9", says: "is Flux' kustomize-controller running?", next: "*",
+}, {
+	name: "somebody keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
+	act: func(w *world) {
+		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
+	},
+	ask: "module/shop", root: "module/shop", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {

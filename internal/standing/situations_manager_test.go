@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
@@ -45,6 +46,27 @@ var managerSituations = []situation{{
 	name: "the manager does not renew its Lease", plant: leftBehind() + appAtOne + deployment("web", tracked, usesApp),
 	ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
 	next: "kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager",
+}, {
+	name: "a module is not taken away from a cluster that does not answer", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [spillway.dev/module]}", 1) + `---
+apiVersion: fleet.squaremo.dev/v1alpha1
+kind: ProxyAssemblage
+metadata: {name: c1}
+spec:
+  kubeconfigRef: {name: c1-kubeconfig}
+  assemblage: {syncs: [{name: shop, revision: shop-1, source: {git: {url: "https://example.com/shop", version: {tag: v1}}}}]}
+`,
+	act: func(w *world) {
+		w.cluster("c1", "https://127.0.0.1:1")
+		a := &fleetv1.ProxyAssemblage{}
+		w.changeStatus(a, "c1", func() {
+			a.Status.Syncs = []fleetv1.SyncStatus{{Name: "shop", State: fleetv1.StateUnreachable, Reason: "Unreachable", Message: "connection refused"}}
+		})
+		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
+	},
+	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
+}, {
+	name: "who may not see Deployments everywhere", plant: operator(deployment("web"), ""), sees: []string{"instances.kudo.dev"},
+	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -A",
 }, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
 	ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",

@@ -1,6 +1,15 @@
 package standing_test
 
-import "strings"
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+)
 
 // operator is an OperatorVersion with one step that applies some manifests, and an
 // Instance of it.
@@ -27,6 +36,15 @@ metadata: {name: db, annotations: {` + annotations + `}}
 spec: {operatorVersion: {name: db-1}}
 `
 }
+
+// stuckJob is a Job whose Pod the kubelet never starts.
+const stuckJob = `apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate}
+spec:
+  template:
+    metadata: {annotations: {testenv.spillway.dev/behaviour: still}}
+    spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`
 
 // planSituations are what the plan of an Instance waits for.
 var planSituations = []situation{{
@@ -57,6 +75,24 @@ spec:
     metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`, ""),
 	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "the cleanup of an Instance does not end", plant: strings.Replace(operator(stuckJob, ""), "plans: {", "plans: {cleanup: {phases: [{name: last, steps: [{name: away, tasks: [app]}]}]}, ", 1),
+	act: func(w *world) {
+		w.eventually(func(ctx context.Context) error {
+			i := &v1beta1.Instance{}
+			if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "db"}, i); err != nil || len(i.Finalizers) == 0 {
+				return fmt.Errorf("it has no finalizer yet: %w", err)
+			}
+			return w.client.Delete(ctx, i)
+		})
+	},
+	ask: "instance/db", through: "Instance Step Job Pod", by: "step last/away of plan cleanup is on its way", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "somebody keeps an Instance that is deleted", plant: strings.Replace(operator(deployment("web"), ""), "{name: db, annotations", "{name: db, finalizers: [acme.io/keep], annotations", 1),
+	act: func(w *world) {
+		w.delete(&v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"}})
+	},
+	ask: "instance/db", root: "instance/db", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get instance/db -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "a parameter that the OperatorVersion does not have", plant: operator(deployment("web"), ""),
 	act: func(w *world) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -81,6 +83,50 @@ func killed(app, reason string, code int32) func(*world) {
 	}
 }
 
+// restarted has the container of Pods run since a while ago, when it had ended.
+func restarted(app string, ago time.Duration) func(*world) {
+	return func(w *world) {
+		w.pods(app, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", RestartCount: 1,
+				State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-ago))}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}},
+			}}
+		})
+	}
+}
+
+// noPods is a quota that lets no Pod be made.
+const noPods = `apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: "0"}}
+---
+`
+
+// told waits until an Event has told of something.
+func (w *world) told(reason string) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == reason }) {
+			return fmt.Errorf("no Event says %s", reason)
+		}
+		return nil
+	})
+}
+
+func (w *world) delete(obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // refusing waits until the API server refuses Pods with some words, and then applies
 // manifests.
 func refusing(words, docs string) func(*world) {
@@ -97,6 +143,20 @@ func refusing(words, docs string) func(*world) {
 	}
 }
 
+// lateClass is a claim for which nothing is provisioned before its Pod has a node.
+const lateClass = `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late-NS}
+provisioner: acme.io/disk
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: late-NS, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+`
+
 // podSituations are what can be wrong with a Pod, or keep one from being made.
 var podSituations = []situation{{
 	name: "no node has the labels", plant: deployment("web", "nodeSelector: {disk: ssd}"),
@@ -112,6 +172,15 @@ spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requ
 ---
 ` + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim StorageClass", root: "storageclass/fast-NS", says: "does not exist", next: "kubectl get storageclasses",
+}, {
+	name: "a claim waits for its Pod, which no node can take", plant: lateClass + deployment("web", `container: resources: {requests: {cpu: 100k}}`, "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "Insufficient cpu", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "a claim waits for its Pod, and is asked about", plant: lateClass + deployment("web", "nodeSelector: {disk: ssd}", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "pvc/data", through: "PersistentVolumeClaim Pod", root: "pod/web-*", says: "no node has the labels of its node selector, disk=ssd", next: "kubectl get nodes -l disk=ssd",
+}, {
+	name: "a claim is not provisioned on the node that was chosen", plant: lateClass + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
+	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim", root: "persistentvolumeclaim/data", says: "is pending: no volume is bound to it", next: "kubectl describe persistentvolumeclaim/data -n NS",
 }, {
 	name: "the volume claim is missing", plant: deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "does not exist", next: "kubectl get pvc -n NS",
@@ -168,9 +237,7 @@ kind: Pod
 metadata: {name: web, finalizers: [acme.io/drain]}
 spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
-		if err := w.client.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}})
 	},
 	ask: "po/web", root: "pod/web", says: "finalizer acme.io/drain", next: "kubectl get pod/web -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
@@ -191,20 +258,50 @@ spec: {containers: [{name: app, image: x}]}
 	},
 	ask: "pod/web", root: "pod/web", says: "The node was low on resource: memory", next: "kubectl describe node/node-*",
 }, {
-	name: "a quota is used up", plant: `apiVersion: v1
-kind: ResourceQuota
-metadata: {name: small}
-spec: {hard: {pods: "0"}}
----
-` + deployment("web"),
+	name: "an evicted Pod lies beside the one that crashes", plant: deployment("web", still), act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+		})
+		w.pods("web", func(p *corev1.Pod) { // the evicted one, and the one that was made for it
+			if p.Status.Phase != corev1.PodFailed {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: "app", Image: "app:v1", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
+				}}
+			}
+		})
+	},
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "ends with exit code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "the node of a Pod was shut down", plant: `apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behaviour: still}}
+spec: {containers: [{name: app, image: x}]}
+`, act: func(w *world) {
+		w.pods("web", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
+		})
+	},
+	ask: "pod/web", root: "pod/web", says: "Pod was terminated in response to imminent node shutdown", next: "kubectl describe pod/web -n NS",
+}, {
+	name: "the readiness probe fails, long after a restart", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Hour),
+	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
+}, {
+	name: "a container that was just restarted", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Second),
+	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 2, 1 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "a quota was used up, and is not any more", plant: noPods + workload("StatefulSet", "web", "spec: replicas: 2", still),
+	act: func(w *world) {
+		w.told("FailedCreate")
+		w.delete(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"}})
+		w.pods("web", func(*corev1.Pod) {})
+	},
+	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is being started on node", next: "kubectl describe pod/web-0 -n NS",
+}, {
+	name: "a quota is used up", plant: noPods + deployment("web"),
 	ask: "deploy/web", through: "Deployment ResourceQuota", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
-	name: "a quota is used up for a StatefulSet", plant: `apiVersion: v1
-kind: ResourceQuota
-metadata: {name: small}
-spec: {hard: {pods: "0"}}
----
-` + workload("StatefulSet", "web"),
+	name: "a quota is used up for a StatefulSet", plant: noPods + workload("StatefulSet", "web"),
 	ask: "sts/web", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
 	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
@@ -264,6 +361,44 @@ metadata: {name: all}
 spec: {minAvailable: 100%, selector: {matchLabels: {app: web}}}
 ---
 ` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "lets no Pod go: 1 of 1 are healthy, and 1 have to be", next: "kubectl describe poddisruptionbudget/all -n NS",
+}, {
+	name: "a kind of somebody else that is called as one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: services.acme.io}
+spec:
+  group: acme.io
+  names: {kind: Service, listKind: ServiceList, plural: services, singular: service}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hook}
+spec: {selector: {app: hook}, ports: [{port: 443}]}
+`, act: func(w *world) {
+		w.eventually(func(ctx context.Context) error {
+			u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "it has no route"}}}}}
+			u.SetAPIVersion("acme.io/v1")
+			u.SetKind("Service")
+			u.SetNamespace(w.namespace)
+			u.SetName("hook")
+			return client.IgnoreAlreadyExists(w.client.Create(ctx, u))
+		})
+	},
+	ask: "services.acme.io/hook", through: "Service", root: "service/hook", says: "is not ready: it has no route", next: "kubectl describe service.acme.io/hook -n NS",
+}, {
+	name: "who may not see ReplicaSets is told of the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
+	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be looked at", root: "pod/web-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+}, {
+	name: "who may not see Pods is told of the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
+	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be looked at", next: "kubectl get pods -n NS",
+}, {
+	name: "who may not see workloads is told of the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
+	ask: "secret/db", by: "Secret db is there", root: "secret/db", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -n NS",
 }, {
 	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
 	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",

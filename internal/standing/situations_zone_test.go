@@ -102,6 +102,14 @@ var zoneSituations = []situation{{
 	},
 	ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
 }, {
+	name: "somebody keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
+	act: func(w *world) {
+		w.groupIs("Complete")
+		w.delete(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "ingester"}})
+	},
+	ask: "rolloutgroup/ingester", root: "rolloutgroup/ingester", says: "cannot go before finalizer acme.io/keep is removed",
+	next: "kubectl get rolloutgroup/ingester -n NS -o jsonpath='{.metadata.finalizers}'",
+}, {
 	name: "an annotation of a zone is wrong", plant: all(zone("a", "annotation: rollout-max-unavailable: many"), zone("b")),
 	ask: "rolloutgroup/ingester", through: "RolloutGroup StatefulSet", root: "statefulset/a", says: `rollout-max-unavailable: "many"`, next: "kubectl edit statefulset/a -n NS",
 }, {

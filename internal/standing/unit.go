@@ -5,15 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/rollout"
 )
 
 // The phases that the rings know besides those of the engine.
 const (
 	// PhaseStalled: something is wrong that a person has to mend.
-	PhaseStalled rollout.Phase = "Stalled"
+	PhaseStalled = plans.PhaseStalled
 	// PhaseUnseen: no manager has looked at it as it is now.
-	PhaseUnseen rollout.Phase = "Unseen"
+	PhaseUnseen = plans.PhaseUnseen
 	// PhaseRolledBack: it was given up, and is where it was before.
 	PhaseRolledBack rollout.Phase = "RolledBack"
 )
@@ -61,6 +62,9 @@ type Unit struct {
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`
+	// Unseen is why what it was decided from may not be looked at: then it is as the
+	// manager has written. Empty if it may.
+	Unseen string `json:"unseen,omitempty"`
 	// Units are those that it consists of, in the order in which they go.
 	Units []Unit `json:"units,omitempty"`
 }

@@ -1,7 +1,9 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -41,36 +43,56 @@ func Permissions(rules []rbacv1.PolicyRule) map[string]bool {
 	return all
 }
 
-// Unused is an error that names a permission that no request has needed.
-func Unused(granted map[string]bool, requests []fault.Request) error {
-	used := Used(requests)
-	for permission := range granted {
-		if !used[permission] {
-			return fmt.Errorf("granted and not used: %s", permission)
-		}
-	}
-	return nil
+// Exactly waits until requests have needed each permission, and fails for one that they
+// needed besides.
+func Exactly(t testing.TB, granted map[string]bool, requests func() []fault.Request) {
+	t.Helper()
+	AllUsed(t, granted, requests)
+	NoneElse(t, granted, requests())
 }
 
-// Used are the permissions that requests have needed. A watch may stream what a list
-// would have, and server-side apply may create.
-func Used(requests []fault.Request) map[string]bool {
-	used := map[string]bool{}
+// AllUsed waits until requests have needed each permission. A watch may stream what a
+// list would have, and server-side apply may create.
+func AllUsed(t testing.TB, granted map[string]bool, requests func() []fault.Request) {
+	t.Helper()
+	Eventually(t, func(context.Context) error {
+		used := map[string]bool{}
+		for _, r := range requests() {
+			for _, verb := range append(alsoBy[r.Verb], r.Verb) {
+				used[permission(verb, r)] = true
+			}
+		}
+		for p := range granted {
+			if !used[p] {
+				return fmt.Errorf("granted and not used: %s", p)
+			}
+		}
+		return nil
+	})
+}
+
+// NoneElse fails for each permission that requests have needed and that is not granted.
+func NoneElse(t testing.TB, granted map[string]bool, requests []fault.Request) {
+	t.Helper()
 	for _, r := range requests {
-		if r.Resource == "" {
-			continue
-		}
-		resource := r.Resource
-		if r.Subresource != "" {
-			resource += "/" + r.Subresource
-		}
-		used[r.Verb+" "+resource+"."+r.Group] = true
-		switch r.Verb {
-		case "watch":
-			used["list "+resource+"."+r.Group] = true
-		case "patch":
-			used["create "+resource+"."+r.Group] = true
+		if p := permission(r.Verb, r); r.Resource != "" && !granted[p] {
+			t.Errorf("used and not granted: %s", p)
 		}
 	}
-	return used
+}
+
+// alsoBy are the permissions that a request may need beside that of its verb.
+var alsoBy = map[string][]string{"watch": {"list"}, "patch": {"create"}}
+
+func permission(verb string, r fault.Request) string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return verb + " " + resource + "." + r.Group
+}
+
+// Without are requests that are not about what a test is about.
+func Without(requests []fault.Request, is func(fault.Request) bool) []fault.Request {
+	return slices.DeleteFunc(slices.Clone(requests), is)
 }

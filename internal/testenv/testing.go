@@ -21,7 +21,7 @@ import (
 
 // patience is how long a test waits for a condition. It says nothing about how
 // long anything may take: it is for a machine that does three things at once.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // Options say what to start.
 type Options = controlplane.Options
@@ -131,7 +131,14 @@ const (
 // error if that takes too long.
 func Eventually(t testing.TB, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	if err := Until(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Until waits as [Eventually] does, for who has no test at hand.
+func Until(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var last error
 	again := wait.Backoff{Duration: lookFirst, Factor: 1.3, Cap: lookLast, Steps: math.MaxInt}
@@ -143,6 +150,7 @@ func Eventually(t testing.TB, check func(context.Context) error) {
 		return err == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("waited %s in vain: %v", patience, last)
+		return fmt.Errorf("waited %s in vain: %w", patience, last)
 	}
+	return nil
 }

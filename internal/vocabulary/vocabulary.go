@@ -118,7 +118,7 @@ var (
 	// fleet, with the labels of the Secret, where there is no Cluster API.
 	Cluster = Key{Native: "spillway.dev/cluster"}
 	// AbandonCluster set to "true" on an assemblage of the hub lets it go, when it is
-	// deleted, without anything being taken away from a cluster that is lost.
+	// deleted, without anything being taken away from the cluster, be it lost or not.
 	AbandonCluster = Key{Native: "spillway.dev/abandon-cluster"}
 	// AppliedHash is the hash of what was applied to an object, so that what is not
 	// wanted any more is noticed as well.

@@ -2,7 +2,6 @@ package zones_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -44,51 +43,18 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	hooks.WaitServed(t)
 	w.scaleStory()
 
-	granted := permissions(rules)
+	granted := testenv.Permissions(rules)
 	// Controllers before Kubernetes 1.37 do not do this by themselves; this one does.
-	used := map[string]bool{"patch statefulsets/status.apps": true}
-	w.eventually(func() error {
-		for _, r := range inj.Requests() {
-			resource := r.Resource
-			if r.Subresource != "" {
-				resource += "/" + r.Subresource
-			}
-			if r.Resource == "" || r.Resource == "secrets" || r.Group == admissionregistrationv1.GroupName { // of the certificate
-				continue
-			}
-			used[r.Verb+" "+resource+"."+r.Group] = true
-			if r.Verb == "watch" { // by which lists are streamed, where the API server can
-				used["list "+resource+"."+r.Group] = true
-			}
-		}
-		for permission := range granted {
-			if !used[permission] {
-				return fmt.Errorf("granted and not used: %s", permission)
-			}
-		}
-		return nil
+	delete(granted, "patch statefulsets/status.apps")
+	testenv.Exactly(t, granted, func() []fault.Request {
+		return testenv.Without(inj.Requests(), func(r fault.Request) bool { // of the certificate
+			return r.Resource == "secrets" || r.Group == admissionregistrationv1.GroupName
+		})
 	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for permission := range used {
-		if !granted[permission] {
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
-}
-
-func permissions(rules []rbacv1.PolicyRule) map[string]bool {
-	all := map[string]bool{}
-	for _, rule := range rules {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				all[verb+" "+resource+"."+rule.APIGroups[0]] = true
-			}
-		}
-	}
-	return all
 }
 
 func (w *world) grant(user string, rules []rbacv1.PolicyRule) {

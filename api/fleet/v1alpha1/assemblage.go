@@ -164,4 +164,9 @@ type SyncStatus struct {
 	// Resolved is the commit or the digest that was applied last.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`
+	// DeletionPolicy is Orphan once the Kustomization says so, wherever that is: what
+	// runs stays there if the sync is removed now. Empty while that is not so, or not
+	// known.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }

@@ -182,6 +182,25 @@ func TestWhatTheServerSaysToModules(t *testing.T) {
 	})
 }
 
+// TestAllBindingsOfTheHubCanBeSent: what the hub takes, and the name of the cluster, has
+// room in an Assemblage.
+func TestAllBindingsOfTheHubCanBeSent(t *testing.T) {
+	bindings := func(n int) string {
+		return "bindings: [" + strings.TrimSuffix(strings.Repeat("{name: A, value: x},", n), ",") + `], source: {git: {url: "https://x.test/a", version: {tag: v1}}}`
+	}
+	accepts(t, "Module", map[string]string{
+		`{sync: {` + bindings(64) + `}}`: "", `{template: {spec: {sync: {` + bindings(64) + `}}}}`: "",
+		`{sync: {` + bindings(65) + `}}`: "at most 64", `{template: {spec: {sync: {` + bindings(65) + `}}}}`: "at most 64",
+	})
+	accepts(t, "ProxyAssemblage", map[string]string{
+		`{kubeconfigRef: {name: c}, assemblage: {syncs: [{name: a, ` + bindings(64) + `}]}}`: "",
+		`{kubeconfigRef: {name: c}, assemblage: {syncs: [{name: a, ` + bindings(65) + `}]}}`: "at most 64",
+	})
+	accepts(t, "Assemblage", map[string]string{
+		`{syncs: [{name: a, ` + bindings(129) + `}]}`: "", `{syncs: [{name: a, ` + bindings(130) + `}]}`: "must have at most 129 items",
+	})
+}
+
 func TestWhatTheServerSaysToAssemblages(t *testing.T) {
 	git := `source: {git: {url: "https://x.test/a", version: {tag: v1}}}`
 	accepts(t, "Assemblage", map[string]string{
@@ -200,6 +219,7 @@ func TestWhatTheServerSaysToAssemblages(t *testing.T) {
 	accepts(t, "RemoteAssemblage", map[string]string{
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: a}}]}`: "",
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, ` + git + `}]}`:                                                                        "",
+		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {kind: HelmChart, name: a}}]}`:                                              `supported values: "GitRepository", "OCIRepository", "Bucket"`,
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {kind: GitRepository, name: a}, ` + git + `}]}`:                             "at most one of source and sourceRef",
 		`{kubeconfigRef: {name: c}, syncs: [{name: a}]}`:                                                                                     "one of source and sourceRef",
 	})

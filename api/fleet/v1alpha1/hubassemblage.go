@@ -78,6 +78,8 @@ type ProxiedAssemblage struct {
 
 // ProxySync is a sync of an Assemblage, with bindings to what is on the hub. These
 // are evaluated before it is sent.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 type ProxySync struct {
 	NamedSync `json:",inline"`
 	// ControlPlaneBindings are evaluated on the hub.
@@ -170,7 +172,7 @@ type SourceReference struct {
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind is GitRepository, OCIRepository or Bucket.
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;Bucket
 	Kind string `json:"kind"`
 	// Name is that of the source.
 	// +kubebuilder:validation:MinLength=1

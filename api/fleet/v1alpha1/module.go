@@ -131,6 +131,7 @@ type ModuleSpec struct {
 	// Sync is what is to run, where there is no template.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 	Sync *Sync `json:"sync,omitempty"`
 }
 
@@ -176,6 +177,7 @@ type TemplateSpec struct {
 	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
 	// Sync is what to fetch and apply.
 	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 	Sync Sync `json:"sync"`
 }
 

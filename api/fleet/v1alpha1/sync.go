@@ -5,10 +5,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Sync is something to fetch and apply: an exact version of a source, and how
 // what is in it is applied.
 type Sync struct {
-	// Bindings are evaluated on the workload cluster.
+	// Bindings are evaluated on the workload cluster. On the hub there are at most 64;
+	// an Assemblage has those of the hub as well, and the name of the cluster.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=129
 	Bindings []Binding `json:"bindings,omitempty"`
 	// Source is where to fetch it. Only where an assemblage merely holds a sync
 	// that is not assigned, there is none.

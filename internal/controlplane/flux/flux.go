@@ -94,7 +94,7 @@ func install(ctx context.Context, c client.Client, file string) (kind schema.Gro
 
 // waitServed waits until objects of the kind can be listed.
 func waitServed(ctx context.Context, c client.Client, kind schema.GroupKind) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		mapping, err := c.RESTMapper().RESTMapping(kind)
 		if apimeta.IsNoMatchError(err) {
 			return false, nil

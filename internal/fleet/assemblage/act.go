@@ -37,29 +37,55 @@ type deeds struct {
 	made int
 	// told is true if the status was written.
 	told bool
-	// err ended the pass; nothing after it was tried.
+	// err ended the pass, or says what was refused in it.
 	err error
 }
 
 // act makes the writes, if the assemblage is still what the decision was about, and
-// then says what became of it.
+// then says what became of it. What one sync needs and is refused holds up no other.
 func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d deeds) {
 	if len(p.Writes) > 0 {
 		if d.err = a.confirm(ctx, &o.Assemblage); d.err != nil {
 			return d
 		}
 	}
-	for _, w := range p.Writes {
-		if d.err = overtakenOr(a.write(ctx, o, w)); d.err != nil {
-			return d
-		}
-		d.made++
+	refused, err := a.writeAll(ctx, o, p.Writes, &d)
+	if err != nil {
+		d.err = err
+		return d
+	}
+	if len(refused) > 0 { // there is something else to say
+		seen := *o
+		seen.Refusals = refused
+		*p = Decide(&seen)
 	}
 	if p.Changes && !changesObject(p.Writes) {
-		d.err = overtakenOr(a.tell(ctx, o, p))
-		d.told = d.err == nil
+		err := overtakenOr(a.tell(ctx, o, p))
+		d.told, d.err = err == nil, errors.Join(d.err, err)
 	}
 	return d
+}
+
+// writeAll makes the writes but for those that are refused, and those of the same syncs
+// that come after. After one that no sync needs was refused it ends. What else goes
+// wrong is the error.
+func (a actor) writeAll(ctx context.Context, o *Observed, writes []Write, d *deeds) (refused map[string]*Refusal, err error) {
+	refused = map[string]*Refusal{}
+	for _, w := range writes {
+		if refused[w.Sync] != nil {
+			continue // it relies on what was refused
+		}
+		err := overtakenOr(a.write(ctx, o, w))
+		switch refusal := RefusalOf(err); {
+		case err == nil:
+			d.made++
+		case refusal == nil || changesObject([]Write{w}):
+			return nil, err
+		default:
+			refused[w.Sync], d.err = refusal, errors.Join(d.err, err)
+		}
+	}
+	return refused, nil
 }
 
 // changesObject is true if a write has made another version of the assemblage.
@@ -105,8 +131,8 @@ func (a actor) write(ctx context.Context, o *Observed, w Write) error {
 		return a.apply(ctx, w)
 	case Delete:
 		return a.remove(ctx, o, w)
-	case Orphan:
-		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": kustomizev1.DeletionPolicyOrphan}})
+	case Dispose:
+		return a.change(ctx, o, w, map[string]any{"spec": map[string]any{"deletionPolicy": w.Policy}})
 	case Retire:
 		return a.retire(ctx, o)
 	case Kick:

@@ -92,8 +92,9 @@ func matters() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// Events wakes whom a cluster concerns when it has changed whether it answers, or its
-// Secret has changed. The Secret's name is empty when all may have.
+// Events wakes whom a cluster concerns when it has changed whether it answers, its
+// Secret has changed, or the Cluster of Cluster API is gone. The Secret's name is empty
+// when all may have.
 func (c *Clusters) Events(concerned func(ctx context.Context, secret types.NamespacedName) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		wake := func(secret types.NamespacedName) {
@@ -103,6 +104,7 @@ func (c *Clusters) Events(concerned func(ctx context.Context, secret types.Names
 		}
 		c.Registry.Subscribe(wake)
 		c.Directory.SubscribeSecrets(wake)
+		c.Directory.SubscribeLosses(wake)
 		return nil
 	})
 }

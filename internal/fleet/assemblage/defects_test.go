@@ -10,6 +10,8 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,6 +165,34 @@ func TestDefect6ABadBindingHoldsItsSyncAlone(t *testing.T) {
 	secret := strings.Replace(bound, "ConfigMap", "Secret", 1)
 	w.assign("c1", w.sync("bad", "v1", secret), w.sync("good", "v2", ""))
 	w.becomes("c1", "bad", "bad-v1", v1alpha1.StateFailed, `binding "A": Secret region cannot be bound`)
+}
+
+// What the API server does not accept is said of the sync that it is about, and the others
+// go on.
+func TestWhatIsRefusedIsSaidAndHoldsItsSyncAlone(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.publish("v1")
+	w.assign("c1", w.sync("first", "v1", ""))
+	w.becomes("c1", "first", "first-v1", v1alpha1.StateSucceeded, "")
+	none := corev1.ResourceList{"count/kustomizations.kustomize.toolkit.fluxcd.io": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	w.create(quota)
+	testenv.Eventually(t, func(ctx context.Context) error { // the API server learns of it by itself
+		k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x"}}
+		k.Spec.SourceRef = kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: "x"}
+		if err := w.client.Create(ctx, k, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it is not refused: %w", err)
+		}
+		return nil
+	})
+	w.publish("v2")
+	w.assign("c1", w.sync("another", "v1", "prune: false"), w.sync("first", "v2", ""))
+	w.becomes("c1", "first", "first-v2", v1alpha1.StateSucceeded, "")
+	s := w.becomes("c1", "another", "another-v1", v1alpha1.StateWaiting, "quota: none")
+	if s.Reason != "WriteRefused" || !strings.HasPrefix(s.Message, "it is refused: apply Kustomization ") {
+		t.Errorf("%+v", s)
+	}
 }
 
 // Defect 7: nothing was pruned, nothing had an interval, and names could be too long.

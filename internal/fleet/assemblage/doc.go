@@ -19,7 +19,10 @@
 //     different revisions do not disturb each other, and those at the same one share
 //     it. A source that nobody fetches from, or is about to, is collected.
 //   - A sync whose bindings cannot be evaluated stays as it is, whatever else the
-//     assemblage says about it. The others go on.
+//     assemblage says about it, but for what becomes of what runs when it is removed:
+//     that is said on the Kustomization at once. The others go on.
+//   - The status says that what runs stays when a sync is removed once the
+//     Kustomization says so, and not before.
 //   - What has the name that it needs and is somebody else's is left alone.
 //   - Before a write it is made sure that the assemblage is still what was decided
 //     about. What is deleted is what was seen, by its UID.

@@ -53,7 +53,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 		Now: b.options.Now(), Assemblage: b.flavour.read(obj), Known: binding.Known{},
 		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
 	}
-	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o)); err != nil {
+	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
 		return nil, false, err
 	}
 	if b.deserters != nil {
@@ -182,10 +182,17 @@ func observedGeneration(obj fluxSource) int64 {
 	}
 }
 
-// observeReach asks how the cluster can be reached. It does not wait for it.
-func (b *observer) observeReach(ctx context.Context, o *Observed) error {
-	if b.clusters == nil || o.Assemblage.Deleting {
+// observeReach asks how the cluster can be reached. It does not wait for it. One that
+// was taken away is given up.
+func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Object) (err error) {
+	if b.clusters == nil {
 		return nil
+	}
+	if a := &o.Assemblage; a.Deleting {
+		if !a.Abandoned {
+			a.Abandoned, err = b.clusters.Directory.IsLost(ctx, obj, a.Secret)
+		}
+		return err
 	}
 	problem, err := b.clusters.Reach(ctx, o.Assemblage.secretKey())
 	o.Reach = Reach{Problem: problem, Verified: map[string]bool{}}

@@ -26,6 +26,9 @@ type Observed struct {
 	Sources map[SourceKey]*Source
 	// Reach is how to reach the cluster, on the hub.
 	Reach Reach
+	// Refusals are the writes of this pass that were not accepted, by the syncs that need
+	// them; of those that none needs, the last is under an empty name.
+	Refusals map[string]*Refusal
 	// Deserted is true of an assemblage of the hub in which nobody has anything any
 	// more.
 	Deserted bool
@@ -40,7 +43,8 @@ type Assemblage struct {
 	ResourceVersion        string
 	Generation             int64
 	Deleting, HasFinalizer bool
-	// Abandoned is true if it may go without taking anything away.
+	// Abandoned is true if it may go without taking anything away: somebody has said
+	// so, or its cluster was taken away.
 	Abandoned bool
 	// Cluster is the name of the cluster, empty where it is not known.
 	Cluster string

@@ -1,7 +1,6 @@
 package assemblage_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -38,11 +37,5 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.becomes("c2", "shop", "shop-"+tag, v1alpha1.StateSucceeded, "")
 		w.has(1, 1)
 	}
-	granted := testenv.Permissions(rules)
-	testenv.Eventually(t, func(context.Context) error { return testenv.Unused(granted, w.faults.Requests()) })
-	for permission := range testenv.Used(w.faults.Requests()) {
-		if !granted[permission] && permission != "create assemblages.fleet.squaremo.dev" { // which is a patch of what is there
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
+	testenv.Exactly(t, testenv.Permissions(rules), w.faults.Requests)
 }

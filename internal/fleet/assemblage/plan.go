@@ -33,8 +33,9 @@ const (
 	Apply Act = "Apply"
 	// Delete deletes a Kustomization.
 	Delete Act = "Delete"
-	// Orphan has a Kustomization leave behind what it has applied.
-	Orphan Act = "Orphan"
+	// Dispose says on a Kustomization what becomes of what it has applied when it is
+	// deleted, and changes nothing else of it.
+	Dispose Act = "Dispose"
 	// Kick has Flux try again at once.
 	Kick Act = "Kick"
 	// Retire deletes the assemblage itself, in which nobody has anything any more.
@@ -50,6 +51,10 @@ type Write struct {
 	// it was seen. What is applied over something has its UID as well.
 	Name string
 	UID  types.UID
+	// Policy is what to say, in the words of Flux, for Dispose.
+	Policy string
+	// Sync is the one that needs it, empty if none does.
+	Sync string
 }
 
 // Plan is what to do next.
@@ -115,7 +120,7 @@ func (d *decision) end() {
 	for _, k := range d.owned() {
 		left = k.Name
 		if a.Abandoned && k.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan {
-			d.write(Write{Act: Orphan, Name: k.Name, UID: k.UID})
+			d.dispose(k, kustomizev1.DeletionPolicyOrphan)
 		}
 		d.remove(k)
 	}
@@ -125,6 +130,10 @@ func (d *decision) end() {
 		return
 	}
 	d.reportEnd(left)
+}
+
+func (d *decision) dispose(k *kustomizev1.Kustomization, policy string) {
+	d.write(Write{Act: Dispose, Name: k.Name, UID: k.UID, Policy: policy})
 }
 
 func (d *decision) remove(k *kustomizev1.Kustomization) {
@@ -170,7 +179,9 @@ func (d *decision) each() {
 	a := &d.o.Assemblage
 	for i := range a.Syncs {
 		s := &a.Syncs[i]
+		first := len(d.plan.Writes)
 		v := d.sync(s)
+		v.policy = d.disposed(s)
 		if v.ask != "" {
 			d.plan.Asks = append(d.plan.Asks, v.ask)
 		}
@@ -178,8 +189,38 @@ func (d *decision) each() {
 			name := KustomizationName(a, s.Name)
 			d.write(Write{Act: Kick, Name: name, UID: d.o.Kustomizations[name].UID})
 		}
+		for j := range d.plan.Writes[first:] {
+			d.plan.Writes[first+j].Sync = s.Name
+		}
+		if r := d.o.Refusals[s.Name]; r != nil {
+			v.state, v.reason, v.message = r.State, ReasonWriteRefused, r.Message
+		}
 		d.verdicts = append(d.verdicts, v)
 	}
+}
+
+// disposed has the Kustomization of a sync say what becomes of what it has applied when
+// it is deleted, also where the rest of it has to wait: whoever removes the sync relies
+// on it. What runs is left if it says so, or if there is none yet.
+func (d *decision) disposed(s *Sync) (left v1alpha1.DeletionPolicy) {
+	k, wanted := d.o.Kustomizations[KustomizationName(&d.o.Assemblage, s.Name)], deletionPolicy(s)
+	if !s.isAssigned() || k != nil && !d.isOurs(k) {
+		return ""
+	}
+	if k != nil && k.Spec.DeletionPolicy != wanted && !d.applies(k.Name) {
+		d.dispose(k, wanted)
+	}
+	if wanted == kustomizev1.DeletionPolicyOrphan && (k == nil || k.Spec.DeletionPolicy == wanted) {
+		return v1alpha1.Orphan
+	}
+	return ""
+}
+
+// applies is true if a Kustomization is about to be applied.
+func (d *decision) applies(name string) bool {
+	return slices.ContainsFunc(d.plan.Writes, func(w Write) bool {
+		return w.Act == Apply && w.Object.GetKind() == kustomizev1.KustomizationKind && w.Object.GetName() == name
+	})
 }
 
 // sync is the chain of what may stand in the way of a sync. What comes first is said.
@@ -278,14 +319,12 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		changed = true
 	}
 	if live == nil || !isApplied(k, content(live)) {
+		if d.repoints(s, live, k) {
+			return d.repoint(s, fetched, live, k, changed)
+		}
 		w := Write{Act: Apply, Object: k}
 		if live != nil {
 			w.UID = live.UID
-		}
-		if d.repoints(s, live, k) {
-			repoint(k, live)
-			d.write(w)
-			return stays(Find(&d.o.Assemblage.Status, &s.Assignment))
 		}
 		d.write(w)
 		changed = true

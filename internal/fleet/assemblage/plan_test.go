@@ -20,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
 // model is an assemblage on a cluster in which Flux does at once all that it is asked.
@@ -83,9 +84,9 @@ func (m *model) do(w Write) string {
 	case Delete:
 		delete(m.o.Kustomizations, w.Name)
 		return "Delete " + w.Name
-	case Orphan:
-		m.o.Kustomizations[w.Name].Spec.DeletionPolicy = kustomizev1.DeletionPolicyOrphan
-		return "Orphan " + w.Name
+	case Dispose:
+		m.o.Kustomizations[w.Name].Spec.DeletionPolicy = w.Policy
+		return w.Policy + " " + w.Name
 	case Apply:
 		m.apply(w.Object)
 		return "Apply " + w.Object.GetKind() + " " + w.Object.GetName()
@@ -246,6 +247,41 @@ func TestALostClusterIsGivenUpOnlyWhenAsked(t *testing.T) {
 	m.settles()
 	m.o.Assemblage.Deleting, m.o.Assemblage.Abandoned = true, true
 	m.expect(m.settles(), []string{"Orphan c1-shop", "Delete c1-shop", "RemoveFinalizer"})
+}
+
+// That what runs is to stay comes to the Kustomization also where the rest of a sync has
+// to wait, and is said once it has.
+func TestWhatIsToStayIsSaidOnceItWould(t *testing.T) {
+	const bound = "package: {kustomize: {substitute: {x: $(A)}}}\nbindings: [{name: A, value: $(A)}]\ndeletionPolicy: Orphan"
+	for name, test := range map[string]struct {
+		wants  string
+		change func(*Observed)
+		want   []string
+	}{
+		"nothing in the way": {git("shop", "v1", "deletionPolicy: Orphan"), func(*Observed) {}, []string{"Apply Kustomization c1-shop"}},
+		"a bad binding":      {git("shop", "v2", bound), func(*Observed) {}, []string{"Orphan c1-shop"}},
+		"no kubeconfig": {git("shop", "v2", "deletionPolicy: Orphan"), func(o *Observed) {
+			o.Reach.Problem = cluster.ErrMissing
+		}, []string{"Orphan c1-shop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.settles()
+			m.wants(test.wants)
+			test.change(&m.o)
+			_, made := m.step()
+			m.expect(made, test.want)
+			m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.DeletionPolicy(""))
+			m.settles()
+			m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.Orphan)
+			m.wants(git("shop", "v1", ""))
+			m.step()
+			m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.DeletionPolicy(""))
+		})
+	}
+	m := newModel(t, git("shop", "v1", bound)) // of which nothing runs yet
+	m.settles()
+	m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.Orphan)
 }
 
 // A rollout of one sync is two writes of the status, and an hour of looking again none.

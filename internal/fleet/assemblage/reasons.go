@@ -30,6 +30,8 @@ const (
 	// ReasonSourceNotReady: the source of the sync does not exist, or cannot be fetched.
 	// Mend: correct the source of the module, or its credentials, as the message says.
 	ReasonSourceNotReady rollout.Reason = "SourceNotReady"
+	// ReasonWriteRefused: the API server does not accept what has to be written.
+	ReasonWriteRefused = reasons.WriteRefused
 	// ReasonForeign: an object that it needs is somebody else's.
 	ReasonForeign = reasons.Foreign
 	// ReasonSuspended: somebody has suspended the Kustomization.

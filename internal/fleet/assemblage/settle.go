@@ -21,6 +21,8 @@ type verdict struct {
 	message string
 	// resolved is what was applied, if it succeeded.
 	resolved string
+	// policy is Orphan if what runs stays when the sync is removed.
+	policy v1alpha1.DeletionPolicy
 	// ask is a failure of which the cluster may be the cause: it has to be asked.
 	ask string
 	// kick has Flux try again at once.

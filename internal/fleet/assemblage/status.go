@@ -28,13 +28,16 @@ func (d *decision) report() {
 	a := &d.o.Assemblage
 	reports := make([]Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
-		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved}
+		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, Policy: v.policy}
 		if until := r.Hush(&a.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
 		reports = append(reports, r)
 	}
 	d.plan.Status = StatusOf(&a.Status, reports, a.Generation, metav1.NewMicroTime(d.o.Now))
+	if r := d.o.Refusals[""]; r != nil {
+		d.plan.Status = Concluded(&d.plan.Status, a.Generation, metav1.NewMicroTime(d.o.Now), r.State, ReasonWriteRefused, r.Message)
+	}
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 
@@ -48,7 +51,11 @@ func (d *decision) reportEnd(left string) {
 	if a.isRemote() {
 		message += fmt.Sprintf("; if the cluster is lost, annotate this with %s=true to leave everything there", vocabulary.AbandonCluster.Native)
 	}
-	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), v1alpha1.StateUpdating, ReasonDeleting, message)
+	state, reason := v1alpha1.StateUpdating, ReasonDeleting
+	if r := d.o.Refusals[""]; r != nil {
+		state, reason, message = r.State, ReasonWriteRefused, r.Message
+	}
+	d.plan.Status = Concluded(&a.Status, a.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
 }
 
@@ -61,6 +68,8 @@ type Report struct {
 	Message string
 	// Resolved is what was applied, if it succeeded.
 	Resolved string
+	// Policy is Orphan if what runs stays when the sync is removed now.
+	Policy v1alpha1.DeletionPolicy
 }
 
 // Hush leaves the words of a report as they are in the status, for a while, where only
@@ -110,7 +119,7 @@ func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64
 func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
 		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: r.Message,
-		ObservedGeneration: generation, LastTransitionTime: &now,
+		ObservedGeneration: generation, LastTransitionTime: &now, DeletionPolicy: r.Policy,
 	}
 	if was != nil {
 		s.LastSucceededRevision, s.Resolved = was.LastSucceededRevision, was.Resolved

@@ -41,11 +41,31 @@ func Names(s *v1alpha1.Source, revision string) bool {
 }
 
 // repoints is true if all that becomes different about a Kustomization is where the
-// very thing is fetched from that it has applied with success.
+// very thing is fetched from that it has applied with success. It may have been said
+// since that it cannot be fetched from there.
 func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
 	was := Find(&d.o.Assemblage.Status, &s.Assignment)
-	return live != nil && was != nil && was.State == v1alpha1.StateSucceeded && Names(s.Source, was.Resolved) &&
-		hasApplied(live, was.Resolved) && isSameButSource(live, wanted)
+	return live != nil && was != nil && (was.State == v1alpha1.StateSucceeded || was.Reason == string(ReasonSourceNotReady)) &&
+		Names(s.Source, was.Resolved) && hasApplied(live, was.Resolved) && isSameButSource(live, wanted)
+}
+
+// repoint points a Kustomization to the commit once that has been fetched. Until then, and
+// for ever if the commit is on no branch, it goes on with its tag: what runs needs no
+// source that is not there.
+func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured, changed bool) verdict {
+	was := Find(&d.o.Assemblage.Status, &s.Assignment)
+	if v, ok := fetch(fetched); !ok || changed {
+		if fetched != nil && !changed && v.state == v1alpha1.StateWaiting {
+			return waits(ReasonSourceNotReady, "it goes on with its tag, as what that is: %s", v.message)
+		}
+		return stays(was)
+	}
+	noteRepointed(wanted, live)
+	d.write(Write{Act: Apply, Object: wanted, UID: live.UID})
+	if was.State != v1alpha1.StateSucceeded {
+		return updating("it is handed to Flux")
+	}
+	return stays(was)
 }
 
 // hasApplied is true if the success of a Kustomization as it is now stands, and was at
@@ -67,9 +87,9 @@ func isSameButSource(live *kustomizev1.Kustomization, wanted *unstructured.Unstr
 	return isApplied(same, content(live))
 }
 
-// repoint notes on a Kustomization the generation that it gets by being pointed
+// noteRepointed notes on a Kustomization the generation that it gets by being pointed
 // elsewhere. Whatever else is changed about it gives it another one.
-func repoint(wanted *unstructured.Unstructured, live *kustomizev1.Kustomization) {
+func noteRepointed(wanted *unstructured.Unstructured, live *kustomizev1.Kustomization) {
 	annotations := wanted.GetAnnotations()
 	annotations[vocabulary.Repointed.Native] = strconv.FormatInt(live.Generation+1, 10)
 	wanted.SetAnnotations(annotations)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 )
@@ -82,7 +83,15 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	m.o.Now = m.o.Now.Add(time.Hour)
 	m.wants(byCommit("shop", "v1", ""))
 	_, made := m.step()
-	m.expect(made, []string{"Apply GitRepository " + sourceKey(&m.o.Assemblage.Syncs[0]).Name, "Apply Kustomization c1-shop"})
+	m.expect(made, []string{"Apply GitRepository " + sourceKey(&m.o.Assemblage.Syncs[0]).Name})
+	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
+	m.hasArtifact("")
+	if _, made = m.step(); len(made) > 0 {
+		t.Errorf("it is pointed to what is not there: %v", made)
+	}
+	m.hasArtifact("sha1:" + commit)
+	_, made = m.step()
+	m.expect(made, []string{"Apply Kustomization c1-shop"})
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	m.isFetched(false)
 	if _, made = m.step(); len(made) > 0 {
@@ -96,6 +105,36 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	if got := m.o.Assemblage.Status.Syncs[0].LastTransitionTime; !got.Equal(since) {
 		t.Errorf("it is ready since %s, and was since %s", got, since)
 	}
+}
+
+// hasArtifact has Flux have fetched the source, empty if it has not.
+func (m *model) hasArtifact(revision string) {
+	source := m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])]
+	source.Revision, source.ObservedGeneration, source.Ready = revision, source.Generation, nil
+}
+
+// The commit of a tag that is on no branch cannot be fetched. It is said so, and what runs
+// goes on with its tag; should it be there one day, that is noticed.
+func TestATagIsKeptWhileItsCommitCannotBeFetched(t *testing.T) {
+	m, k := newTagged(t)
+	tag := k.Spec.SourceRef.Name
+	m.wants(byCommit("shop", "v1", ""))
+	m.step()
+	m.hasArtifact("")
+	source := m.o.Sources[sourceKey(&m.o.Assemblage.Syncs[0])]
+	source.Ready = &metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: source.Generation, Message: "object not found"}
+	for range 3 {
+		if _, made := m.step(); len(made) > 0 || m.o.Kustomizations["c1-shop"].Spec.SourceRef.Name != tag {
+			t.Fatalf("it is pointed to what is not there: %v", made)
+		}
+		m.expect(m.says("shop"), "shop-v1 waiting SourceNotReady: it goes on with its tag, as what that is: it cannot be fetched: object not found")
+	}
+	m.hasArtifact("sha1:" + commit)
+	_, made := m.step()
+	m.expect(made, []string{"Apply Kustomization c1-shop"})
+	m.isFetched(true)
+	m.settles()
+	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied sha1:"+commit)
 }
 
 // A success is no success of anything else: not of another commit, not of another part
@@ -127,6 +166,8 @@ func TestASuccessIsKeptOnlyOfTheVeryThing(t *testing.T) {
 				test.wants = byCommit("shop", "v1", "")
 			}
 			m.wants(test.wants)
+			m.step()
+			m.hasArtifact("sha1:" + commit)
 			m.step()
 			m.isFetched(false)
 			if test.after != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -32,6 +33,7 @@ var errNotSeen = errors.New("the clusters have not been seen yet")
 // their metadata and whether they are initialised, of Secrets their metadata alone.
 type Directory struct {
 	mapper   apimeta.RESTMapper
+	live     client.Reader
 	clusters cache.Cache
 	secrets  cache.Cache
 
@@ -41,12 +43,13 @@ type Directory struct {
 	settled, withClusterAPI bool
 	subscribers             []func(cluster types.NamespacedName)
 	secretSubscribers       []func(secret types.NamespacedName)
+	lossSubscribers         []func(secret types.NamespacedName)
 }
 
 // NewDirectory returns the directory of the clusters in some namespaces, all if none
 // are named. It runs with the manager.
 func NewDirectory(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*Directory, error) {
-	d := &Directory{mapper: mgr.GetRESTMapper()}
+	d := &Directory{mapper: mgr.GetRESTMapper(), live: mgr.GetAPIReader()}
 	var err error
 	if d.clusters, err = newCache(mgr, namespaces, reduceCluster); err != nil {
 		return nil, err
@@ -54,7 +57,7 @@ func NewDirectory(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*
 	if d.secrets, err = newCache(mgr, namespaces, reduceSecret); err != nil {
 		return nil, err
 	}
-	if err := d.watch(ctx, d.secrets, secretMetadata(), d.secretChanged); err != nil {
+	if err := d.watch(ctx, d.secrets, secretMetadata(), d.secretChanged, d.secretChanged); err != nil {
 		return nil, err
 	}
 	if err := mgr.Add(manager.RunnableFunc(d.watchClusters)); err != nil {
@@ -142,26 +145,31 @@ func reduceCluster(obj any) (any, error) {
 	return kept, nil
 }
 
-func (d *Directory) watch(ctx context.Context, c cache.Cache, obj client.Object, changed func(client.Object)) error {
+func (d *Directory) watch(ctx context.Context, c cache.Cache, obj client.Object, changed, gone func(client.Object)) error {
 	informer, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, err)
 	}
-	see := func(obj any) {
-		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		if o, ok := obj.(client.Object); ok {
-			changed(o)
-		}
-	}
+	see, miss := seen(changed), seen(gone)
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: see, UpdateFunc: func(old, obj any) { see(old); see(obj) }, DeleteFunc: see,
+		AddFunc: see, UpdateFunc: func(old, obj any) { see(old); see(obj) }, DeleteFunc: miss,
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, err)
 	}
 	return nil
+}
+
+// seen is how an informer tells of an object, or of the last that it knows of one.
+func seen(tell func(client.Object)) func(any) {
+	return func(obj any) {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, ok := obj.(client.Object); ok {
+			tell(o)
+		}
+	}
 }
 
 func (d *Directory) secretChanged(o client.Object) {
@@ -178,6 +186,16 @@ func (d *Directory) secretChanged(o client.Object) {
 
 func (d *Directory) clusterChanged(o client.Object) { d.tell(client.ObjectKeyFromObject(o)) }
 
+func (d *Directory) clusterGone(o client.Object) {
+	d.mu.Lock()
+	subscribers := d.lossSubscribers
+	d.mu.Unlock()
+	for _, f := range subscribers {
+		f(types.NamespacedName{Namespace: o.GetNamespace(), Name: SecretName(o.GetName())})
+	}
+	d.clusterChanged(o)
+}
+
 // watchClusters watches the Clusters of Cluster API, from when on there are any.
 func (d *Directory) watchClusters(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, installedEvery, true, func(context.Context) (bool, error) {
@@ -191,7 +209,7 @@ func (d *Directory) watchClusters(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the manager stops
 	}
-	if err := d.watch(ctx, d.clusters, clusterObject(), d.clusterChanged); err != nil {
+	if err := d.watch(ctx, d.clusters, clusterObject(), d.clusterChanged, d.clusterGone); err != nil {
 		return err
 	}
 	if d.clusters.WaitForCacheSync(ctx) {
@@ -225,6 +243,14 @@ func (d *Directory) SubscribeSecrets(f func(secret types.NamespacedName)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.secretSubscribers = append(d.secretSubscribers, f)
+}
+
+// SubscribeLosses has f called with the Secret of each Cluster of Cluster API that is
+// gone, whether the Secret is or not.
+func (d *Directory) SubscribeLosses(f func(secret types.NamespacedName)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lossSubscribers = append(d.lossSubscribers, f)
 }
 
 func (d *Directory) tell(cluster types.NamespacedName) {
@@ -276,6 +302,23 @@ func Look(ctx context.Context, reader client.Reader, namespace string) ([]Cluste
 	return among(clusters.Items, secrets.Items), nil
 }
 
+// LookAt is a cluster as the API server knows it at this moment, nil if there is none.
+func LookAt(ctx context.Context, reader client.Reader, key types.NamespacedName) (*Cluster, error) {
+	secrets, clusters := secretObjects(), clusterObjects()
+	named := func(name string) client.ListOption { return client.MatchingFields{metav1.ObjectNameField: name} }
+	if err := reader.List(ctx, secrets, client.InNamespace(key.Namespace), named(SecretName(key.Name))); err != nil {
+		return nil, fmt.Errorf("look at Secret %s: %w", SecretName(key.Name), err)
+	}
+	err := reader.List(ctx, clusters, client.InNamespace(key.Namespace), named(key.Name))
+	if err != nil && !apimeta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("look at Cluster %s: %w", key.Name, err)
+	}
+	for _, c := range among(clusters.Items, secrets.Items) {
+		return &c, nil
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
 // among are the clusters that stand among some objects.
 func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectMetadata) []Cluster {
 	has, taken := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
@@ -306,6 +349,42 @@ func Select(clusters []Cluster, selector labels.Selector) []Cluster {
 		}
 	}
 	return selected
+}
+
+// IsLost is true of what belonged to a cluster that was taken away in the ordinary way:
+// all Clusters of Cluster API that own it are gone, the very ones, and so is the Secret
+// with the kubeconfig. The API server itself is asked.
+func (d *Directory) IsLost(ctx context.Context, owned metav1.Object, secret string) (bool, error) {
+	clusters := 0
+	for _, owner := range owned.GetOwnerReferences() {
+		if gv, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || gv.Group != GVK.Group || owner.Kind != GVK.Kind {
+			continue
+		}
+		clusters++
+		if there, err := d.isThere(ctx, GVK, owned.GetNamespace(), owner.Name, owner.UID); there || err != nil {
+			return false, err
+		}
+	}
+	if clusters == 0 {
+		return false, nil
+	}
+	there, err := d.isThere(ctx, SecretGVK, owned.GetNamespace(), secret, "")
+	return !there && err == nil, err
+}
+
+// isThere is true of an object that is there; as the very one, if a UID is given.
+func (d *Directory) isThere(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string, uid types.UID) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(gvk)
+	err := d.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, m)
+	switch {
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at %s %s: %w", gvk.Kind, name, err)
+	default:
+		return uid == "" || m.UID == uid, nil
+	}
 }
 
 // SecretVersion is the resourceVersion of a Secret, empty if it is not there. It is

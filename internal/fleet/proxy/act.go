@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -38,12 +39,12 @@ type deeds struct {
 	made int
 	// told is true if the status was written.
 	told bool
-	// err ended the pass; nothing after it was tried.
+	// err ended the pass; nothing after it was tried but to say what was refused.
 	err error
 }
 
 // act makes the writes, if the ProxyAssemblage is still what the decision was about, and
-// then says what became of it.
+// then says what became of it; also if that is that the cluster refuses a write.
 func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p *Plan) (d deeds) {
 	if len(p.Writes) > 0 {
 		if d.err = a.confirm(ctx, o.Proxy); d.err != nil {
@@ -52,7 +53,7 @@ func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p
 	}
 	for _, w := range p.Writes {
 		if d.err = overtakenOr(a.write(ctx, o, conn, w)); d.err != nil {
-			return d
+			return a.actRefused(ctx, o, p, d, w)
 		}
 		d.made++
 		if w.Act == AddFinalizer || w.Act == RemoveFinalizer || w.Act == Retire {
@@ -62,6 +63,20 @@ func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p
 	if p.Changes {
 		d.err = overtakenOr(a.tell(ctx, o, p))
 		d.told = d.err == nil
+	}
+	return d
+}
+
+// actRefused says what a cluster does not accept, if that is why a write has failed.
+func (a actor) actRefused(ctx context.Context, o *Observed, p *Plan, d deeds, w Write) deeds {
+	seen := *o
+	seen.Refusal = assemblage.RefusalOf(d.err)
+	if seen.Refusal == nil || w.Act != Send && w.Act != Delete {
+		return d
+	}
+	if *p = Decide(&seen); p.Changes { // of what is to be said, that is
+		err := overtakenOr(a.tell(ctx, o, p))
+		d.told, d.err = err == nil, errors.Join(d.err, err)
 	}
 	return d
 }
@@ -101,6 +116,8 @@ func (a actor) write(ctx context.Context, o *Observed, conn *cluster.Connection,
 		return a.retire(ctx, o)
 	case Delete:
 		return a.remove(ctx, o, conn, w)
+	case Disown:
+		return a.disown(ctx, o, conn, w)
 	default:
 		return a.finalize(ctx, o, w.Act == AddFinalizer)
 	}
@@ -142,6 +159,17 @@ func (a actor) remove(ctx context.Context, o *Observed, conn *cluster.Connection
 	err := conn.Delete(ctx, obj, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Assemblage %s: %w", obj.Name, err)
+	}
+	return nil
+}
+
+// disown removes the marks of the ProxyAssemblage from the Assemblage that was seen.
+func (a actor) disown(ctx context.Context, o *Observed, conn *cluster.Connection, w Write) error {
+	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: o.Proxy.Namespace, Name: o.Proxy.Name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null}}}`, w.UID, vocabulary.ProxiedBy.Native, vocabulary.AppliedHash.Native)
+	err := conn.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	if client.IgnoreNotFound(err) != nil && assemblage.RefusalOf(err) == nil {
+		return fmt.Errorf("disown Assemblage %s: %w", obj.Name, err)
 	}
 	return nil
 }

@@ -259,21 +259,46 @@ func TestWhereItMayNotBeWatched(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.join(1)
-	w.mayNotWatch(1)
+	w.mayOnly(1, "no-watch", `"get","create","patch","delete"`, `"create"`)
 	w.publish("v1")
 	w.assign("c1", w.sync("shop", "v1", inCluster))
 	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateSucceeded, "")
 }
 
-// mayNotWatch has the hub connect as somebody who may do all that it takes but to watch.
-func (w *world) mayNotWatch(i int) {
+// What the API server of a cluster does not accept is said: what may be accepted later as
+// something that is waited for.
+func TestWhatAClusterRefusesIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.join(1)
+	w.mayOnly(1, "no-write", `"get","list","watch"`, `"none"`)
+	w.publish("v1")
+	w.assign("c1", w.sync("shop", "v1", inCluster))
+	s := w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "it is refused: send Assemblage c1: assemblages")
+	if s.Reason != "WriteRefused" || !strings.Contains(s.Message, "forbidden") {
+		t.Errorf("%+v", s)
+	}
+	w.concluded(proxied(), "c1", "it is refused: send Assemblage c1")
+	w.mayOnly(1, "no-namespace", `"get","list","watch","create","patch"`, `"none"`)
+	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "it is refused: create namespace "+w.namespace+" on the cluster: namespaces is forbidden")
+	w.create(w.on(1), namespaceOf(w))
+	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateSucceeded, "")
+	w.mayOnly(1, "no-write", `"get","list","watch"`, `"none"`)
+	w.remove(w.hub, proxied(), "c1")
+	w.concluded(proxied(), "c1", "cannot be taken away: it is refused: send Assemblage c1")
+	w.mayOnly(1, "no-watch", `"get","create","patch","delete"`, `"create"`)
+	w.gone(w.hub, proxied(), "c1")
+}
+
+// mayOnly has the hub connect as somebody who may do no more than that.
+func (w *world) mayOnly(i int, user, assemblages, namespaces string) {
 	w.Helper()
 	manifests := []string{
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"no-watch"},"rules":[` +
-			`{"apiGroups":["fleet.squaremo.dev"],"resources":["assemblages"],"verbs":["get","create","patch","delete"]},` +
-			`{"apiGroups":[""],"resources":["namespaces"],"verbs":["create"]}]}`,
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"no-watch"},` +
-			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"no-watch"},"subjects":[{"kind":"User","name":"no-watch","apiGroup":"rbac.authorization.k8s.io"}]}`,
+		fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q},"rules":[`+
+			`{"apiGroups":["fleet.squaremo.dev"],"resources":["assemblages"],"verbs":[%s]},`+
+			`{"apiGroups":[""],"resources":["namespaces"],"verbs":[%s]}]}`, user, assemblages, namespaces),
+		fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":%[1]q},`+
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%[1]q},"subjects":[{"kind":"User","name":%[1]q,"apiGroup":"rbac.authorization.k8s.io"}]}`, user),
 	}
 	for _, manifest := range manifests {
 		testenv.ApplyManifest(w.T, w.on(i), manifest)
@@ -282,5 +307,5 @@ func (w *world) mayNotWatch(i int) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.rotate(fmt.Sprintf("c%d", i), []byte(strings.Replace(string(raw), "token: ", "as: no-watch\n    token: ", 1)))
+	w.rotate(fmt.Sprintf("c%d", i), []byte(strings.Replace(string(raw), "token: ", "as: "+user+"\n    token: ", 1)))
 }

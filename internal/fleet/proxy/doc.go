@@ -9,15 +9,17 @@
 //     refers to, as values that stand for themselves.
 //   - It is sent by server-side apply, so that others may have syncs of their own in the
 //     same Assemblage. An Assemblage that another ProxyAssemblage writes is left alone.
-//   - A sync whose bindings cannot be evaluated is sent as it was sent before. It
-//     neither changes nor is it taken away, and the others go on.
+//   - A sync whose bindings cannot be evaluated is sent as it was sent before, but for
+//     what becomes of what runs when it is removed. It neither changes nor is it taken
+//     away, and the others go on.
 //   - What is copied back speaks of the assignment that was sent: a state of another
 //     revision, or of another moment of assigning the same one, is not copied.
 //   - A cluster that does not answer is waited for by nobody: see package cluster. What
 //     it said last is not what it says now; its syncs are unreachable until it answers.
 //   - The finalizer is there before anything is sent, and goes once the Assemblage is
-//     gone. Of a cluster that is lost nothing is taken away, and somebody has to say so
-//     ([vocabulary.AbandonCluster]).
+//     gone. From a cluster that is given up nothing is taken away, whether it answers or
+//     not: somebody has to say so ([vocabulary.AbandonCluster]), unless the Cluster of Cluster API that owns the
+//     ProxyAssemblage and the Secret with its kubeconfig are both gone.
 //   - Converged, nothing is written, on neither cluster.
 //
 // # When it looks

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
@@ -161,6 +163,104 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 		w.gone(w.hub, proxied(), name)
 		w.gone(w.on(i), &v1alpha1.Assemblage{}, name)
 	}
+}
+
+// A Cluster of Cluster API that is deleted in the ordinary way takes its assemblages with
+// it, although neither its Secret nor its API server is there any more; and one of the
+// same name that is made anew does not have to wait for anybody.
+func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.publish("v1")
+	w.create(w.on(0), namespaceOf(w))
+	owner := w.clusterAPI("c0")
+	w.join(0)
+	w.assign("c0", w.sync("shop", "v1", ""))
+	w.bootstrap("c0", w.sync("flux", "v1", ""))
+	for _, obj := range []client.Object{proxied(), remote()} {
+		obj.SetNamespace(w.namespace)
+		obj.SetName("c0")
+		w.write(obj, func() { obj.SetOwnerReferences([]metav1.OwnerReference{owner}) })
+		w.becomes(obj, "c0", map[bool]string{true: "shop-v1", false: "flux-v1"}[isProxied(obj)], v1alpha1.StateSucceeded, "")
+	}
+	w.remove(w.hub, &corev1.Secret{}, "c0-kubeconfig")
+	w.remove(w.hub, proxied(), "c0")
+	w.remove(w.hub, remote(), "c0")
+	w.concluded(proxied(), "c0", "cannot be taken away: there is no Secret c0-kubeconfig")
+	w.concluded(remote(), "c0", "waiting for Flux to take away")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(cluster.GVK)
+	w.remove(w.hub, u, "c0")
+	w.gone(w.hub, proxied(), "c0")
+	w.gone(w.hub, remote(), "c0")
+	w.has(w.hub, 0, 0)
+}
+
+// A cluster that is given up is left as it is, also while it answers; and the next
+// ProxyAssemblage takes over what is there.
+func TestAClusterThatAnswersIsGivenUpToo(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.join(0)
+	w.publish("v1")
+	w.assign("c0", w.sync("shop", "v1", inCluster))
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
+	before := w.version(0)
+	w.annotate(w.hub, proxied(), "c0", "spillway.dev/abandon-cluster", "true")
+	w.remove(w.hub, proxied(), "c0")
+	w.gone(w.hub, proxied(), "c0")
+	w.assign("c0", w.sync("shop", "v1", inCluster))
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
+	w.data(0, map[string]string{"version": "v1", "where": "in c0"})
+	if after := w.version(0); after != before {
+		t.Errorf("what is there was changed: generation %d, after it was %d", after, before)
+	}
+}
+
+func isProxied(obj client.Object) bool { _, ok := obj.(*v1alpha1.ProxyAssemblage); return ok }
+
+// clusterAPI makes a Cluster of Cluster API, and returns how it owns something.
+func (w *world) clusterAPI(name string) metav1.OwnerReference {
+	w.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"controlPlaneEndpoint": map[string]any{"host": "there", "port": int64(1)}}}}
+	u.SetGroupVersionKind(cluster.GVK)
+	u.SetNamespace(w.namespace)
+	u.SetName(name)
+	w.create(w.hub, u)
+	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: name, UID: u.GetUID()}
+}
+
+// Deletion policy Orphan, while the cluster does not carry anything out: what runs there
+// stays, since the sync is not removed before that has come to Flux.
+func TestWhatIsToStayStays(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.create(w.hub, testenv.KubeconfigSecret(t, w.namespace, "c0", testenv.Workload(0)))
+	stop := w.serve(0)
+	w.label(0, map[string]string{"canary": "true"})
+	w.publish("v1")
+	w.module("v1")
+	w.runs("v1")
+	w.approve()
+	w.phase("Complete")
+	stop()
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
+	w.write(m, func() { m.Spec.DeletionPolicy = v1alpha1.Orphan })
+	w.remove(w.hub, &v1alpha1.Module{}, "shop")
+	testenv.Eventually(t, func(ctx context.Context) error {
+		p, a := proxied(), &v1alpha1.Assemblage{}
+		if err := errors.Join(w.hub.Get(ctx, w.key("c0"), p), w.on(0).Get(ctx, w.key("c0"), a)); err != nil {
+			return err
+		}
+		if len(a.Spec.Syncs) != 1 || a.Spec.Syncs[0].DeletionPolicy != v1alpha1.Orphan || p.Status.ObservedGeneration != p.Generation {
+			return fmt.Errorf("it was sent %+v", a.Spec.Syncs)
+		}
+		return nil
+	})
+	w.serve(0)
+	w.gone(w.hub, &v1alpha1.Module{}, "shop")
+	w.has(w.on(0), 0, 0)
+	w.runs("v1")
 }
 
 // A tag that is moved after the canary has run it, with all real parts: nobody gets what

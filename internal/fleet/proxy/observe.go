@@ -58,7 +58,10 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	}
 	if conn == nil {
 		b.watches.end(key)
-		return o, nil, nil
+		if p.DeletionTimestamp != nil && errors.Is(o.Problem, cluster.ErrMissing) {
+			o.Lost, err = b.clusters.Directory.IsLost(ctx, p, secret.Name)
+		}
+		return o, nil, err
 	}
 	o.Watched = b.watches.begin(key, secret, conn) //nolint:contextcheck // a watch outlives the pass that begins it
 	return o, conn, b.ask(ctx, o, conn)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 )
 
@@ -19,12 +20,16 @@ type Observed struct {
 	Known binding.Known
 	// Problem is why the cluster cannot be asked, nil if it was asked.
 	Problem error
+	// Lost is true of one on its way out whose cluster was taken away.
+	Lost bool
 	// Refused is what the cluster says to whoever asks, empty if it answers.
 	Refused string
 	// KindMissing is true if it does not know the kind Assemblage.
 	KindMissing bool
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
+	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
+	Refusal *assemblage.Refusal
 	// Deserted is true if nobody has anything in the ProxyAssemblage any more.
 	Deserted bool
 	// Watched is true if a change of it is told.

@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -61,11 +60,6 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 		w.assignAs("spillway-module/x", kind, "c1")
 		w.gone(w.hub, obj, "c1")
 	}
-	testenv.Eventually(t, func(context.Context) error { return testenv.Unused(testenv.Permissions(own), w.faults.Requests()) })
-	granted := testenv.Permissions(rules)
-	for permission := range testenv.Used(w.faults.Requests()) {
-		if !granted[permission] {
-			t.Errorf("used and not granted: %s", permission)
-		}
-	}
+	testenv.AllUsed(t, testenv.Permissions(own), w.faults.Requests)
+	testenv.NoneElse(t, testenv.Permissions(rules), w.faults.Requests())
 }

@@ -39,11 +39,14 @@ const (
 	// AddFinalizer and RemoveFinalizer are about the ProxyAssemblage.
 	AddFinalizer    Act = "AddFinalizer"
 	RemoveFinalizer Act = "RemoveFinalizer"
-	// Send applies the Assemblage on the cluster. To release it and to disown it is to
-	// send it with nothing in it.
+	// Send applies the Assemblage on the cluster. To release it is to send it with
+	// nothing in it.
 	Send Act = "Send"
 	// Delete deletes it there.
 	Delete Act = "Delete"
+	// Disown leaves it there with all that is in it, for whoever comes next. If the
+	// cluster does not accept that, it is left as it is.
+	Disown Act = "Disown"
 	// Retire deletes the ProxyAssemblage itself, in which nobody has anything any more.
 	Retire Act = "Retire"
 )
@@ -78,6 +81,8 @@ type decision struct {
 	// entries are the syncs to send, reports what became of each.
 	entries []v1alpha1.NamedSync
 	reports []assemblage.Report
+	// sent are the places in reports of those that are not on the cluster yet.
+	sent []int
 }
 
 // Decide says what is to be done for a ProxyAssemblage. It is pure.
@@ -192,7 +197,9 @@ func used(s *v1alpha1.NamedSync) map[string]bool {
 // keep leaves a sync as it was sent, because it cannot be evaluated.
 func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	if live := d.liveSync(s.Name); live != nil && d.isOurs() {
-		d.entries = append(d.entries, *live)
+		kept := *live
+		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and somebody may rely on it
+		d.entries = append(d.entries, kept)
 	}
 	state, reason, message := assemblage.Unbound(err)
 	if state == v1alpha1.StateFailed {
@@ -227,8 +234,10 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 	case live != nil && holds(live, entry):
 		d.reports = append(d.reports, d.copied(s))
 	case live != nil && d.merelyNames(s, live, entry):
+		d.sent = append(d.sent, len(d.reports))
 		d.reports = append(d.reports, d.former(s))
 	default:
+		d.sent = append(d.sent, len(d.reports))
 		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
 	}
 }
@@ -381,8 +390,12 @@ func (d *decision) end() {
 	state, reason, message := d.obstacle()
 	isThere := d.o.Problem == nil && d.o.Refused == ""
 	switch {
-	case !isThere && vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true",
-		isThere && !d.isOurs():
+	case d.o.Lost, isThere && !d.isOurs():
+		d.write(Write{Act: RemoveFinalizer})
+	case vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true":
+		if isThere {
+			d.write(d.over(Write{Act: Disown}))
+		}
 		d.write(Write{Act: RemoveFinalizer})
 	case !isThere:
 		d.stuck(state, reason, message)
@@ -393,6 +406,7 @@ func (d *decision) end() {
 		d.release(true)
 	case len(d.o.Live.Spec.Syncs) == 0:
 		d.write(Write{Act: Delete, UID: d.o.Live.UID, ResourceVersion: d.o.Live.ResourceVersion})
+		d.stuckIfRefused()
 	default: // others have syncs in it
 		d.release(false)
 	}
@@ -404,4 +418,5 @@ func (d *decision) release(owned bool) {
 	if u, err := d.object(nil, owned); err == nil {
 		d.write(d.over(Write{Act: Send, Object: u}))
 	}
+	d.stuckIfRefused()
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -131,6 +133,21 @@ package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(nobody)"}}}`))
 	}
 }
 
+// As many as the hub takes in both phases, and the name of the cluster, are 129: what an
+// Assemblage takes.
+func TestOfBindingsAtMost129AreSent(t *testing.T) {
+	var here, there, used strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&here, "{name: h%d, value: x}, ", i)
+		fmt.Fprintf(&there, "{name: t%d, value: x}, ", i)
+		fmt.Fprintf(&used, "$(h%d)", i)
+	}
+	m := newModel(t, git("shop", "v1", "controlPlaneBindings: ["+here.String()+"]\nbindings: ["+there.String()+"]\n"+
+		"package: {kustomize: {substitute: {x: '"+used.String()+" $(CLUSTER_NAME)'}}}"))
+	m.step()
+	m.expect(len(m.o.Live.Spec.Syncs[0].Bindings), 129)
+}
+
 // While the cluster has not looked at the newest version, what it said before stands; of
 // another assignment it says nothing.
 func TestAStatusIsCopiedOnlyOfWhatWasSent(t *testing.T) {
@@ -166,6 +183,57 @@ func TestABadBindingIsSentAsItWasSent(t *testing.T) {
 	m.expect(m.says(), `a-v2 failed: binding "A": it leads back to itself: A -> A, b-v2 updating: it is sent to the cluster`)
 }
 
+// That what runs is to stay is sent also where the rest of a sync is kept back, and is
+// said once the cluster says so of what was sent.
+func TestWhatIsToStayIsSaidOnceTheClusterSaysSo(t *testing.T) {
+	const bound = "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}\n"
+	for name, wants := range map[string]string{
+		"nothing in the way": git("shop", "v1", "deletionPolicy: Orphan"), "a bad binding": git("shop", "v2", bound+"deletionPolicy: Orphan"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.step()
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.step()
+			stays := func() v1alpha1.DeletionPolicy { m.step(); return m.o.Proxy.Status.Syncs[0].DeletionPolicy }
+			m.wants(wants)
+			m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.o.Problem = nil
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.expect(m.o.Live.Spec.Syncs[0].DeletionPolicy, v1alpha1.Orphan)
+			m.expect(m.o.Live.Spec.Syncs[0].Revision, "shop-v1")
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.expect(stays(), v1alpha1.DeletionPolicy("")) // it has seen it, and Flux has not been told yet
+			m.o.Live.Status.Syncs[0].DeletionPolicy = v1alpha1.Orphan
+			m.expect(stays(), v1alpha1.Orphan)
+			m.wants(git("shop", "v1", ""))
+			m.expect(stays(), v1alpha1.DeletionPolicy(""))
+		})
+	}
+}
+
+// What a cluster refuses is said of what was sent. That one sync is not valid is no
+// failure of another that was sent with it.
+func TestARefusalIsOfWhatWasSent(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.step()
+	m.o.Refusal = &assemblage.Refusal{State: v1alpha1.StateFailed, Message: "no"}
+	says := func(syncs ...string) {
+		m.wants(syncs...)
+		m.o.Proxy.Status = Decide(&m.o).Status
+	}
+	says(git("shop", "v1", ""), git("other", "v1", ""))
+	m.expect(m.says(), "shop-v1 succeeded: says the cluster, other-v1 failed: no")
+	says(git("shop", "v2", ""), git("other", "v1", ""))
+	m.expect(m.says(), "shop-v2 waiting: no, other-v1 waiting: no")
+	says()
+	m.expect(m.o.Proxy.Status.Conditions[0].Message, "no")
+}
+
 // A cluster that has not answered yet, and one to which the connection broke, are not said
 // to be anything new.
 func TestNothingNewIsSaidOfWhatNobodyKnows(t *testing.T) {
@@ -199,6 +267,7 @@ func TestTheEnd(t *testing.T) {
 		"being deleted":                 {func(o *Observed) { o.Live.DeletionTimestamp = &metav1.Time{} }, nil, "waiting for the Assemblage on the cluster to be gone"},
 		"lost":                          {func(o *Observed) { o.Live, o.Problem = nil, down }, nil, "cannot be taken away: it does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true"},
 		"without a kubeconfig":          {func(o *Observed) { o.Live, o.Problem = nil, cluster.ErrMissing }, nil, "cannot be taken away: there is no Secret"},
+		"taken away":                    {func(o *Observed) { o.Live, o.Problem, o.Lost = nil, cluster.ErrMissing, true }, []string{"RemoveFinalizer"}, ""},
 		"refused":                       {func(o *Observed) { o.Live, o.Refused = nil, "forbidden" }, nil, "cannot be taken away: the cluster refuses"},
 		"given up": {func(o *Observed) {
 			o.Live, o.Problem = nil, down
@@ -206,7 +275,7 @@ func TestTheEnd(t *testing.T) {
 		}, []string{"RemoveFinalizer"}, ""},
 		"given up, and it is there": {func(o *Observed) {
 			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
-		}, []string{"Send", "Delete", "RemoveFinalizer"}, ""},
+		}, []string{"Disown", "RemoveFinalizer"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, git("shop", "v1", ""))

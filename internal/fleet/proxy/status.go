@@ -23,18 +23,62 @@ var errUnproven = cluster.ErrUnproven
 // report says what became of each sync, and of all of them.
 func (d *decision) report() {
 	p := d.o.Proxy
+	d.reportRefused()
 	for i := range d.reports {
+		d.reports[i].Policy = d.disposed(d.reports[i].Assignment)
 		if until := d.reports[i].Hush(&p.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
 	}
-	d.plan.Status = assemblage.StatusOf(&p.Status, d.reports, p.Generation, metav1.NewMicroTime(d.o.Now))
+	now := metav1.NewMicroTime(d.o.Now)
+	d.plan.Status = assemblage.StatusOf(&p.Status, d.reports, p.Generation, now)
+	if r := d.o.Refusal; r != nil {
+		d.plan.Status = assemblage.Concluded(&d.plan.Status, p.Generation, now, r.State, assemblage.ReasonWriteRefused, r.Message)
+	}
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
 	active := false
 	for _, r := range d.reports {
 		active = active || r.State != v1alpha1.StateSucceeded
 	}
 	d.poll(active)
+}
+
+// reportRefused says of what was sent that it was not accepted. All of it is one write:
+// where there is more than one, nobody knows which of them is not valid, and none fails
+// because of another.
+func (d *decision) reportRefused() {
+	if d.o.Refusal == nil {
+		return
+	}
+	state := d.o.Refusal.State
+	if len(d.sent) > 1 {
+		state = v1alpha1.StateWaiting
+	}
+	for _, i := range d.sent {
+		r := &d.reports[i]
+		r.State, r.Reason, r.Message = state, assemblage.ReasonWriteRefused, d.o.Refusal.Message
+	}
+}
+
+// disposed is Orphan if what runs stays when a sync is removed: the cluster says so of
+// what was sent, or has nothing of it. Of one that does not answer nobody knows.
+func (d *decision) disposed(a *v1alpha1.Assignment) v1alpha1.DeletionPolicy {
+	state, _, _ := d.obstacle()
+	live := d.liveSync(a.Name)
+	switch {
+	case state != "" || a.DeletionPolicy != v1alpha1.Orphan:
+		return ""
+	case live == nil:
+		return v1alpha1.Orphan
+	case live.DeletionPolicy != v1alpha1.Orphan || d.o.Live.Status.ObservedGeneration != d.o.Live.Generation:
+		return ""
+	}
+	for _, s := range d.o.Live.Status.Syncs {
+		if s.Name == a.Name { // at whatever revision it is
+			return s.DeletionPolicy
+		}
+	}
+	return ""
 }
 
 // poll has what is not watched looked at again. Of what does not answer it is told.
@@ -48,10 +92,17 @@ func (d *decision) poll(active bool) {
 	}
 }
 
+// stuckIfRefused says that the cluster does not accept what takes things away there.
+func (d *decision) stuckIfRefused() {
+	if r := d.o.Refusal; r != nil {
+		d.stuck(r.State, assemblage.ReasonWriteRefused, r.Message)
+	}
+}
+
 // stuck says what the end of the ProxyAssemblage waits for.
 func (d *decision) stuck(state v1alpha1.State, reason rollout.Reason, message string) {
 	p := d.o.Proxy
-	if d.o.Problem != nil || d.o.Refused != "" {
+	if d.o.Problem != nil || d.o.Refused != "" || d.o.Refusal != nil {
 		message = fmt.Sprintf("cannot be taken away: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)
 	}
 	d.plan.Status = assemblage.Concluded(&p.Status, p.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)

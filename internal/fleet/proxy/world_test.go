@@ -114,9 +114,9 @@ func (w *world) join(i int) {
 }
 
 // serve runs Spillway on a workload cluster.
-func (w *world) serve(i int) {
+func (w *world) serve(i int) (stop func()) {
 	w.Helper()
-	w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
+	return w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
 		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
 	})
 }

@@ -2,9 +2,9 @@
 // API server with resource versions and preconditions; clusters that join, leave,
 // are not ready for a while, or do not answer; whoever carries out what they are
 // assigned, late, and fails at bad revisions; readiness that flaps; users who edit
-// templates, move tags, suspend, pin clusters, go back, and decide gates; and two managers at
+// templates and selectors, move tags, suspend, pin clusters and edit what they have, go back, and decide gates; and two managers at
 // once, each with views that are out of date for every kind on its own, that crash
-// between any two writes, and whose requests take their time.
+// between any two writes, whose requests take their time, and whose clocks may be wrong.
 //
 // All of it follows from a seed. After every single write an oracle, which knows
 // the rules but nothing of the plan, looks at the world as it is. When the storm

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +32,9 @@ type request struct {
 	version uint64
 	permits bool
 	write   fleet.Write
-	// sent is true once it is too late to think better of it.
-	sent bool
+	// sent is true once it is too late to think better of it, deselected if the cluster
+	// was not selected in that moment.
+	sent, deselected bool
 }
 
 // manager is a replica of the hub.
@@ -44,6 +46,8 @@ type manager struct {
 	view     view
 	requests []request
 	refusals map[string]fleet.Refusal
+	// skew is by how much its clock is ahead.
+	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
 	looked bool
 	wake   time.Time
@@ -56,10 +60,20 @@ type manager struct {
 
 func newManager(w *world, r *rules, name string) *manager {
 	m := &manager{rules: r, world: w, name: name, refusals: map[string]fleet.Refusal{}, own: map[string]time.Time{}}
+	if w.skewed {
+		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
+	}
 	m.refresh(0)
 
 	return m
 }
+
+// skewMost is by how much the clock of a manager is wrong at most. Two of them are apart
+// by less than what a move counts longer than it is acted upon.
+const skewMost = 5 * time.Second
+
+// now is what time a manager takes it for.
+func (m *manager) now() time.Time { return m.world.now.Add(m.skew) }
 
 // refresh looks anew at some of the kinds.
 func (m *manager) refresh(lazy float64) {
@@ -123,7 +137,7 @@ func (m *manager) act() {
 
 func (m *manager) decide() {
 	w := m.world
-	if m.looked && (m.wake.IsZero() || w.now.Before(m.wake)) {
+	if m.looked && (m.wake.IsZero() || m.now().Before(m.wake)) {
 		return
 	}
 
@@ -173,7 +187,7 @@ func (m *manager) order(p fleet.Plan) []request {
 func (m *manager) observed() fleet.Observed {
 	v := &m.view
 	o := fleet.Observed{
-		Now: m.world.now, AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
+		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: fleet.Module{
 			Kind: fleet.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
 			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
@@ -208,6 +222,14 @@ func (v *view) resolved(revision string) string {
 	return ""
 }
 
+// digest is a commit without the tag by which it was found.
+func digest(resolved string) string { return strings.TrimPrefix(resolved, "tag@") }
+
+// has is true of a revision that is seen.
+func (v *view) has(revision string) bool {
+	return slices.ContainsFunc(v.revisions, func(r fleet.Revision) bool { return r.Name == revision })
+}
+
 func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) fleet.Record {
 	if policy == "" {
 		policy = v1alpha1.Delete
@@ -222,12 +244,14 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
 
 	switch {
-	case a.exact == resolved:
-	case a.exact != "" || succeeded && a.resolved != resolved:
+	case a.exact == digest(resolved):
+	case a.exact != "" || succeeded && digest(a.resolved) != digest(resolved):
 		r.Drifted = true
 	default:
+		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
+	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
 
 	return r
 }
@@ -247,9 +271,17 @@ func (m *manager) haste() int {
 // goOn sends the next request, or lets one arrive that was sent.
 func (m *manager) goOn() {
 	r := &m.requests[0]
-	if !r.sent && !r.write.Until.IsZero() && !m.world.now.Before(r.write.Until) && !m.late {
+	if !r.sent && !r.write.Until.IsZero() && !m.now().Before(r.write.Until) && !m.late {
 		m.requests = m.requests[1:]
 		m.looked = false
+
+		return
+	}
+
+	if !r.sent && !m.isRight(r) {
+		m.requests = m.requests[1:]
+		m.looked = false
+		m.world.count("removals not made")
 
 		return
 	}
@@ -265,6 +297,19 @@ func (m *manager) goOn() {
 	m.arrive(&arrived)
 }
 
+// isRight is false of a removal of which the API server itself says, when it is sent, that
+// it is none any more.
+func (m *manager) isRight(r *request) bool {
+	if r.write.Act != fleet.Unassign {
+		return true
+	}
+
+	c := m.world.cluster(r.write.Cluster.Name)
+	r.deselected = c == nil || !m.world.isSelected(&c.Cluster)
+
+	return r.deselected || m.blindly
+}
+
 func (m *manager) arrive(r *request) {
 	w := m.world
 
@@ -272,7 +317,7 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = fleet.Refusal{At: w.now.Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = fleet.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
 	case r.write.Act == fleet.AddFinalizer:
@@ -282,7 +327,7 @@ func (m *manager) arrive(r *request) {
 	case r.write.Act == fleet.CreateRevision, r.write.Act == fleet.DeleteRevision, r.write.Act == fleet.CreateGate:
 		m.writeOther(&r.write)
 	default:
-		m.writeRecord(&r.write)
+		m.writeRecord(r)
 	}
 }
 
@@ -337,6 +382,7 @@ func (m *manager) resolve(write *fleet.Write) {
 		return
 	}
 
+	w.oracle.resolved(write)
 	w.revisions = slices.Clone(w.revisions)
 	w.revisions[at].Resolved = write.Resolved
 	w.writes++
@@ -371,8 +417,8 @@ func (m *manager) writeOther(write *fleet.Write) {
 }
 
 // writeRecord writes the sync of a cluster, if its assemblage is as it was seen.
-func (m *manager) writeRecord(write *fleet.Write) {
-	w := m.world
+func (m *manager) writeRecord(r *request) {
+	w, write := m.world, &r.write
 	c := w.cluster(write.Cluster.Name)
 	a, there := w.assemblages[write.Cluster.Name]
 
@@ -390,14 +436,20 @@ func (m *manager) writeRecord(write *fleet.Write) {
 
 	w.writes++
 	w.count(string(write.Act))
-	w.oracle.written(m, write, c, a)
+	w.oracle.written(m, r, c, a)
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
-	if write.Act == fleet.Unassign {
+	if write.Act == fleet.Unassign || !m.view.has(write.Revision) { // there is nothing to write
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	} else {
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
-		a.exact = m.view.resolved(write.Revision)
+		a.exact = digest(m.view.resolved(write.Revision))
+		a.corrected = 0
+
+		if write.Act == fleet.Correct {
+			a.corrected = a.generation + 1
+		}
+
 		a.policy = m.view.module.spec.DeletionPolicy
 		if a.policy == "" {
 			a.policy = v1alpha1.Delete

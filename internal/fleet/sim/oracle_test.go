@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -54,12 +55,15 @@ func (o *oracle) isBack(name string) bool {
 }
 
 // written checks the rules in the moment in which an assemblage is written.
-func (o *oracle) written(m *manager, write *fleet.Write, c *cluster, a assemblage) {
+func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	o.look()
+	write := &r.write
 
 	switch {
-	case write.Act == fleet.Unassign && !c.deselected:
-		o.complainf("%s is unassigned though it was always selected; it is ready: %v", c.Name, c.Ready)
+	case write.Act != fleet.Unassign && !m.view.has(write.Revision):
+		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
+	case r.write.Act == fleet.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
+		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)
 	case write.Act == fleet.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
 	case write.Act == fleet.Assign && a.assigned && write.Revision != a.revision:
@@ -188,8 +192,23 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 	for _, m := range p.Status.Moves {
 		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision }) {
 			o.checkMove(v, &m)
+			o.checkMoment(v, &m)
 			o.checkTag(v, &m)
 		}
+	}
+}
+
+// resolved: what is written down of a tag is something that it was.
+func (o *oracle) resolved(write *fleet.Write) {
+	if !strings.HasPrefix(digest(write.Resolved), write.Revision+"#") {
+		o.complainf("it is written down that %s is %s, which its tag never was", write.Revision, write.Resolved)
+	}
+}
+
+// checkMoment: what is permitted is later than what is there, and so not done yet.
+func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
+	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
+		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
 	}
 }
 
@@ -197,7 +216,7 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
 	unknown := slices.ContainsFunc(v.Revisions, func(r fleet.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
 	told := slices.ContainsFunc(v.Records, func(r fleet.Record) bool {
-		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != ""
+		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Drifted && !r.Stale && r.Hold == nil
 	})
 
 	if unknown && told {
@@ -216,7 +235,7 @@ func (o *oracle) checkMembers(v *fleet.Observed, p *fleet.Plan) {
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		want := one(o.world.isSelected(c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
+		want := one(selects(&v.Module.Spec, c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
 
 		if places[c.Name] != want {
 			o.complainf("%s is in %d places, and should be in %d", c.Name, places[c.Name], want)
@@ -255,7 +274,7 @@ func (o *oracle) checkMove(v *fleet.Observed, m *v1alpha1.Move) {
 	r := recordOf(v, m.Cluster)
 
 	switch {
-	case i < 0 || !o.world.isSelected(&v.Clusters[i]):
+	case i < 0 || !selects(&v.Module.Spec, &v.Clusters[i]):
 		o.complainf("%s moves, which is not selected", m.Cluster)
 
 		return
@@ -291,7 +310,7 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		if o.stageOf(c) != s.Name || !o.world.isSelected(c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
+		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
 			continue
 		}
 		n++
@@ -299,7 +318,7 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 		switch {
 		case r == nil || !r.Assigned || r.Revision != m.Revision:
 			o.complainf("%s moves to %s before %s of stage %s", m.Cluster, m.Revision, c.Name, s.Name)
-		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready:
+		case !r.Reported || r.State != v1alpha1.StateSucceeded || c.Unreachable || !c.Ready || o.isElsewhere(v, r):
 			failed++
 		default:
 			o.checkSoak(v, s, r, m)
@@ -313,6 +332,14 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	if n > 0 {
 		o.checkGates(v, s, v1alpha1.After, m)
 	}
+}
+
+// isElsewhere is true of a cluster that runs another commit than the one that the tag of
+// its revision was written down to be.
+func (o *oracle) isElsewhere(v *fleet.Observed, r *fleet.Record) bool {
+	return slices.ContainsFunc(v.Revisions, func(known fleet.Revision) bool {
+		return known.Name == r.Revision && known.Resolved != "" && digest(known.Resolved) != digest(r.Resolved)
+	})
 }
 
 func (o *oracle) mayFail(v *fleet.Observed, n int) int {
@@ -331,7 +358,7 @@ func (o *oracle) mayFail(v *fleet.Observed, n int) int {
 // checkSoak: a cluster has been ready for long enough, at this very revision.
 func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record, m *v1alpha1.Move) {
 	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
-	if v.Now.Before(r.Since.Add(soak)) {
+	if soak > 0 && v.Now.Before(r.Since.Add(soak)) {
 		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
 	}
 }

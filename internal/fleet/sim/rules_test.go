@@ -25,6 +25,8 @@ type rules struct {
 	trusting bool
 	// ageless does not know how old its views are.
 	ageless bool
+	// blindly takes things away without asking the API server itself before.
+	blindly bool
 	// rash acts without writing down before what it is going to do.
 	rash bool
 }
@@ -70,22 +72,25 @@ func broken() map[string]*rules {
 	none := allRules().plan
 
 	return map[string]*rules{
-		"the status is written whoever has done so": {plan: none, overwrites: true},
-		"a cache is good enough":                    {plan: none, trusting: true},
-		"nobody knows how old a view is":            {plan: none, ageless: true},
-		"what is done is not written down before":   {plan: none, rash: true},
-		"writes carry no preconditions":             {plan: none, unconditional: true},
-		"moves are acted upon however old they are": {plan: none, late: true},
-		"one cluster more than may be is":           blind(widerBudget),
-		"every cluster is taken for ready":          blind(allReady),
-		"a report speaks of what is assigned":       blind(allReported),
-		"a suspended module goes on":                blind(func(_ *manager, o *fleet.Observed) { o.Module.Spec.Suspend = false }),
-		"a pin is none":                             blind(noHolds),
-		"nothing soaks":                             blind(noSoak),
-		"gates stand open":                          blind(openGates),
-		"an unready cluster is not selected":        blind(dropUnready),
-		"nobody looks a tag up":                     blind(neverResolved),
-		"only one's own moves count":                blind(onlyOwnMoves),
+		"the status is written whoever has done so":  {plan: none, overwrites: true},
+		"a cache is good enough":                     {plan: none, trusting: true},
+		"nobody knows how old a view is":             {plan: none, ageless: true},
+		"what is taken away is not looked at before": {plan: none, blindly: true},
+		"what is done is not written down before":    {plan: none, rash: true},
+		"writes carry no preconditions":              {plan: none, unconditional: true},
+		"moves are acted upon however old they are":  {plan: none, late: true},
+		"one cluster more than may be is":            blind(widerBudget),
+		"every cluster is taken for ready":           blind(allReady),
+		"a report speaks of what is assigned":        blind(allReported),
+		"what was put right is ready at once":        blind(neverStale),
+		"whatever runs is what the tag is":           blind(allTell),
+		"a suspended module goes on":                 blind(func(_ *manager, o *fleet.Observed) { o.Module.Spec.Suspend = false }),
+		"a pin is none":                              blind(noHolds),
+		"nothing soaks":                              blind(noSoak),
+		"gates stand open":                           blind(openGates),
+		"an unready cluster is not selected":         blind(dropUnready),
+		"nobody looks a tag up":                      blind(neverResolved),
+		"only one's own moves count":                 blind(onlyOwnMoves),
 	}
 }
 
@@ -112,6 +117,20 @@ func allReady(_ *manager, o *fleet.Observed) {
 func allReported(_ *manager, o *fleet.Observed) {
 	for i := range o.Records {
 		o.Records[i].Reported = o.Records[i].State != ""
+	}
+}
+
+func neverStale(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		o.Records[i].Stale = false
+	}
+}
+
+func allTell(_ *manager, o *fleet.Observed) {
+	for i := range o.Records {
+		if r := &o.Records[i]; r.Resolved != "" {
+			r.Drifted, r.Stale, r.Hold = false, false, nil
+		}
 	}
 }
 
@@ -165,8 +184,9 @@ var noticed = map[string]uint64{
 	"the status is written whoever has done so": 3136,
 	"a cache is good enough":                    5255,
 	"nobody knows how old a view is":            5255,
-	"moves are acted upon however old they are": 2790,
+	"moves are acted upon however old they are": 1509,
 	"what is done is not written down before":   778,
+	"what was put right is ready at once":       3937,
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the

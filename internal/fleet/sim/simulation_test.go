@@ -185,7 +185,7 @@ func (w *world) isPinned(a *assemblage) bool {
 	v := view{revisions: w.revisions}
 	resolved := v.resolved(a.revision)
 
-	return !w.tagged || resolved != "" && a.exact == resolved && a.resolved == resolved
+	return !w.tagged || resolved != "" && a.exact == digest(resolved) && a.resolved == a.exact
 }
 
 func (s *simulation) isExcluded(c *fleet.Cluster) bool {
@@ -258,7 +258,7 @@ func (all statistics) check(t *testing.T) {
 
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "gates", "pins", "unready",
-		"unreachable", "leaves", "deselected", "suspended", "tags moved", string(fleet.Resolve), string(fleet.Assign), string(fleet.Correct), string(fleet.Unassign),
+		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(fleet.Resolve), string(fleet.Assign), string(fleet.Correct), string(fleet.Unassign),
 	} {
 		if all[what] < all["worlds"]/20 {
 			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])

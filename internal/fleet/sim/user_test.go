@@ -133,8 +133,28 @@ func (w *world) users() {
 		w.touch()
 	}
 
+	if w.fickle && w.chance(0.03) {
+		w.reselect()
+	}
+
 	if w.tagged && w.chance(0.03) {
 		w.moveTag()
+	}
+}
+
+// reselect has the module select fewer clusters, or all of them again.
+func (w *world) reselect() {
+	labels := map[string]string{"env": "prod"}
+	if len(w.module.spec.Selector.MatchLabels) == 1 {
+		labels["stage"] = "a"
+	}
+	w.respec(func(s *v1alpha1.ModuleSpec) { s.Selector.MatchLabels = labels })
+	w.notef("the user selects %v", labels)
+	w.count("selectors")
+
+	for i := range w.clusters {
+		c := &w.clusters[i]
+		c.deselected = c.deselected || !w.isSelected(&c.Cluster)
 	}
 }
 
@@ -208,6 +228,10 @@ func (w *world) touch() {
 func (w *world) pin(name string, a assemblage) {
 	if a.hold == nil {
 		a.hold = &v1alpha1.Hold{By: "alice"}
+		if w.tagged && w.chance(0.5) {
+			a.exact = "hotfix"
+			w.count("hotfixes")
+		}
 	} else {
 		w.unpin(name, &a)
 	}

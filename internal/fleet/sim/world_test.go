@@ -30,6 +30,8 @@ type assemblage struct {
 	hold     *v1alpha1.Hold
 	// exact is the commit that it is assigned, empty if it is the tag.
 	exact string
+	// corrected is the generation by which it was put right, zero if it was not.
+	corrected int64
 
 	// What is reported, and of which assignment.
 	seen      int64
@@ -90,6 +92,11 @@ type world struct {
 
 	habits
 
+	// skewed is true of a world in which clocks are wrong, as was that of whoever has
+	// assigned what is there at first.
+	skewed bool
+	// fickle is true of a world in which the user changes the selector.
+	fickle bool
 	// flaps is true of a world in which clusters become unready by themselves.
 	flaps bool
 	storm bool
@@ -119,7 +126,8 @@ func newWorld(seed uint64, told bool) *world {
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: noon, storm: true, told: told,
 		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
-	w.oracle, w.tagged = newOracle(w), seed%4 == 1
+	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
+	w.fickle = seed%8 == 4
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -144,12 +152,17 @@ func (w *world) settled() {
 	w.module.finalized, w.module.status.CurrentRevision = true, good
 	w.revisions, w.othersAt = []fleet.Revision{{Name: good, Number: 1}}, w.next()
 
+	at := noon.Add(-time.Hour)
+	if w.skewed {
+		at = noon.Add(2 * time.Minute)
+	}
+
 	for i := range w.clusters {
 		if c := &w.clusters[i]; c.Ready && w.isSelected(&c.Cluster) {
 			w.changed(c.Name, assemblage{
-				uid: "a" + c.UID, assigned: true, revision: good, at: noon.Add(-time.Hour), policy: v1alpha1.Delete, seen: 1,
-				reported: good, reportOf: noon.Add(-time.Hour), state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
-				resolved: w.found(w.commit(good)),
+				uid: "a" + c.UID, assigned: true, revision: good, at: at, policy: v1alpha1.Delete, seen: 1,
+				reported: good, reportOf: at, state: v1alpha1.StateSucceeded, since: noon.Add(-time.Hour), succeeded: good,
+				resolved: w.found(&assemblage{}, w.commit(good)),
 			}, true)
 			c.fetched = w.commit(good)
 		}
@@ -245,17 +258,20 @@ func (w *world) cluster(name string) *cluster {
 
 // commit is what the tag of a revision stands for now.
 func (w *world) commit(revision string) string {
-	return revision + "@" + strconv.Itoa(w.moved[revision])
+	return revision + "#" + strconv.Itoa(w.moved[revision])
 }
 
-// found is what a cluster tells that it has fetched. Where no tag is named that is of no
-// interest.
-func (w *world) found(commit string) string {
-	if !w.tagged {
+// found is what a cluster tells that it has fetched, with the tag by which it knows it.
+// Where no tag is named that is of no interest.
+func (w *world) found(a *assemblage, commit string) string {
+	switch {
+	case !w.tagged:
 		return ""
+	case a.exact == "":
+		return "tag@" + commit
+	default:
+		return commit
 	}
-
-	return commit
 }
 
 // wants is the commit that a cluster is to fetch by what it is assigned.
@@ -296,19 +312,22 @@ func (w *world) work(c *cluster) {
 		w.changed(c.Name, a, false)
 	case a.seen != a.generation:
 		a.seen = a.generation
+		if a.assigned && c.fetched != w.wants(&a) { // who has seen what changed does not say what was before
+			w.fetches(c, &a)
+		} else if a.assigned && a.state == v1alpha1.StateSucceeded {
+			a.resolved = w.found(&a, c.fetched)
+		}
 		w.changed(c.Name, a, false)
 	case a.assigned && a.state == v1alpha1.StateUpdating && !w.now.Before(c.begun.Add(c.takes)):
 		a.state, a.since = v1alpha1.StateFailed, w.now
 		if w.isGood(a.revision) {
-			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(c.fetched)
+			a.state, a.succeeded, a.resolved = v1alpha1.StateSucceeded, a.revision, w.found(&a, c.fetched)
 		}
 		w.changed(c.Name, a, false)
 		w.notef("%s: %s is %s", c.Name, a.revision, a.state)
 	case a.assigned && c.fetched != w.wants(&a):
-		a.state, a.since = v1alpha1.StateUpdating, w.now
-		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(&a)
+		w.fetches(c, &a)
 		w.changed(c.Name, a, false)
-		w.notef("%s fetches %s", c.Name, c.fetched)
 	case a.assigned && w.storm && w.flaps && w.chance(0.02) && a.state == v1alpha1.StateSucceeded:
 		a.state, a.since = v1alpha1.StateUpdating, w.now
 		c.begun, c.takes = w.now, w.seconds(0, 20)
@@ -316,6 +335,13 @@ func (w *world) work(c *cluster) {
 		w.notef("%s flaps", c.Name)
 		w.count("flaps")
 	}
+}
+
+// fetches has a cluster begin with another commit.
+func (w *world) fetches(c *cluster, a *assemblage) {
+	a.state, a.since = v1alpha1.StateUpdating, w.now
+	c.begun, c.takes, c.fetched = w.now, w.seconds(0, 20), w.wants(a)
+	w.notef("%s fetches %s", c.Name, c.fetched)
 }
 
 // isUp is true if a cluster runs what it is assigned, and is healthy.
@@ -326,7 +352,18 @@ func (w *world) isUp(name string) bool {
 }
 
 // isSelected is true of a cluster that the module is for.
-func (w *world) isSelected(c *fleet.Cluster) bool { return c.Labels["env"] == "prod" && !c.Deleting }
+func (w *world) isSelected(c *fleet.Cluster) bool { return selects(&w.module.spec, c) }
+
+// selects is true if a cluster has all the labels that a module selects.
+func selects(spec *v1alpha1.ModuleSpec, c *fleet.Cluster) bool {
+	for key, value := range spec.Selector.MatchLabels {
+		if c.Labels[key] != value {
+			return false
+		}
+	}
+
+	return !c.Deleting
+}
 
 // names of a list of clusters.
 func namesOf(clusters []string) string { return strings.Join(clusters, " ") }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -64,6 +65,8 @@ type Injector struct {
 	conflict func(Request) bool
 	cut      bool
 	held     chan struct{}
+	// heldResources are those whose watches are held, all if there are none.
+	heldResources []string
 }
 
 // New returns an injector that injects nothing yet.
@@ -109,12 +112,12 @@ func (i *Injector) setCut(cut bool) {
 }
 
 // HoldWatches keeps watches from delivering anything until the release: the
-// caches lag behind.
-func (i *Injector) HoldWatches() (release func()) {
+// caches lag behind, those of all resources if none are named.
+func (i *Injector) HoldWatches(resources ...string) (release func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	gate := make(chan struct{})
-	i.held = gate
+	i.held, i.heldResources = gate, resources
 	return sync.OnceFunc(func() {
 		i.mu.Lock()
 		i.held = nil
@@ -196,16 +199,17 @@ func (i *Injector) isStopped() bool {
 	}
 }
 
-// waitHeld blocks while watches are held, and fails once there is nothing to
-// wait for any more.
-func (i *Injector) waitHeld() error {
+// waitHeld blocks while watches of a resource are held, and fails once there is nothing
+// to wait for any more.
+func (i *Injector) waitHeld(resource string) error {
 	i.mu.Lock()
 	gate, cut := i.held, i.cut
+	holds := len(i.heldResources) == 0 || slices.Contains(i.heldResources, resource)
 	i.mu.Unlock()
 	if cut {
 		return errCut
 	}
-	if gate == nil {
+	if gate == nil || !holds {
 		return nil
 	}
 	select {
@@ -244,7 +248,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t transport) send(req *http.Request, r Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
 	if err == nil && r.Verb == "watch" {
-		res.Body = heldBody{res.Body, t.injector}
+		res.Body = heldBody{res.Body, t.injector, r.Resource}
 	}
 	return res, err //nolint:wrapcheck // a transport says what the one below it says
 }
@@ -253,11 +257,12 @@ func (t transport) send(req *http.Request, r Request) (*http.Response, error) {
 type heldBody struct {
 	io.ReadCloser
 	injector *Injector
+	resource string
 }
 
 func (b heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if waited := b.injector.waitHeld(); waited != nil {
+	if waited := b.injector.waitHeld(b.resource); waited != nil {
 		return 0, waited
 	}
 	return n, err //nolint:wrapcheck // io.EOF has to stay what it is

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,7 +72,6 @@ func TestDefect8AnAutoscalersWriteIsAdmitted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, pods := newWorld(t), testenv.ServePods(t)
-			w.options.PodTimeout = 5 * time.Second
 			w.guarded()
 			w.group(zone("zone-a", 2, told(pods)), zone("zone-b", 2))
 			pods.Answer("zone-a-1", func(rw http.ResponseWriter, r *http.Request) {
@@ -90,13 +90,14 @@ func TestWhatPodsMayDo(t *testing.T) {
 	elsewhere := testenv.ServePods(t)
 	big := []byte(strings.Repeat("x", 1<<20))
 	for name, test := range map[string]struct {
-		answer func(*testenv.Pods) http.HandlerFunc
-		passes bool
+		answer  func(*testenv.Pods) http.HandlerFunc
+		timeout time.Duration
+		passes  bool
 	}{
 		"fails": {answer: func(*testenv.Pods) http.HandlerFunc {
 			return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 		}},
-		"never answers": {answer: func(*testenv.Pods) http.HandlerFunc {
+		"never answers": {timeout: time.Second, answer: func(*testenv.Pods) http.HandlerFunc {
 			return func(_ http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					<-r.Context().Done()
@@ -122,6 +123,7 @@ func TestWhatPodsMayDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, pods := newWorld(t), testenv.ServePods(t)
+			w.options.PodTimeout = cmp.Or(test.timeout, w.options.PodTimeout)
 			w.guarded()
 			w.group(zone("zone-a", 4, told(pods)), zone("zone-b", 1))
 			pods.Answer("zone-a-2", test.answer(pods))
@@ -147,6 +149,7 @@ func TestWhatPodsMayDo(t *testing.T) {
 // Defect 9: the predecessor undoes with the context of a request that is over.
 func TestDefect9OfAHundredPodsOneFailsAndAllOthersAreUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
+	w.options.PodTimeout = time.Second
 	w.guarded()
 	w.group(zone("zone-a", 100, told(pods)), zone("zone-b", 1))
 	var once sync.Once

@@ -46,7 +46,7 @@ func (w *world) eventuallyRefused(ask func() error, text string) {
 func TestNobodyAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.unanswered()
-	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks)
+	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
 	w.group(zone("zone-a", 3, labelled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
 
 	wantNo(t, w.patch("zone-b", 2))
@@ -77,5 +77,5 @@ func TestSomebodyAnswers(t *testing.T) {
 	w.create(budget(most(1)))
 	wantNo(t, w.evict("zone-c-0", client.DryRunAll))
 	wantNo(t, w.scale("zone-a", 2))
-	wantRefused(t, w.evictUnguarded("zone-c-0"), 429, "for downscale of zone-a")
+	wantRefused(t, w.evictUnguarded("zone-c-0"), 429, "zone-a")
 }

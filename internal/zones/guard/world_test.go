@@ -71,7 +71,7 @@ func newWorldOn(t *testing.T, cp *controlplane.ControlPlane, namespace string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := guard.Options{Now: time.Now, PodTimeout: time.Second}
+	o := guard.Options{Now: time.Now, PodTimeout: 10 * time.Second} // for a machine that has much else to do
 	return &world{t: t, client: c, namespace: namespace, options: o, requests: fault.New()}
 }
 

@@ -65,7 +65,7 @@ func TestSlowOnesAreCalledSideBySide(t *testing.T) {
 		now.Add(-1)
 	}))
 	t.Cleanup(server.Close)
-	answers := notice.New(200*time.Millisecond, nil).Call(t.Context(), http.MethodDelete, make48(server.URL))
+	answers := notice.New(time.Second, nil).Call(t.Context(), http.MethodDelete, make48(server.URL))
 	for _, a := range answers {
 		if a.Err == nil || !a.MayCount() {
 			t.Errorf("%+v", a)

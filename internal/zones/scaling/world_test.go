@@ -138,7 +138,7 @@ func (w *world) managed(inj *fault.Injector) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := scaling.Setup(w.t.Context(), mgr, scaling.Options{Now: w.now, PodTimeout: time.Second}); err != nil {
+	if err := scaling.Setup(w.t.Context(), mgr, scaling.Options{Now: w.now, PodTimeout: 10 * time.Second}); err != nil {
 		w.t.Fatal(err)
 	}
 	if w.webhooks != nil {
@@ -165,7 +165,7 @@ func (w *world) managed(inj *fault.Injector) (stop func()) {
 
 func (w *world) answer(mgr ctrl.Manager) {
 	w.t.Helper()
-	routes, err := guard.Routes(mgr, guard.Options{Now: w.now, PodTimeout: time.Second})
+	routes, err := guard.Routes(mgr, guard.Options{Now: w.now, PodTimeout: 10 * time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}

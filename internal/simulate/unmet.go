@@ -1,0 +1,45 @@
+package simulate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+)
+
+// unmet are the keys of the readiness times that belong to nothing: neither to what was
+// there in the end, nor to what was there before and took its time.
+func (s *simulation) unmet(ctx context.Context) ([]string, error) {
+	if len(s.options.Readiness.Of) == 0 {
+		return nil, nil
+	}
+	met := maps.Clone(s.met)
+	for kind, of := range map[string]client.Object{
+		config.Deployment: &appsv1.Deployment{}, config.StatefulSet: &appsv1.StatefulSet{}, config.DaemonSet: &appsv1.DaemonSet{}, kindJob: &batchv1.Job{},
+	} {
+		for _, obj := range s.store.Objects(of, "") {
+			met[reference(kind, obj.GetName())] = true
+		}
+	}
+	for _, obj := range s.store.Objects(&corev1.Pod{}, "") {
+		if metav1.GetControllerOfNoCopy(obj) == nil { // others go by what they belong to
+			met[reference("pod", obj.GetName())] = true
+		}
+	}
+	clusters, err := cluster.Look(ctx, s.store, "")
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what it looked for
+	}
+	for i := range clusters {
+		met[reference("cluster", clusters[i].Name)] = true
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), func(key string) bool { return met[key] }), nil
+}
