@@ -84,16 +84,8 @@ fault: ## Run the fault tests: the manager stops before and after every write in
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
 
 .PHONY: fuzz
-<<<<<<< HEAD
-fuzz: ## Feed the admission server, and whoever reads manifests, with anything (FUZZTIME=60s each)
-	$(GO) test -run '^$$' -fuzz FuzzEndpoint -fuzztime $(FUZZTIME) ./internal/admission
-	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./internal/source
-	$(GO) test -run '^$$' -fuzz FuzzLint -fuzztime $(FUZZTIME) ./internal/lint
-	$(GO) test -run '^$$' -fuzz FuzzRun -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/simulate
-=======
 fuzz: ## Feed whoever reads what others write with anything (FUZZTIME=60s each)
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z]*' internal | sort | while IFS=: read -r file func; do \
 	  echo "$${func#func } in $$(dirname "$$file")"; \
 	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
 	done
->>>>>>> main

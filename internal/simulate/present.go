@@ -198,6 +198,7 @@ func (s *simulation) seed(present []client.Object) error {
 			s.seedSet(o)
 		case *appsv1.Deployment:
 			replicas, current := o.Status.Replicas, o.Status.ObservedGeneration == o.Generation
+			s.models.run.of(o.UID).progressed = s.progressedSince(o)
 			s.seedReplicas(pods, unit{"deployment", o.Namespace, o.Name}, o, &o.Spec.Template, numbers{replicas, o.Status.UpdatedReplicas, o.Status.ReadyReplicas}, current)
 		case *appsv1.DaemonSet:
 			scheduled, current := o.Status.CurrentNumberScheduled, o.Status.ObservedGeneration == o.Generation
