@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +86,23 @@ func (c *cluster) watcher() (client.WithWatch, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return watcher, nil
+}
+
+// version is that of the API server.
+func (c *cluster) version() (string, error) {
+	config, err := c.config()
+	if err != nil {
+		return "", err
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("connect to the cluster: %w", err)
+	}
+	info, err := asked.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	return info.GitVersion, nil
 }
 
 // namespaced is the namespace that was meant.

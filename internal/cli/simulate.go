@@ -58,7 +58,8 @@ func newSimulate(env Environment) *cobra.Command {
 			"that the manager runs. The exit code is 1 if the change would not come to an end, or\n" +
 			"if that lies further ahead than --within.\n\n" +
 			"With --cluster the present state is read from a cluster, with your permissions and\n" +
-			"nothing but reads, and the manifests of -f and --change are applied over it.",
+			"nothing but reads, and the manifests of -f and --change are applied over it. Without\n" +
+			"it Kubernetes is taken to be 1.37, with it to be what the cluster is.",
 		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +
 			"  spillway simulate --cluster -n shop --change new-image.yaml",
 		Args: cobra.NoArgs,
@@ -172,6 +173,9 @@ func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*un
 		namespace = ""
 	}
 	o.Installed = reader.RESTMapper()
+	if o.Version, err = s.cluster.version(); err != nil {
+		return err
+	}
 	o.Present, err = simulate.Present(ctx, reader, namespace, change...)
 	return err
 }

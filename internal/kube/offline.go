@@ -13,7 +13,13 @@ type Offline struct {
 	client.Client
 
 	Indexer client.FieldIndexer
+	// Version is that of Kubernetes, such as v1.36.2; [OfflineVersion] if it is empty.
+	Version string
 }
+
+// OfflineVersion is the version of Kubernetes that is taken for granted where there is no
+// cluster to be asked.
+const OfflineVersion = "v1.37.0"
 
 // Events returns a recorder that tells nobody: there is nobody to be told.
 func (Offline) Events() events.EventRecorder { return silent{} }

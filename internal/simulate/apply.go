@@ -27,7 +27,7 @@ const fieldOwner = "user"
 func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, obj := range definitionsFirst(objects) {
 		if err := s.applyOne(ctx, obj.DeepCopy()); err != nil {
-			return &Refusal{Object: obj, Err: err}
+			return &RefusedError{Object: obj, Err: err}
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -108,8 +107,9 @@ func (a *caller) callConflicts() {
 	a.did("apply an old version", err)
 	is := &autoscalingv2.HorizontalPodAutoscaler{}
 	err = a.c.Get(a.t.Context(), client.ObjectKey{Namespace: a.namespace, Name: "scaler"}, is)
-	raw, _ := json.Marshal(is.Spec)
-	a.did("get the new one", err, string(raw))
+	metric := is.Spec.Metrics[0]
+	a.did("get the new one", err, *is.Spec.MinReplicas, is.Spec.MaxReplicas, is.Spec.ScaleTargetRef, len(is.Spec.Metrics), metric.Type, metric.Resource.Name,
+		metric.Resource.Target.Type, *metric.Resource.Target.AverageUtilization)
 }
 
 // callDeletions deletes objects that others belong to, in each of the ways.

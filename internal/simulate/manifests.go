@@ -15,8 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// Refusal is an object that was not applied, because an API server would not take it.
-type Refusal struct {
+// RefusedError is an object that was not applied, because an API server would not take it.
+type RefusedError struct {
 	// Object is the one that [Run] was given.
 	Object *unstructured.Unstructured
 	// Err is the answer of the API server.
@@ -24,12 +24,12 @@ type Refusal struct {
 }
 
 // Error says what was refused, and why.
-func (r *Refusal) Error() string {
+func (r *RefusedError) Error() string {
 	return fmt.Sprintf("apply %s %s: %s", r.Object.GetKind(), r.Object.GetName(), r.Err)
 }
 
 // Unwrap is the answer of the API server.
-func (r *Refusal) Unwrap() error { return r.Err }
+func (r *RefusedError) Unwrap() error { return r.Err }
 
 const (
 	mendValue = "give it a value that the kind allows"
@@ -61,7 +61,7 @@ func Check(documents []source.Document, kinds *runtime.Scheme) error {
 // Locate says where in the manifests the object stands for which [Run] has returned an
 // error. An error that is about none of them is said to be one of the simulation.
 func Locate(err error, documents []source.Document) error {
-	refusal, ok := errors.AsType[*Refusal](err)
+	refusal, ok := errors.AsType[*RefusedError](err)
 	if !ok {
 		return fmt.Errorf("simulate: %w", err)
 	}

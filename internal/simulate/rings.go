@@ -93,7 +93,7 @@ func configWait(e *config.Explanation) (w Wait, waits bool) {
 
 // newZones is the zones ring. It has a request for each group.
 func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
-	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store}, o)
+	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store, Version: w.server.version}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Nodes int
 	// Installed knows the kinds of a cluster; nil if there is none.
 	Installed apimeta.RESTMapper
+	// Version is that of Kubernetes, such as v1.36.2; the newest that is known if empty.
+	Version string
 	// Config are the options of the config ring. Its clock is set to that of the
 	// simulation.
 	Config config.Options
@@ -131,7 +133,11 @@ type models struct {
 
 func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	o.Now = o.Now.Truncate(time.Second)
-	w, err := newWorld(ctx, o.Now.Add(-before))
+	on, err := serverOf(o.Version, o.Present)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorld(ctx, o.Now.Add(-before), on)
 	if err != nil {
 		return nil, err
 	}

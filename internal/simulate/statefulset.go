@@ -185,10 +185,14 @@ func (s *setSync) process(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+	switch {
+	case s.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		return nil
+	case !s.server.maxUnavailable:
+		return s.updateOne(ctx)
+	default:
+		return s.updatePods(ctx)
 	}
-	return s.updatePods(ctx)
 }
 
 // processReplica creates a Pod that is missing. Where Pods are made in order, it
@@ -260,6 +264,25 @@ func (s *setSync) updatePods(ctx context.Context) error {
 	return nil
 }
 
+// updateOne is what a version does that knows no maxUnavailable: it deletes the highest
+// Pod of an old revision, once all above it are available.
+func (s *setSync) updateOne(ctx context.Context) error {
+	partition := 0
+	if rolling := s.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = max(0, int(ptr.Deref(rolling.Partition, 0)))
+	}
+	for i := len(s.replicas) - 1; i >= partition; i-- {
+		pod := s.replicas[i]
+		if pod != nil && revisionOf(pod) != s.update && pod.DeletionTimestamp == nil {
+			return s.remove(ctx, pod)
+		}
+		if pod == nil || !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+			return nil
+		}
+	}
+	return nil
+}
+
 func (s *setSync) unavailable() int {
 	n := 0
 	for _, pod := range s.replicas {
@@ -313,7 +336,8 @@ func (s *setSync) writeStatus(ctx context.Context) error {
 	for _, pod := range s.podsOf(set) {
 		s.count(&status, pod)
 	}
-	if wanted := *set.Spec.Replicas; status.UpdatedReplicas == wanted && status.ReadyReplicas == wanted && status.Replicas == wanted {
+	isAdvanced := s.server.advances || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
+	if wanted := *set.Spec.Replicas; isAdvanced && status.UpdatedReplicas == wanted && status.ReadyReplicas == wanted && status.Replicas == wanted {
 		status.CurrentRevision, status.CurrentReplicas = s.update, status.UpdatedReplicas
 	}
 	set.Status = status

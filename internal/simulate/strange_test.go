@@ -103,7 +103,9 @@ func FuzzRun(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(string(raw))
+	for one := range strings.SplitSeq(string(raw), "---\n") {
+		f.Add(one)
+	}
 	scheme, err := kube.NewScheme()
 	if err != nil {
 		f.Fatal(err)

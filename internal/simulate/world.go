@@ -51,6 +51,7 @@ type actor interface {
 // world is the simulated cluster.
 type world struct {
 	store  *store.Store
+	server server
 	now    time.Time
 	actors []actor
 	// dirty are what each actor has to look at now, due what later.
@@ -90,13 +91,15 @@ type errand struct {
 	key   types.NamespacedName
 }
 
-func newWorld(ctx context.Context, start time.Time) (*world, error) {
+func newWorld(ctx context.Context, start time.Time, on server) (*world, error) {
 	kinds, err := kube.NewScheme()
 	if err != nil {
 		return nil, err
 	}
 	w := worldAt(start)
+	w.server = on
 	w.on(store.New(kinds, w.clock))
+	w.store.DropsMaxUnavailable = !on.maxUnavailable
 	if err := w.store.IndexField(ctx, &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
 		return nil, err
 	}
@@ -121,7 +124,7 @@ func (w *world) on(s *store.Store) {
 // fork is a world at the same moment with the same objects, in which nobody is.
 func (w *world) fork() *world {
 	f := worldAt(w.now)
-	f.started, f.gone = w.started, maps.Clone(w.gone)
+	f.server, f.started, f.gone = w.server, w.started, maps.Clone(w.gone)
 	f.on(w.store.Clone(f.clock))
 	return f
 }

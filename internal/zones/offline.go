@@ -1,6 +1,7 @@
 package zones
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,10 +11,6 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/kube"
 )
-
-// offlineVersion is the version of Kubernetes that a cluster is taken to have which
-// nobody has asked.
-const offlineVersion = "v1.37.0"
 
 // Offline is the ring without a manager: the same passes, asked for one by one.
 type Offline struct{ *reconciler }
@@ -30,7 +27,9 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 	a := actor{client: on, now: o.Now}
 	b := &budgets{reader: on}
 	b.watched.Store(true)
-	version := func() (*versions.Info, error) { return &versions.Info{GitVersion: offlineVersion}, nil }
+	version := func() (*versions.Info, error) {
+		return &versions.Info{GitVersion: cmp.Or(on.Version, kube.OfflineVersion)}, nil
+	}
 	return &Offline{&reconciler{
 		observer: observer{
 			options: o, cached: cachedViewer{on}, live: liveViewer{on}, budgets: b,

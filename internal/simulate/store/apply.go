@@ -93,13 +93,13 @@ func (s *Store) apply(wanted *unstructured.Unstructured, o *client.ApplyOptions)
 	if !exists {
 		clearStatus(after)
 		if len(o.DryRun) > 0 {
-			return after, k.ready(after)
+			return after, s.ready(k, after)
 		}
 		return s.create(k, after)
 	}
 	keepStatus(before, after)
 	if len(o.DryRun) > 0 {
-		return after, k.settle(before, after)
+		return after, s.settle(k, before, after)
 	}
 	return s.replace(k, before, after)
 }

@@ -83,7 +83,10 @@ func (s *Store) defined(gk schema.GroupKind) (apimeta.RESTScope, bool) {
 		return nil, false
 	}
 	for _, obj := range k.objects {
-		u, _ := obj.(*unstructured.Unstructured)
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
 		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 		scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")

@@ -77,6 +77,23 @@ func specOf(obj client.Object) any {
 	return shallow.Interface()
 }
 
+// complete gives an object its defaults, and takes away what the API server does not
+// keep. Before is nil of what is created.
+func (s *Store) complete(before, after client.Object) {
+	setDefaults(after)
+	set, ok := after.(*appsv1.StatefulSet)
+	if was, _ := before.(*appsv1.StatefulSet); !ok || !s.DropsMaxUnavailable || was != nil && hasMaxUnavailable(was) || !hasMaxUnavailable(set) {
+		return
+	}
+	rolling := *set.Spec.UpdateStrategy.RollingUpdate
+	rolling.MaxUnavailable = nil
+	set.Spec.UpdateStrategy.RollingUpdate = &rolling
+}
+
+func hasMaxUnavailable(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.RollingUpdate != nil && set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable != nil
+}
+
 // setDefaults gives the fields that somebody has left out the values of the API
 // server, as far as anything decides by them.
 func setDefaults(obj client.Object) {

@@ -42,7 +42,7 @@ func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *clien
 	}
 	if len(o.DryRun) > 0 {
 		keep(before, after)
-		if err := k.settle(before, after); err != nil {
+		if err := s.settle(k, before, after); err != nil {
 			return err
 		}
 		return s.fill(after, obj)

@@ -33,6 +33,9 @@ type Store struct {
 	// Installed knows the kinds of a cluster. If it is nil there is none, and every kind
 	// is taken to be installed that anybody asks for.
 	Installed apimeta.RESTMapper
+	// DropsMaxUnavailable is true of an API server that takes rollingUpdate.maxUnavailable
+	// away from StatefulSets, as those before Kubernetes 1.37 do.
+	DropsMaxUnavailable bool
 
 	mu      sync.Mutex
 	version int64
@@ -60,7 +63,7 @@ func (s *Store) Clone(now func() time.Time) *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &Store{
-		scheme: s.scheme, Installed: s.Installed, now: now, OnChange: func(_, _ client.Object) {},
+		scheme: s.scheme, Installed: s.Installed, DropsMaxUnavailable: s.DropsMaxUnavailable, now: now, OnChange: func(_, _ client.Object) {},
 		version: s.version, kinds: make(map[schema.GroupKind]*kind, len(s.kinds)), fields: s.fields,
 	}
 	c.mapper = mapper{s.mapper.DefaultRESTMapper, c}
@@ -183,7 +186,7 @@ func (s *Store) put(k *kind, before, after client.Object) {
 
 // create stores a new object.
 func (s *Store) create(k *kind, obj client.Object) (client.Object, error) {
-	if err := k.ready(obj); err != nil {
+	if err := s.ready(k, obj); err != nil {
 		return nil, err
 	}
 	if obj.GetName() == "" {
@@ -200,21 +203,21 @@ func (s *Store) create(k *kind, obj client.Object) (client.Object, error) {
 }
 
 // ready gives what is to be created its defaults, unless it is refused.
-func (k *kind) ready(obj client.Object) error {
-	setDefaults(obj)
+func (s *Store) ready(k *kind, obj client.Object) error {
+	s.complete(nil, obj)
 	return k.admit(nil, obj)
 }
 
 // settle makes of what a write wants the state that an object gets: what only the API
 // server may set stays as it was, and changes of the spec are counted; unless it is
 // refused.
-func (k *kind) settle(before, after client.Object) error {
+func (s *Store) settle(k *kind, before, after client.Object) error {
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
-	setDefaults(after)
+	s.complete(before, after)
 	if !specDiffers(before, after) {
 		return nil
 	}
@@ -226,7 +229,7 @@ func (k *kind) settle(before, after client.Object) error {
 
 // replace stores a new state of an object, if it differs.
 func (s *Store) replace(k *kind, before, after client.Object) (client.Object, error) {
-	if err := k.settle(before, after); err != nil {
+	if err := s.settle(k, before, after); err != nil {
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(before, after) {

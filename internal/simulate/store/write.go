@@ -31,7 +31,7 @@ func (s *Store) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	clearStatus(made)
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
 	if len(o.DryRun) > 0 {
-		return k.ready(made)
+		return s.ready(k, made)
 	}
 	created, err := s.create(k, made)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Seed(obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	setDefaults(made)
+	s.complete(nil, made)
 	version := made.GetResourceVersion()
 	s.put(k, k.objects[client.ObjectKeyFromObject(made)], made)
 	if number, err := strconv.ParseInt(version, 10, 64); err == nil {

@@ -1,0 +1,44 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	semver "k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// server is the version of Kubernetes that is simulated, and what it does that others do
+// not, as far as a rollout can tell.
+type server struct {
+	version string
+	// maxUnavailable: StatefulSets have rollingUpdate.maxUnavailable (feature gate
+	// MaxUnavailableStatefulSet).
+	maxUnavailable bool
+	// advances: its controller advances status.currentRevision of StatefulSets of type
+	// OnDelete as well.
+	advances bool
+}
+
+// since is the first version that does both by itself.
+var since = semver.MajorMinor(1, 37)
+
+// serverOf is the server that was asked for its version. One that has kept the field in
+// any StatefulSet has the gate, whatever its version is.
+func serverOf(asked string, present []client.Object) (server, error) {
+	s := server{version: cmp.Or(asked, kube.OfflineVersion)}
+	v, err := semver.ParseGeneric(s.version)
+	if err != nil {
+		return server{}, fmt.Errorf("version of the API server: %w", err)
+	}
+	s.maxUnavailable, s.advances = v.AtLeast(since), v.AtLeast(since)
+	for _, obj := range present {
+		if set, ok := obj.(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate != nil && set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable != nil {
+			s.maxUnavailable = true
+		}
+	}
+	return s, nil
+}
