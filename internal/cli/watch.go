@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,12 +54,23 @@ type watching struct {
 	mirror *standing.Mirror
 	look   standing.Options
 	began  time.Time
+	// hasSeen is true once there was something to see, members what it consisted of.
+	hasSeen bool
+	members *standing.Set
 }
+
+// lookError is that the API server did not show how things stand.
+type lookError struct{ error }
+
+// Unwrap gives the error that it is.
+func (e lookError) Unwrap() error { return e.error }
 
 // onlooker is shown what somebody sees who watches, one thing at a time.
 type onlooker interface {
 	// sees is given how things stand, whenever that may have changed.
 	sees(units []standing.Unit, now time.Time)
+	// misses is told why nothing can be seen at present, as often as it cannot.
+	misses(err error, now time.Time)
 	// hears is given each Event once.
 	hears(n *standing.Note)
 }
@@ -201,11 +213,19 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 		})
 	}()
 	for {
-		end, members, err := w.see(ctx, on)
-		if end != nil || err != nil {
-			return end, err
+		end, err := w.see(ctx, on)
+		switch {
+		case end != nil:
+			return end, nil
+		case ctx.Err() != nil: // whatever a cache says that was not filled in time
+			return nil, ctx.Err() //nolint:wrapcheck // verdict says what it means
+		case w.bears(err):
+			on.misses(err, w.env.Now())
+			w.mirror.Touch()
+		case err != nil:
+			return nil, err
 		}
-		if err := w.listen(ctx, on, members, notes); err != nil {
+		if err := w.listen(ctx, on, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -218,23 +238,35 @@ func (w *watching) patience(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
+// bears is true of an error that looking again may mend, of somebody who was shown
+// something before.
+func (w *watching) bears(err error) bool {
+	_, isLook := errors.AsType[lookError](err)
+	return isLook && w.hasSeen && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err)
+}
+
 // see looks once, and shows it.
-func (w *watching) see(ctx context.Context, on onlooker) (*ended, *standing.Set, error) {
+func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	units, err := w.units(ctx, w.mirror)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	w.hasSeen = true
 	on.sees(units, w.env.Now())
 	if w.ref == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if isOver(&units[0]) {
 		if end := w.confirmed(ctx); end != nil {
-			return end, nil, nil
+			return end, nil
 		}
 	}
 	members, err := standing.Members(ctx, w.mirror, *w.ref)
-	return nil, members, err
+	if err != nil {
+		return nil, lookError{err}
+	}
+	w.members = members
+	return nil, nil
 }
 
 // confirmed is how the rollout ended, as the API server itself says: watches of several
@@ -255,7 +287,7 @@ func (w *watching) confirmed(ctx context.Context) *ended {
 func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit, error) {
 	sight, err := standing.Look(ctx, c, w.look)
 	if err != nil {
-		return nil, err
+		return nil, lookError{err}
 	}
 	if w.ref == nil {
 		return sight.Units, nil
@@ -284,7 +316,7 @@ func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
 }
 
 // listen hands on what is told until it is time to look again.
-func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Set, notes <-chan standing.Note) error {
+func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan standing.Note) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
 	var again <-chan struct{}
@@ -293,7 +325,7 @@ func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Se
 		case <-ctx.Done():
 			return ctx.Err() //nolint:wrapcheck // verdict says what it means
 		case n := <-notes:
-			if members == nil || members.Have(&n) {
+			if w.members == nil || w.members.Have(&n) {
 				on.hears(&n)
 			}
 		case <-rest.C():

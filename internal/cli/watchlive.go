@@ -17,6 +17,9 @@ type sender struct{ program *tea.Program }
 // sees implements [onlooker].
 func (s sender) sees(units []standing.Unit, now time.Time) { s.program.Send(seen{units, now}) }
 
+// misses implements [onlooker].
+func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
+
 // hears implements [onlooker].
 func (s sender) hears(n *standing.Note) { s.program.Send(heard{*n}) }
 

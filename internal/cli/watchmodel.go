@@ -21,6 +21,8 @@ type (
 		units []standing.Unit
 		now   time.Time
 	}
+	// missed is why nothing can be seen at present.
+	missed struct{ err error }
 	// heard is an Event.
 	heard struct{ note standing.Note }
 	// ticked is the time.
@@ -63,6 +65,8 @@ type watchModel struct {
 	asking   *question
 	said     *steered
 	ended    bool
+	// blind is why what is shown may be old, empty if it is not.
+	blind string
 }
 
 // question asks why somebody wants something.
@@ -85,6 +89,8 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case seen:
 		m.see(msg.units, msg.now)
+	case missed:
+		m.blind = "cannot look just now, and tries again: " + plain(msg.err.Error())
 	case heard:
 		m.hear(msg.note)
 	case ticked:
@@ -114,7 +120,7 @@ func (m *watchModel) see(units []standing.Unit, now time.Time) {
 		}
 		m.sentences[u.Ref] = u.Sentence
 	}
-	m.units, m.now, m.known = units, now, true
+	m.units, m.now, m.known, m.blind = units, now, true, ""
 	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
 		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key
 	}
