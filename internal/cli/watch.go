@@ -202,16 +202,7 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	ctx, cancel := w.patience(ctx)
 	defer cancel()
 	notes := make(chan standing.Note)
-	go func() {
-		// Whoever may not see Events sees the rest.
-		_ = standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
-			select {
-			case notes <- *n:
-			case <-ctx.Done():
-			}
-			return nil
-		})
-	}()
+	go w.listenTo(ctx, notes)
 	for {
 		end, err := w.see(ctx, on)
 		switch {
@@ -227,6 +218,27 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 		}
 		if err := w.listen(ctx, on, notes); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
+// sees the rest.
+func (w *watching) listenTo(ctx context.Context, notes chan<- standing.Note) {
+	for ctx.Err() == nil {
+		err := standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
+			select {
+			case notes <- *n:
+			case <-ctx.Done():
+			}
+			return nil
+		}, func(error) {}) // that is told of what stands
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-clock.RealClock{}.After(looksApart):
 		}
 	}
 }
