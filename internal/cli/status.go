@@ -138,7 +138,7 @@ func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) boo
 			_, _ = fmt.Fprintln(w)
 		}
 		first = false
-		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(all))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(standing.Rolled(all)))
 		for _, line := range t.lines(some) {
 			_, _ = fmt.Fprintln(w, line)
 		}
@@ -202,8 +202,9 @@ func counts(units []standing.Unit) string {
 	return strings.Join(phases, ", ")
 }
 
-// writeNames writes what kubectl and xargs take.
+// writeNames writes what kubectl and xargs take, of all that is rolled.
 func writeNames(w io.Writer, units []standing.Unit) {
+	units = standing.Rolled(units)
 	for i := range units {
 		_, _ = fmt.Fprintln(w, units[i].String())
 	}
