@@ -26,6 +26,9 @@ import (
 // exitTimeout is the exit code of a watch that ended before the rollout did.
 const exitTimeout = 2
 
+// errInterrupted ends the watch of an object that has not ended.
+var errInterrupted = errors.New("interrupted; what was watched goes on without this command")
+
 // exitError is an error with an exit code of its own.
 type exitError struct {
 	error
@@ -87,7 +90,7 @@ ends when its rollout does, which suits CI.
 On a terminal there is a tree on the left and the timeline on the right. Arrows
 move, enter folds and unfolds, tab shows the other side where there is no room for
 both; p pauses, r resumes, t tries again and a approves what is selected, each
-after asking why; q quits. Elsewhere there is a line for whatever changes.
+after asking why; q quits, when what was asked for is done. Elsewhere there is a line for whatever changes.
 
 The exit code is 0 when the rollout is complete or when you quit, 1 when it has
 failed, is stalled or was rolled back, or when the command is interrupted, and 2
@@ -366,7 +369,7 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	case end != nil, ctx.Err() != nil && w.ref == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted; what was watched goes on without this command")
+		return errInterrupted
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitError{fmt.Errorf("%s is not complete after %s; it goes on without this command", w.ref, w.timeout), exitTimeout}
 	default:

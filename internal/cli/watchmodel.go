@@ -31,6 +31,8 @@ type (
 	steered struct {
 		said string
 		ok   bool
+		// heard is set once the person is shown it, if anybody wants to know.
+		heard *bool
 	}
 	// finished ends the view.
 	finished struct{}
@@ -65,6 +67,8 @@ type watchModel struct {
 	asking   *question
 	said     *steered
 	ended    bool
+	// interrupted is true if the person has left by Ctrl+C.
+	interrupted bool
 	// blind is why what is shown may be old, empty if it is not.
 	blind string
 }
@@ -98,6 +102,9 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tick()
 	case steered:
 		m.said = &msg
+		if msg.heard != nil {
+			*msg.heard = true
+		}
 	case finished:
 		m.ended = true
 		return m, tea.Quit
@@ -141,6 +148,7 @@ func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
 	m.said = nil
 	switch key.String() {
 	case "q", "ctrl+c", "esc":
+		m.interrupted = key.String() == "ctrl+c"
 		return tea.Quit
 	case "up", "k":
 		m.move(-1)
