@@ -268,20 +268,19 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	}
 	w.hasSeen = true
 	on.sees(units, w.env.Now())
-	if w.ref == nil {
-		return nil, nil
+	var end *ended
+	if w.ref != nil && isOver(&units[0]) {
+		end = w.confirmed(ctx)
 	}
-	if isOver(&units[0]) {
-		if end := w.confirmed(ctx); end != nil {
-			return end, nil
-		}
+	if w.ref == nil || end != nil {
+		return end, nil
 	}
 	members, err := standing.Members(ctx, w.mirror, *w.ref)
 	if err != nil {
 		return nil, lookError{err}
 	}
 	w.members = members
-	return nil, nil
+	return end, nil
 }
 
 // confirmed is how the rollout ended, as the API server itself says: watches of several
