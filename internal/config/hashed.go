@@ -31,9 +31,6 @@ type Hashed struct {
 
 // of are the hashes of some config, nil if they are not known.
 func (h *Hashed) of(key [sha256.Size]byte) *Hashes {
-	if h == nil {
-		return nil
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if found := h.known[key]; found != nil {
@@ -44,7 +41,7 @@ func (h *Hashed) of(key [sha256.Size]byte) *Hashes {
 
 // keep remembers hashes until they are not asked for any more.
 func (h *Hashed) keep(key [sha256.Size]byte, hashes *Hashes) {
-	if h == nil || hashes == nil {
+	if hashes == nil {
 		return
 	}
 	h.mu.Lock()

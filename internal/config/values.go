@@ -34,7 +34,9 @@ func (p *pass) hash(ctx context.Context, seen []*recollection) {
 				r.failed(p.now, err, false)
 				return nil
 			}
-			p.hashed.keep(r.key(), r.hashes)
+			if p.hashed != nil {
+				p.hashed.keep(r.key(), r.hashes)
+			}
 			return nil
 		})
 	}
