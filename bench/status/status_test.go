@@ -25,7 +25,8 @@ func (s size) pages() int {
 	zones := s.groups * zonesInGroup
 	return pages(s.workloads) + pages(zones) + pages(0) + // Deployments, StatefulSets, DaemonSets
 		pages(s.workloads) + pages(s.clusters) + // ConfigMaps, and the Secrets of clusters
-		pages(zones) + pages(s.groups) + pages(s.instances) + pages(s.clusters)
+		pages(zones*podsInZone) + pages(s.groups) + pages(s.instances) + // Pods, RolloutGroups, Instances
+		pages(1) + pages(revisions) + pages(revisions) + pages(s.clusters) // Modules, their revisions and gates, ProxyAssemblages
 }
 
 // TestStatusOfMuch looks at much and at little of everything. What it costs are lists,

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/testenv"
@@ -21,8 +24,10 @@ import (
 const (
 	// atOnce is how many requests the world makes at a time.
 	atOnce = 16
-	// zonesInGroup is how many StatefulSets a group has.
-	zonesInGroup = 3
+	// zonesInGroup is how many StatefulSets a group has, podsInZone how many Pods one has.
+	zonesInGroup, podsInZone = 3, 3
+	// revisions is how many ModuleRevisions a module has, each with a gate.
+	revisions = 20
 )
 
 func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
@@ -63,12 +68,12 @@ func (w *world) make(s size) {
 	w.create(&v1beta1.OperatorVersion{ObjectMeta: w.named(name), Spec: v1beta1.OperatorVersionSpec{
 		Version: "1", Plans: map[string]v1beta1.Plan{"deploy": {Phases: []v1beta1.Phase{}}},
 	}})
-	w.create(&fleetv1.Module{ObjectMeta: w.named(name), Spec: fleetv1.ModuleSpec{
+	module := &fleetv1.Module{ObjectMeta: w.named(name), Spec: fleetv1.ModuleSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": name}},
-		Template: &fleetv1.ModuleTemplate{Spec: fleetv1.TemplateSpec{Sync: fleetv1.Sync{Source: &fleetv1.Source{
-			Git: &fleetv1.GitSource{URL: "https://x.test/a", Version: fleetv1.GitVersion{Tag: "v1"}},
-		}}}},
-	}})
+		Template: &fleetv1.ModuleTemplate{Spec: fleetv1.TemplateSpec{Sync: synced("v1")}},
+	}}
+	w.create(module)
+	w.each(revisions, func(i int) { w.revision(module, i) })
 	w.each(s.workloads, func(i int) { w.workload(fmt.Sprintf("%s-%d", name, i)) })
 	w.each(s.groups*zonesInGroup, func(i int) { w.zone(name, i) })
 	w.each(s.instances, func(i int) {
@@ -80,6 +85,53 @@ func (w *world) make(s size) {
 		meta := w.named(cluster.SecretName(fmt.Sprintf("%s-%d", name, i)))
 		meta.Labels = map[string]string{"spillway.dev/cluster": "true", "of": name}
 		w.create(&corev1.Secret{ObjectMeta: meta})
+		w.assemblage(fmt.Sprintf("%s-%d", name, i), module)
+	})
+	w.awaitPods(s)
+}
+
+func synced(tag string) fleetv1.Sync {
+	return fleetv1.Sync{Source: &fleetv1.Source{Git: &fleetv1.GitSource{URL: "https://x.test/a", Version: fleetv1.GitVersion{Tag: tag}}}}
+}
+
+// revision is one that the module had before, with the gate of its rollout.
+func (w *world) revision(module *fleetv1.Module, i int) {
+	r := &spillwayv1.ModuleRevision{ObjectMeta: w.named(fmt.Sprintf("%s-r%d", module.Name, i)), Spec: spillwayv1.ModuleRevisionSpec{
+		ModuleRef: spillwayv1.ModuleReference{Kind: fleet.KindModule, Name: module.Name}, Number: int64(i + 1),
+		Template: fleetv1.TemplateSpec{Sync: synced(fmt.Sprintf("v0.%d", i))},
+	}}
+	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(module, fleetv1.GroupVersion.WithKind(fleet.KindModule))}
+	w.create(r)
+	g := &spillwayv1.RolloutGate{ObjectMeta: w.named(r.Name), Spec: spillwayv1.RolloutGateSpec{
+		TargetRef: spillwayv1.TargetReference{APIVersion: fleetv1.GroupVersion.String(), Kind: fleet.KindModule, Name: module.Name},
+		Revision:  r.Name, Stage: "all", Gate: "approve", When: "After",
+	}}
+	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(r, spillwayv1.GroupVersion.WithKind("ModuleRevision"))}
+	w.create(g)
+}
+
+// assemblage is what a cluster was assigned: the module as it was before.
+func (w *world) assemblage(cluster string, module *fleetv1.Module) {
+	a := &fleetv1.ProxyAssemblage{ObjectMeta: w.named(cluster)}
+	a.Spec.KubeconfigRef.Name = cluster + "-kubeconfig"
+	a.Spec.Assemblage.Syncs = []fleetv1.ProxySync{{
+		NamedSync: fleetv1.NamedSync{Assignment: fleetv1.Assignment{Name: module.Name, Revision: fmt.Sprintf("%s-r%d", module.Name, revisions-1)}, Sync: synced("v0")},
+	}}
+	w.create(a)
+}
+
+// awaitPods waits until the controller of the StatefulSets has made all their Pods.
+func (w *world) awaitPods(s size) {
+	w.t.Helper()
+	of := client.MatchingLabels{"size": fmt.Sprintf("of-%d", s.workloads)}
+	testenv.Eventually(w.t, func(ctx context.Context) error {
+		pods := &metav1.PartialObjectMetadataList{}
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err := w.client.List(ctx, pods, client.InNamespace(w.namespace), of)
+		if want := s.groups * zonesInGroup * podsInZone; err == nil && len(pods.Items) < want {
+			return fmt.Errorf("there are %d of %d Pods", len(pods.Items), want)
+		}
+		return err
 	})
 }
 
@@ -95,13 +147,15 @@ func (w *world) workload(name string) {
 	}})
 }
 
-// zone is a StatefulSet of one Pod, the zone of a group.
+// zone is a StatefulSet with Pods, the zone of a group.
 func (w *world) zone(of string, i int) {
 	name := fmt.Sprintf("%s-%d-%d", of, i/zonesInGroup, i%zonesInGroup)
 	meta := w.named(name)
 	meta.Labels = map[string]string{"rollout-group": fmt.Sprintf("%s-%d", of, i/zonesInGroup)}
 	template := template(name)
+	template.Labels["size"] = of
 	w.create(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(podsInZone)), PodManagementPolicy: appsv1.ParallelPodManagement,
 		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
 		Selector:       &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
 	}})

@@ -67,7 +67,7 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	}
 	w := cmd.OutOrStdout()
 	if t.watch {
-		return t.follow(cmd.Context(), c, namespace, w)
+		return t.follow(cmd.Context(), c, namespace, w, cmd.ErrOrStderr())
 	}
 	notes, err := standing.Notes(cmd.Context(), c, namespace)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *telling) columns(s style, n *standing.Note) []string {
 }
 
 // follow writes a line for each Event as it is written.
-func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w io.Writer) error {
+func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
 	s, told := styleOf(w, t.env.Lookup), json.NewEncoder(w)
 	told.SetEscapeHTML(false)
 	err := standing.Follow(ctx, c, namespace, func(n *standing.Note) error {
@@ -158,6 +158,8 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 			_, err := fmt.Fprintln(w, strings.Join(t.columns(s, n), gap))
 			return err //nolint:wrapcheck // nothing can be added to a broken pipe
 		}
+	}, func(err error) {
+		_, _ = fmt.Fprintf(errs, "note: no Events are seen just now, which is tried again: %s\n", plain(err.Error()))
 	})
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // that is how it ends

@@ -37,9 +37,11 @@ func newHistory(env Environment) *cobra.Command {
 how long each of its parts took, and what was told meanwhile.
 
 It says what is known for certain. A field manager is the one that managedFields
-name as the last that wrote there; how long the parts took is known of the newest
-rollout alone; and the API server keeps Events for an hour, unless it is told
-otherwise. A workload remembers only its last roll.
+name as the last that wrote there; how long the parts took is known of the zones
+of a group, of the last run of each plan, and of the newest rollout of a module; and
+the API server keeps Events for an hour, unless it is told otherwise. A workload
+remembers only its last roll, and how that went is known until somebody changes its
+Pod template.
 
 The exit code is 1 if the object is not there, and 0 if nothing was rolled.`,
 		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +

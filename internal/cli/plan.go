@@ -84,7 +84,7 @@ func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 }
 
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.reason, "reason", "", "why; it is kept in the history")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "why; with your name it is in an Event, which history shows while there is one")
 	return cmd
 }
 

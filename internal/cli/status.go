@@ -118,13 +118,16 @@ func (s *overview) print(w io.Writer, sight standing.Sight) error {
 		writeNames(w, shown)
 	default:
 		t := tree{now: s.env.Now(), style: styleOf(w, s.env.Lookup), whole: s.output == outputWide, namespaces: s.all}
-		s.write(w, &t, units, shown)
+		if !s.write(w, &t, units, shown) {
+			_, _ = fmt.Fprintln(w, s.nothing(&sight))
+		}
 	}
 	return nil
 }
 
-// write writes ring by ring: a line that counts, and the tree.
-func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) {
+// write writes ring by ring: a line that counts, and the tree. It is false if there is
+// nothing to write.
+func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) bool {
 	first := true
 	for _, ring := range standing.Rings() {
 		all, some := ofRing(units, ring), ofRing(shown, ring)
@@ -135,18 +138,40 @@ func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) {
 			_, _ = fmt.Fprintln(w)
 		}
 		first = false
-		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(all))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(standing.Rolled(all)))
 		for _, line := range t.lines(some) {
 			_, _ = fmt.Fprintln(w, line)
 		}
 	}
+	return !first
+}
+
+// nothing says what there is none of, of what was asked for and seen.
+func (s *overview) nothing(sight *standing.Sight) string {
 	switch {
-	case !first:
-	case len(units) > 0:
-		_, _ = fmt.Fprintln(w, "Nothing waits.")
-	default:
-		_, _ = fmt.Fprintln(w, "Nothing is rolled out here: no workload is tracked, and there is no group of StatefulSets, no Instance and no module.")
+	case len(sight.Units) > 0 && len(sight.Unseen) > 0:
+		return "Nothing waits of what may be looked at."
+	case len(sight.Units) > 0:
+		return "Nothing waits."
 	}
+	var none []string
+	for _, ring := range standing.Rings() {
+		isUnseen := slices.ContainsFunc(sight.Unseen, func(u standing.Unseen) bool { return u.Ring == ring })
+		if !isUnseen && (len(s.show) == 0 || slices.Contains(s.show, ring)) {
+			none = append(none, "no "+rolledBy[ring])
+		}
+	}
+	last := len(none) - 1
+	text := strings.Join(none[:last], ", ")
+	if last > 0 {
+		text += " and "
+	}
+	return "Nothing is rolled out here: there is " + text + none[last] + "."
+}
+
+// rolledBy is what each ring rolls out.
+var rolledBy = map[string]string{
+	standing.Config: "tracked workload", standing.Zones: "group of StatefulSets", standing.Plans: "Instance", standing.Fleet: "module",
 }
 
 func ofRing(units []standing.Unit, ring string) []standing.Unit {
@@ -177,8 +202,9 @@ func counts(units []standing.Unit) string {
 	return strings.Join(phases, ", ")
 }
 
-// writeNames writes what kubectl and xargs take.
+// writeNames writes what kubectl and xargs take, of all that is rolled.
 func writeNames(w io.Writer, units []standing.Unit) {
+	units = standing.Rolled(units)
 	for i := range units {
 		_, _ = fmt.Fprintln(w, units[i].String())
 	}

@@ -110,11 +110,18 @@ func TestWatchInATerminal(t *testing.T) {
 		}
 		return nil
 	})
-	term.press(t, "q")
+	// What was asked for is done and told, also by who quits at once.
+	term.press(t, "r")
+	term.shows(t, "resume rolloutgroup/ingester; why?")
+	term.press(t, "enough\rq")
 	if err := <-term.done; err != nil {
 		t.Errorf("it ends with %v", err)
 	}
 	term.shows(t, "\x1b[?1049l")
+	term.shows(t, "rolloutgroup/ingester resumed")
+	if pause := makeGroup(t, namespace).Spec.Pause; pause != nil {
+		t.Errorf("the pause is %v", pause)
+	}
 
 	// With an object it ends by itself, and how it ended stays.
 	term = inTerminal(t, 80, 24, program, "watch", "rolloutgroup/ingester", "-n", namespace, "--timeout", "1m")

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,9 @@ import (
 
 // exitTimeout is the exit code of a watch that ended before the rollout did.
 const exitTimeout = 2
+
+// errInterrupted ends the watch of an object that has not ended.
+var errInterrupted = errors.New("interrupted; what was watched goes on without this command")
 
 // exitError is an error with an exit code of its own.
 type exitError struct {
@@ -53,12 +57,23 @@ type watching struct {
 	mirror *standing.Mirror
 	look   standing.Options
 	began  time.Time
+	// hasSeen is true once there was something to see, members what it consisted of.
+	hasSeen bool
+	members *standing.Set
 }
+
+// lookError is that the API server did not show how things stand.
+type lookError struct{ error }
+
+// Unwrap gives the error that it is.
+func (e lookError) Unwrap() error { return e.error }
 
 // onlooker is shown what somebody sees who watches, one thing at a time.
 type onlooker interface {
 	// sees is given how things stand, whenever that may have changed.
 	sees(units []standing.Unit, now time.Time)
+	// misses is told why nothing can be seen at present, as often as it cannot.
+	misses(err error, now time.Time)
 	// hears is given each Event once.
 	hears(n *standing.Note)
 }
@@ -75,7 +90,7 @@ ends when its rollout does, which suits CI.
 On a terminal there is a tree on the left and the timeline on the right. Arrows
 move, enter folds and unfolds, tab shows the other side where there is no room for
 both; p pauses, r resumes, t tries again and a approves what is selected, each
-after asking why; q quits. Elsewhere there is a line for whatever changes.
+after asking why; q quits, when what was asked for is done. Elsewhere there is a line for whatever changes.
 
 The exit code is 0 when the rollout is complete or when you quit, 1 when it has
 failed, is stalled or was rolled back, or when the command is interrupted, and 2
@@ -190,23 +205,43 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	ctx, cancel := w.patience(ctx)
 	defer cancel()
 	notes := make(chan standing.Note)
-	go func() {
-		// Whoever may not see Events sees the rest.
-		_ = standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
+	go w.listenTo(ctx, notes)
+	for {
+		end, err := w.see(ctx, on)
+		switch {
+		case end != nil:
+			return end, nil
+		case ctx.Err() != nil: // whatever a cache says that was not filled in time
+			return nil, ctx.Err() //nolint:wrapcheck // verdict says what it means
+		case w.bears(err):
+			on.misses(err, w.env.Now())
+			w.mirror.Touch()
+		case err != nil:
+			return nil, err
+		}
+		if err := w.listen(ctx, on, notes); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
+// sees the rest.
+func (w *watching) listenTo(ctx context.Context, notes chan<- standing.Note) {
+	for ctx.Err() == nil {
+		err := standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
 			select {
 			case notes <- *n:
 			case <-ctx.Done():
 			}
 			return nil
-		})
-	}()
-	for {
-		end, members, err := w.see(ctx, on)
-		if end != nil || err != nil {
-			return end, err
+		}, func(error) {}) // that is told of what stands
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return
 		}
-		if err := w.listen(ctx, on, members, notes); err != nil {
-			return nil, err
+		select {
+		case <-ctx.Done():
+		case <-clock.RealClock{}.After(looksApart):
 		}
 	}
 }
@@ -218,23 +253,34 @@ func (w *watching) patience(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
+// bears is true of an error that looking again may mend, of somebody who was shown
+// something before.
+func (w *watching) bears(err error) bool {
+	_, isLook := errors.AsType[lookError](err)
+	return isLook && w.hasSeen && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err)
+}
+
 // see looks once, and shows it.
-func (w *watching) see(ctx context.Context, on onlooker) (*ended, *standing.Set, error) {
+func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	units, err := w.units(ctx, w.mirror)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	w.hasSeen = true
 	on.sees(units, w.env.Now())
-	if w.ref == nil {
-		return nil, nil, nil
+	var end *ended
+	if w.ref != nil && isOver(&units[0]) {
+		end = w.confirmed(ctx)
 	}
-	if isOver(&units[0]) {
-		if end := w.confirmed(ctx); end != nil {
-			return end, nil, nil
-		}
+	if w.ref == nil || end != nil {
+		return end, nil
 	}
 	members, err := standing.Members(ctx, w.mirror, *w.ref)
-	return nil, members, err
+	if err != nil {
+		return nil, lookError{err}
+	}
+	w.members = members
+	return end, nil
 }
 
 // confirmed is how the rollout ended, as the API server itself says: watches of several
@@ -255,7 +301,7 @@ func (w *watching) confirmed(ctx context.Context) *ended {
 func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit, error) {
 	sight, err := standing.Look(ctx, c, w.look)
 	if err != nil {
-		return nil, err
+		return nil, lookError{err}
 	}
 	if w.ref == nil {
 		return sight.Units, nil
@@ -284,7 +330,7 @@ func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
 }
 
 // listen hands on what is told until it is time to look again.
-func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Set, notes <-chan standing.Note) error {
+func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan standing.Note) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
 	var again <-chan struct{}
@@ -293,7 +339,7 @@ func (w *watching) listen(ctx context.Context, on onlooker, members *standing.Se
 		case <-ctx.Done():
 			return ctx.Err() //nolint:wrapcheck // verdict says what it means
 		case n := <-notes:
-			if members == nil || members.Have(&n) {
+			if w.members == nil || w.members.Have(&n) {
 				on.hears(&n)
 			}
 		case <-rest.C():
@@ -322,7 +368,7 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	case end != nil, ctx.Err() != nil && w.ref == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted; what was watched goes on without this command")
+		return errInterrupted
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitError{fmt.Errorf("%s is not complete after %s; it goes on without this command", w.ref, w.timeout), exitTimeout}
 	default:

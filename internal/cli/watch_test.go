@@ -287,6 +287,35 @@ func TestTheSelectionStays(t *testing.T) {
 	}
 }
 
+// Ctrl+C interrupts, q does not; of a question both are no end.
+func TestHowAWatchIsLeft(t *testing.T) {
+	ctrlC := tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	m, _ := watched(80, 24)
+	typed(m, "down", "p")
+	if m.Update(ctrlC); m.interrupted || m.asking != nil {
+		t.Error("the question is still asked, or was taken for the watch")
+	}
+	if m.Update(ctrlC); !m.interrupted {
+		t.Error("it is not interrupted")
+	}
+	if typed(m, "q"); m.interrupted {
+		t.Error("to quit is no interruption")
+	}
+}
+
+// What runs when the person quits comes to its end, and what it says is not lost; what
+// they were shown is not said again.
+func TestErrandsAreDone(t *testing.T) {
+	m, _ := watched(80, 24)
+	e, gate := &errands{}, make(chan struct{})
+	m.Update(e.do(func() steered { return steered{said: "shown", ok: true} })())
+	e.do(func() steered { <-gate; return steered{said: "not shown", ok: true} })
+	close(gate)
+	if diff := cmp.Diff([]string{"not shown"}, e.unheard()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Elsewhere there is a line for whatever changes, and none else.
 func TestWatchInLines(t *testing.T) {
 	var b strings.Builder

@@ -17,10 +17,24 @@ type lineWriter struct {
 	began time.Time
 	// said is what was last said of each unit.
 	said map[string]string
+	// isBlind is true while nothing can be seen, which is said once.
+	isBlind bool
+}
+
+// misses implements [onlooker].
+func (l *lineWriter) misses(err error, now time.Time) {
+	if !l.isBlind {
+		l.write(now, "spillway", "cannot look just now, and tries again: "+plain(err.Error()))
+	}
+	l.isBlind = true
 }
 
 // sees implements [onlooker].
 func (l *lineWriter) sees(units []standing.Unit, now time.Time) {
+	if l.isBlind {
+		l.isBlind = false
+		l.write(now, "spillway", "can look again")
+	}
 	first := l.said == nil
 	if first {
 		l.said = map[string]string{}

@@ -21,6 +21,8 @@ type (
 		units []standing.Unit
 		now   time.Time
 	}
+	// missed is why nothing can be seen at present.
+	missed struct{ err error }
 	// heard is an Event.
 	heard struct{ note standing.Note }
 	// ticked is the time.
@@ -29,6 +31,8 @@ type (
 	steered struct {
 		said string
 		ok   bool
+		// heard is set once the person is shown it, if anybody wants to know.
+		heard *bool
 	}
 	// finished ends the view.
 	finished struct{}
@@ -63,6 +67,10 @@ type watchModel struct {
 	asking   *question
 	said     *steered
 	ended    bool
+	// interrupted is true if the person has left by Ctrl+C.
+	interrupted bool
+	// blind is why what is shown may be old, empty if it is not.
+	blind string
 }
 
 // question asks why somebody wants something.
@@ -85,6 +93,8 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case seen:
 		m.see(msg.units, msg.now)
+	case missed:
+		m.blind = "cannot look just now, and tries again: " + plain(msg.err.Error())
 	case heard:
 		m.hear(msg.note)
 	case ticked:
@@ -92,6 +102,9 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tick()
 	case steered:
 		m.said = &msg
+		if msg.heard != nil {
+			*msg.heard = true
+		}
 	case finished:
 		m.ended = true
 		return m, tea.Quit
@@ -114,7 +127,7 @@ func (m *watchModel) see(units []standing.Unit, now time.Time) {
 		}
 		m.sentences[u.Ref] = u.Sentence
 	}
-	m.units, m.now, m.known = units, now, true
+	m.units, m.now, m.known, m.blind = units, now, true, ""
 	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
 		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key
 	}
@@ -135,6 +148,7 @@ func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
 	m.said = nil
 	switch key.String() {
 	case "q", "ctrl+c", "esc":
+		m.interrupted = key.String() == "ctrl+c"
 		return tea.Quit
 	case "up", "k":
 		m.move(-1)

@@ -80,6 +80,8 @@ func (m *watchModel) prompt() string {
 	case m.asking != nil:
 		text := strings.Join(m.asking.does[:len(m.asking.does)-namespaceWords(m.asking.does)], " ") + "; why? " + m.asking.reason + "▏"
 		return m.style.paint(bold, cutFront(text, m.width))
+	case m.blind != "":
+		return m.style.paint(red, cut(m.blind, m.width))
 	case m.said != nil && m.said.ok:
 		return m.style.paint(green, cut(m.said.said, m.width))
 	case m.said != nil:

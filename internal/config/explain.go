@@ -124,6 +124,9 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 		options: options, workloads: reader, digests: digestingReader{reader}, values: reader,
 		provided: true, namespace: namespace, memory: memory{},
 	}
+	if reduced, ok := reader.(Reduced); ok {
+		o.values, o.hashed = reduced.Values(), reduced.Hashed()
+	}
 	observed, err := o.observe(ctx)
 	if err != nil {
 		return nil, err

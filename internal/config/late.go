@@ -28,6 +28,28 @@ func (w *Workload) isLate(now time.Time) bool {
 		isRolled(w.object) && roll.Template == templateDigest(w.object)
 }
 
+// IsAsRolled is true of a workload that has the Pod template that the ring rolled last: what
+// its controller says is about that roll then, and not about a later change by somebody.
+func IsAsRolled(workload client.Object) bool {
+	roll := recordsOf(workload).Roll
+	return roll.Template != "" && roll.Template == templateDigest(workload)
+}
+
+// IsRolling is true until the workload's controller has come through with replacing Pods,
+// whatever becomes of them later. Where others say which Pods move it is true.
+func IsRolling(workload client.Object) bool {
+	switch o := workload.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Paused || isRolled(o)
+	case *appsv1.StatefulSet:
+		return isHeldBack(o) || isRolled(o)
+	case *appsv1.DaemonSet:
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || isRolled(o)
+	default:
+		return true
+	}
+}
+
 // isRolled is true while the workload's controller replaces Pods by itself, and has not
 // come through.
 func isRolled(obj client.Object) bool {

@@ -26,6 +26,8 @@ type observer struct {
 	digests client.Reader
 	// values reads ConfigMaps and Secrets as they are, from the API server.
 	values client.Reader
+	// hashed are hashes that are known from former looks, nil if there were none.
+	hashed *Hashed
 	// provided is true where the secrets store CSI driver is installed.
 	provided bool
 	// namespace narrows the look to one namespace, all if empty.

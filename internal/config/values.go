@@ -23,7 +23,8 @@ const readers = 8
 // down. Each object is read once, however many workloads use it, and its values
 // are dropped with the last hash that needs them.
 func (p *pass) hash(ctx context.Context, seen []*recollection) {
-	due := slices.DeleteFunc(slices.Clone(seen), func(r *recollection) bool { return !p.due(r) })
+	defer p.hashed.turn()
+	due := slices.DeleteFunc(slices.Clone(seen), func(r *recollection) bool { return !p.due(r) || p.recalls(r) })
 	values := newValues(p.values, due)
 	var group errgroup.Group
 	group.SetLimit(readers)
@@ -31,11 +32,28 @@ func (p *pass) hash(ctx context.Context, seen []*recollection) {
 		group.Go(func() error {
 			if err := r.compute(ctx, values); err != nil {
 				r.failed(p.now, err, false)
+				return nil
+			}
+			if p.hashed != nil {
+				p.hashed.keep(r.key(), r.hashes)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // an error is its workload's
+}
+
+// recalls takes over the hashes of a workload, if they are known.
+func (p *pass) recalls(r *recollection) bool {
+	if p.hashed == nil {
+		return false
+	}
+	known := p.hashed.of(r.key())
+	if known == nil {
+		return false
+	}
+	r.hashes, r.hashedFor, r.hashedAs = known, r.fingerprint, r.fingerprint
+	return true
 }
 
 // due is true if a hash is needed now.

@@ -97,7 +97,7 @@ func addBeneath(units []Unit, cause *Ref, u Unit) []Unit {
 			return units
 		}
 	}
-	parent := Unit{Ref: *cause, Ring: Config, Counted: "workloads", Units: []Unit{u}}
+	parent := Unit{Ref: *cause, Ring: Config, Counted: "workloads", Cause: true, Units: []Unit{u}}
 	parent.sumUp()
 	return append(units, parent)
 }

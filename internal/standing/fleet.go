@@ -51,12 +51,25 @@ func stage(e *fleet.Explanation, s *v1alpha1.StageStatus) Unit {
 		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
 		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: microMoment(s.StartedAt),
 	}
-	hold := e.StageHold(s.Name)
-	if e.Unseen != "" && s.State != fleet.StateMoving {
-		hold = &rollout.Hold{Reason: rollout.Reason(s.State)} // the word that the manager has written
+	u.Phase, u.Reason = stateOf(s.State, fleet.StateComplete, e.StageHold(s.Name))
+	if isWritten := e.Unseen != "" && s.State != fleet.StateMoving; isWritten && !u.IsComplete() {
+		u.Phase, u.Reason = readBack(s.State)
 	}
-	u.Phase, u.Reason = stateOf(s.State, fleet.StateComplete, hold)
 	return u
+}
+
+// readBack is the reason that a state names, and the phase of what waits for it.
+func readBack(state string) (rollout.Phase, rollout.Reason) {
+	for _, reason := range []rollout.Reason{
+		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonOther,
+		rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonSoak, rollout.ReasonProgressing, rollout.ReasonUnhealthy,
+		rollout.ReasonDeadline, rollout.ReasonFailed, rollout.ReasonRetry,
+	} {
+		if state == string(reason) {
+			return phaseOf(reason), reason
+		}
+	}
+	return rollout.PhaseWaiting, ""
 }
 
 // clusterOf is a cluster: one that is pinned is where somebody wants it.

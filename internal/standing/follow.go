@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,12 +22,13 @@ const watchAgain = time.Second
 
 // Follow tells each Event that Spillway has written in a namespace, in all if it is
 // empty, and then each that it writes, until the context ends or tell fails. It tells
-// one at a time.
-func Follow(ctx context.Context, c client.WithWatch, namespace string, tell func(*Note) error) error {
+// one at a time. That nobody answers is an error at first; later it is tried again, and
+// lost is told why, once until somebody answers.
+func Follow(ctx context.Context, c client.WithWatch, namespace string, tell func(*Note) error, lost func(error)) error {
 	group, ctx := errgroup.WithContext(ctx)
-	notes := make(chan Note)
+	notes, isLost := make(chan Note), &atomic.Bool{}
 	for _, reporter := range Reporters() {
-		f := follower{client: c, namespace: namespace, reporter: reporter, notes: notes, told: map[types.UID]string{}}
+		f := follower{client: c, namespace: namespace, reporter: reporter, notes: notes, told: map[types.UID]string{}, lost: lost, isLost: isLost}
 		group.Go(func() error { return f.follow(ctx) })
 	}
 	group.Go(func() error {
@@ -51,6 +53,11 @@ type follower struct {
 	notes               chan<- Note
 	// told are the versions of Events that were told already.
 	told map[types.UID]string
+	// lost is told why nobody answers, which isLost remembers of all followers;
+	// hasListed is true once somebody has answered this one.
+	lost      func(error)
+	isLost    *atomic.Bool
+	hasListed bool
 }
 
 // follow looks on for as long as the API server tells, and then anew.
@@ -60,8 +67,12 @@ func (f *follower) follow(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err() //nolint:wrapcheck // the caller ended it
 		}
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		switch {
+		case err == nil: // the API server ends watches now and then
+		case !f.hasListed, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return fmt.Errorf("watch Events: %w", err)
+		case !apierrors.IsResourceExpired(err) && !f.isLost.Swap(true):
+			f.lost(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -76,6 +87,8 @@ func (f *follower) once(ctx context.Context) error {
 	if err := f.client.List(ctx, list, client.InNamespace(f.namespace), ReportedBy(f.reporter)); err != nil {
 		return err //nolint:wrapcheck // follow does
 	}
+	f.hasListed = true
+	f.isLost.Store(false)
 	slices.SortStableFunc(list.Items, func(a, b eventsv1.Event) int { return NoteOf(&a).At.Compare(NoteOf(&b).At) })
 	for i := range list.Items {
 		f.tell(ctx, &list.Items[i])

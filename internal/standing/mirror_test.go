@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,7 +89,10 @@ func TestAMirrorAsksOnce(t *testing.T) {
 	if after := len(requests.Requests()); after != before {
 		t.Errorf("looking 20 times more took %d requests: %v", after-before, requests.Requests()[before:])
 	}
-	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}}); err != nil {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "db", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hunter2"},
+	}, Data: map[string][]byte{"password": []byte("hunter2")}}
+	if err := c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, func(ctx context.Context) error {
@@ -100,8 +106,54 @@ func TestAMirrorAsksOnce(t *testing.T) {
 		}
 		return nil
 	})
-	if after := len(requests.Requests()); after != before {
+	for range 20 {
+		phase()
+	}
+	if after := len(requests.Requests()); after != before+1 { // its values, of which the hash is kept
 		t.Errorf("seeing the change took %d requests: %v", after-before, requests.Requests()[before:])
+	}
+	held := &corev1.Secret{}
+	if err := m.Get(t.Context(), client.ObjectKeyFromObject(secret), held); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%q", held); strings.Contains(text, "hunter2") || len(held.Data["password"]) == 0 {
+		t.Errorf("the mirror holds %s", text)
+	}
+}
+
+// Lists of metadata alone, of what has no type here, and of all namespaces are mirrored as
+// well.
+func TestAMirrorOfAllForms(t *testing.T) {
+	c, _ := clientAs(t, "")
+	namespace, other := someConfig(t, c, 1), someConfig(t, c, 2)
+	m, requests := mirrorAs(t, "", namespace)
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMapList")
+	look := func() (inAll int) {
+		metadata, untyped, all := &metav1.PartialObjectMetadataList{}, &unstructured.UnstructuredList{}, &corev1.ConfigMapList{}
+		metadata.SetGroupVersionKind(kind)
+		untyped.SetGroupVersionKind(kind)
+		for _, list := range []client.ObjectList{metadata, untyped} {
+			if err := m.List(t.Context(), list, client.InNamespace(namespace)); err != nil || apimeta.LenList(list) < 1 {
+				t.Errorf("of %T there are %d: %v", list, apimeta.LenList(list), err)
+			}
+		}
+		if err := m.List(t.Context(), all); err != nil {
+			t.Error(err)
+		}
+		for i := range all.Items {
+			if all.Items[i].Namespace == other {
+				inAll++
+			}
+		}
+		return inAll
+	}
+	if n := look(); n < 2 {
+		t.Errorf("in the other namespace there are %d", n)
+	}
+	before := len(requests.Requests())
+	look()
+	if after := len(requests.Requests()); after != before {
+		t.Errorf("looking again took %v", requests.Requests()[before:])
 	}
 }
 

@@ -36,13 +36,27 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Episode, error) {
 	} else {
 		e.Change, e.By = h.configChange(ctx, &roll)
 	}
-	report := health.Of(obj, appsv1.SchemeGroupVersion.WithKind(h.ref.Kind))
-	if e.Outcome = string(rollout.OutcomeComplete); report.Health != rollout.Healthy {
-		e.Outcome, e.Message = string(rollout.OutcomeRunning), report.Reason
-	} else if d, ok := obj.(*appsv1.Deployment); ok {
-		e.end(d)
+	if config.IsAsRolled(obj) {
+		e.follow(obj, health.Of(obj, appsv1.SchemeGroupVersion.WithKind(h.ref.Kind)))
 	}
 	return []Episode{e}, nil
+}
+
+// follow says how a roll goes, or went, of a workload that nobody has changed since: how
+// its Pods do is about this roll as long as they follow it.
+func (e *Episode) follow(obj client.Object, report health.Report) {
+	d, isDeployment := obj.(*appsv1.Deployment)
+	switch {
+	case report.Health == rollout.Healthy, !config.IsRolling(obj):
+		e.Outcome = string(rollout.OutcomeComplete)
+	case report.Health == rollout.Failed:
+		e.Outcome, e.Message = string(rollout.OutcomeFailed), report.Reason
+	default:
+		e.Outcome, e.Message = string(rollout.OutcomeRunning), report.Reason
+	}
+	if isDeployment && e.Outcome == string(rollout.OutcomeComplete) {
+		e.end(d)
+	}
 }
 
 // end is when all Pods of a Deployment were new and available: the last thing that its

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet"
 )
 
@@ -119,6 +120,22 @@ func (s *snapshot) List(ctx context.Context, list client.ObjectList, opts ...cli
 	list.SetResourceVersion(seen.list.GetResourceVersion())
 	if err := apimeta.SetList(list, matching); err != nil {
 		return fmt.Errorf("hand on a list: %w", err)
+	}
+	return nil
+}
+
+// Values implements [config.Reduced]. What it reads is kept for as long as somebody looks.
+func (s *snapshot) Values() client.Reader {
+	if reduced, ok := s.live.(config.Reduced); ok {
+		return newSnapshot(reduced.Values(), s.scheme, s.namespace)
+	}
+	return s
+}
+
+// Hashed implements [config.Reduced].
+func (s *snapshot) Hashed() *config.Hashed {
+	if reduced, ok := s.live.(config.Reduced); ok {
+		return reduced.Hashed()
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ type Unit struct {
 	// Unseen is why what it was decided from may not be looked at: then it is as the
 	// manager has written. Empty if it may.
 	Unseen string `json:"unseen,omitempty"`
+	// Cause is true of what is not rolled itself: those beneath it are rolled for it, or
+	// wait for it.
+	Cause bool `json:"cause,omitempty"`
 	// Units are those that it consists of, in the order in which they go.
 	Units []Unit `json:"units,omitempty"`
 }
@@ -79,6 +82,19 @@ func (u *Unit) IsWaiting() bool {
 
 // Waiting leaves of the units those that wait or have one beneath them that does.
 func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
+
+// Rolled are the units that are rolled, without what they are rolled for.
+func Rolled(units []Unit) []Unit {
+	var rolled []Unit
+	for i := range units {
+		if units[i].Cause {
+			rolled = append(rolled, units[i].Units...)
+		} else {
+			rolled = append(rolled, units[i])
+		}
+	}
+	return rolled
+}
 
 func kept(units []Unit, is func(*Unit) bool) []Unit {
 	var left []Unit
