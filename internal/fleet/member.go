@@ -177,6 +177,9 @@ func (d *decision) look(m *member) {
 	case !m.Ready:
 		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not ready: its control plane is not up"
 	}
+	if !d.isNews() { // what is gone a week after a rollout is no failure of it
+		m.leaf.LostSince = time.Time{}
+	}
 	if m.leaf.Current == d.target { // the very same text: it is compared many times, and that is faster
 		m.leaf.Current = d.target
 	}
@@ -240,7 +243,7 @@ func (r *Record) leaf() rollout.Leaf {
 	case v1alpha1.StateFailed:
 		leaf.Health, leaf.Reason = rollout.Failed, "not healthy"+r.said()
 	case v1alpha1.StateUnreachable:
-		leaf.Health, leaf.Reason = rollout.Degraded, "not reachable"+r.said()
+		leaf.Health, leaf.Reason, leaf.LostSince = rollout.Degraded, "not reachable"+r.said(), r.Since
 	case v1alpha1.StateWaiting:
 		leaf.Reason = "waiting" + r.said()
 	default:

@@ -104,6 +104,14 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 unreachable @1h\nb v1 up",
 			"a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable",
 		},
+		"also if it was ready there before": {
+			incremental, "a v2 up unreachable @9m\nb v1 up",
+			"a is up to date but is not reachable\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not reachable)",
+		},
+		"and is so since it is gone": {
+			incremental, "a v2 up unreachable @10m\nb v1 up",
+			"a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable",
+		},
 		"what was unready moves whatever the budget": {
 			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
 			"a moves from v1 to v2, it is down already\nc is on its way: it is updating\nb waits, number 1 in the queue: 2 of at most 1 in all are down or on their way (a is not healthy)",
