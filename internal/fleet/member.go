@@ -355,8 +355,8 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 }
 
 // fill gives a stage its members. Where it takes but some, those go first that are
-// where they should be already, so that it does not begin anew when a cluster
-// joins, and those last that have never run the module.
+// where they should be already, in the order in which they got there, so that it does
+// not begin anew when a cluster joins or follows, and those last that have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
 	candidates := make([]*member, 0, len(d.members))
 	all := s.selector.Empty()
@@ -374,21 +374,28 @@ func (d *decision) fill(i int, s *stageSpec) {
 	}
 }
 
-// byClaim puts those with the better claim first, and otherwise keeps the order.
+// byClaim puts those with the better claim first: of those that are where they should be
+// the ones that got there first, as others may have followed them since. Otherwise it
+// keeps the order.
 func (d *decision) byClaim(candidates []*member) []*member {
-	ordered := make([]*member, 0, len(candidates))
-	for claim := range claims {
-		for _, m := range candidates {
-			if d.claim(m) == claim {
-				ordered = append(ordered, m)
-			}
+	ordered := slices.Clone(candidates)
+	slices.SortStableFunc(ordered, func(a, b *member) int {
+		claim := d.claim(a)
+		if other := d.claim(b); claim != other || claim != 0 {
+			return claim - other
 		}
-	}
+		return a.since().Compare(b.since())
+	})
 	return ordered
 }
 
-// claims is how many kinds of claims there are.
-const claims = 3
+// since is when a member was assigned what it has, or is about to have.
+func (m *member) since() time.Time {
+	if m.move != nil {
+		return m.move.At.Time
+	}
+	return m.started
+}
 
 func (d *decision) claim(m *member) int {
 	switch {

@@ -149,6 +149,11 @@ func TestPlans(t *testing.T) {
 			incremental + `, rollout: {maxUnreadyClusters: 100%, stages: [{name: canary, clusters: 1}, {name: rest}]}`, "a v1 up\nb v1 up\nc v2 up",
 			"a moves from v1 to v2\nb moves from v1 to v2",
 		},
+		"it keeps the one that it took": { // though others with a lower number have followed
+			incremental + `, rollout: {orderBy: {labelKey: wave}, stages: [{name: canary, clusters: 1, soakSeconds: 600}, {name: rest}]}`,
+			"a v2 up @30m wave=3\nb v2 up @5m wave=1\nc v1 up wave=2",
+			"c moves from v1 to v2",
+		},
 		"the order is that of a label": {
 			incremental + `, rollout: {orderBy: {labelKey: wave}}`, "a v1 up wave=10\nb v1 up wave=9\nc v1 up",
 			"b moves from v1 to v2\na waits, number 1 in the queue: 1 of at most 1 in all is down or on its way\nc waits, number 2 in the queue: 1 of at most 1 in all is down or on its way",
