@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -419,6 +420,36 @@ func TestRFCHistory(t *testing.T) {
 	if err := w.get(r, w.status().CurrentRevision); err != nil || r.Spec.Number != 4 || r.Status.Resolved != "sha1:v4" {
 		t.Errorf("%+v %+v %v", r.Spec, r.Status, err)
 	}
+}
+
+// A revision and a gate that somebody deletes soon after they were made are made anew.
+func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a canary=true", "b")
+	w.module("v1", canary)
+	w.waits("Waiting", "canary waits for gate approve")
+	first := w.gates()[0].UID
+	w.remove(&spillway.RolloutGate{}, w.gates()[0].Name)
+	w.gateIsNot(first)
+	revision := w.status().TargetRevision
+	w.remove(&spillway.ModuleRevision{}, revision)
+	w.eventually(func() error { return w.get(&spillway.ModuleRevision{}, revision) })
+	second := w.gates()[0].UID // which goes with the revision that it was of, when that is noticed
+	_ = w.client.Delete(t.Context(), &w.gates()[0])
+	w.gateIsNot(second)
+	w.arrives("a:v1 b:v1", noFault)
+}
+
+// gateIsNot waits until there is a gate, and not that one.
+func (w *world) gateIsNot(uid types.UID) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if gates := w.gates(); len(gates) != 1 || gates[0].UID == uid {
+			return fmt.Errorf("%d gates", len(gates))
+		}
+		return nil
+	})
 }
 
 // A window that is shut keeps a revision from going anywhere, and says when it opens.

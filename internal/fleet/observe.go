@@ -68,14 +68,16 @@ type sight struct {
 // enough, the API server itself is asked, once in a reconcile.
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, error) {
 	s := sight{key: m.key}
-	s.Now, s.Live, s.Refusals = o.options.Now(), live, m.due()
+	s.Now, s.Live = o.options.Now(), live
+	m.expire(s.Now)
+	s.Refusals = m.due()
 	if err := o.module(ctx, &s, m); err != nil || s.object == nil {
 		return s, err
 	}
-	if err := o.revisions(ctx, &s); err != nil {
+	if err := o.revisions(ctx, &s, m); err != nil {
 		return s, err
 	}
-	if err := o.gates(ctx, &s); err != nil {
+	if err := o.gates(ctx, &s, m); err != nil {
 		return s, err
 	}
 	if err := o.fleet(ctx, &s); err != nil {
@@ -122,7 +124,7 @@ func (o *observer) mine(key types.NamespacedName) []client.ListOption {
 	return options
 }
 
-func (o *observer) revisions(ctx context.Context, s *sight) error {
+func (o *observer) revisions(ctx context.Context, s *sight, m *memory) error {
 	list := &spillway.ModuleRevisionList{}
 	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
@@ -131,6 +133,7 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 	s.templates, s.revisions = map[string]*v1alpha1.TemplateSpec{}, map[string]*spillway.ModuleRevision{}
 	for i := range list.Items {
 		r := &list.Items[i]
+		m.seen(CreateRevision, r.Name)
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
@@ -143,7 +146,7 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 	return nil
 }
 
-func (o *observer) gates(ctx context.Context, s *sight) error {
+func (o *observer) gates(ctx context.Context, s *sight, m *memory) error {
 	list := &spillway.RolloutGateList{}
 	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
@@ -151,6 +154,7 @@ func (o *observer) gates(ctx context.Context, s *sight) error {
 	}
 	for i := range list.Items {
 		g := &list.Items[i]
+		m.seen(CreateGate, g.Name)
 		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
 			s.Gates = append(s.Gates, gateOf(g))
 		}

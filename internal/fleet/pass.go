@@ -33,7 +33,8 @@ func planPass(s *sight, m *memory, options Options) pass {
 	if p.NeedsLive {
 		return p
 	}
-	p.Writes = m.unmade(p.Writes)
+	left, again := m.unmade(p.Writes)
+	p.Writes, p.wake = left, earlier(p.wake, again)
 	p.settle(s, m, options)
 	return p
 }
