@@ -441,6 +441,36 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	w.arrives("a:v1 b:v1", noFault)
 }
 
+// orphan makes a revision that belongs to nobody, as one whose module was deleted
+// without it.
+func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
+	w.t.Helper()
+	w.create(&spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Name: revisionOf(tag)}, Spec: spillway.ModuleRevisionSpec{
+		ModuleRef: spillway.ModuleReference{Kind: fleet.KindModule, Name: app}, Number: 7, Template: template,
+	}})
+}
+
+// A revision of the name that a module needs is taken over if it is nobody's and says the
+// same; otherwise it is said whose it is, and nothing is tried again and again.
+func TestARevisionThatIsThereAlready(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a")
+	w.orphan("v1", templateOf("v1"))
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	r := &spillway.ModuleRevision{}
+	if err := w.get(r, revisionOf("v1")); err != nil || r.Spec.Number != 7 || len(r.OwnerReferences) != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	w.orphan("v2", templateOf("v3"))
+	w.module("v2", everywhere)
+	w.waits("Waiting", "is nobody's, and does not say what the module does; delete it")
+	w.still("it waits for a person")
+	w.remove(&spillway.ModuleRevision{}, revisionOf("v2"))
+	w.complete("a:v2")
+}
+
 // gateIsNot waits until there is a gate, and not that one.
 func (w *world) gateIsNot(uid types.UID) {
 	w.t.Helper()

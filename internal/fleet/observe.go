@@ -59,6 +59,8 @@ type sight struct {
 	object client.Object
 	// templates are what the revisions say, with what their tags turned out to be.
 	templates map[string]*v1alpha1.TemplateSpec
+	// stranger is [Observed.Stranger] itself.
+	stranger *spillway.ModuleRevision
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
 	revisions map[string]*spillway.ModuleRevision
 }
@@ -134,6 +136,7 @@ func (o *observer) revisions(ctx context.Context, s *sight, m *memory) error {
 	for i := range list.Items {
 		r := &list.Items[i]
 		m.seen(CreateRevision, r.Name)
+		m.seen(AdoptRevision, r.Name)
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
@@ -142,6 +145,34 @@ func (o *observer) revisions(ctx context.Context, s *sight, m *memory) error {
 			Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Number: r.Spec.Number,
 			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved,
 		})
+	}
+	return o.stranger(ctx, s)
+}
+
+// stranger finds who has the name of the revision that the module needs, if not the
+// module itself.
+func (o *observer) stranger(ctx context.Context, s *sight) error {
+	name, r := RevisionName(s.Module.Kind, s.Module.Name, s.Module.template()), &spillway.ModuleRevision{}
+	if s.revisions[name] != nil {
+		return nil
+	}
+	err := o.cached.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: name}, r)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("look at ModuleRevision %s: %w", name, err)
+	}
+	s.stranger, s.Stranger = r, &Stranger{Name: name, Whose: "nobody's, and does not say what the module does"}
+	owner := metav1.GetControllerOf(r)
+	switch {
+	case r.DeletionTimestamp != nil:
+		s.Stranger.Whose = "being deleted"
+	case owner != nil:
+		s.Stranger.Whose = fmt.Sprintf("that of %s %s with UID %s", owner.Kind, owner.Name, owner.UID)
+	default:
+		s.Stranger.Orphaned = r.Spec.ModuleRef == spillway.ModuleReference{Kind: o.kind.name, Name: s.key.Name} &&
+			RevisionName(o.kind.name, s.key.Name, r.Spec.Template) == name
 	}
 	return nil
 }

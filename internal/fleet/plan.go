@@ -45,6 +45,9 @@ const (
 	// one away that nobody needs.
 	CreateRevision Act = "CreateRevision"
 	DeleteRevision Act = "DeleteRevision"
+	// AdoptRevision makes one ours that says what the template does and belongs to
+	// nobody: its module was deleted without it.
+	AdoptRevision Act = "AdoptRevision"
 	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
 	Resolve Act = "Resolve"
 	// CreateGate makes a RolloutGate for somebody to decide.
