@@ -206,11 +206,8 @@ func (d *decision) understand() {
 	}
 	d.selector = selector
 	open, next, err := opening(d.o.Module.rollout().Windows, d.o.Now)
-	switch {
-	case err != nil:
+	if err != nil {
 		d.problems = append(d.problems, err.Error())
-	case !open && next.IsZero() && len(d.o.Module.rollout().Windows) > 0:
-		d.problems = append(d.problems, "spec.rollout.windows: none of them ever opens")
 	}
 	d.windowOpen, d.windowNext = open, next
 }

@@ -249,6 +249,21 @@ func TestRollingBack(t *testing.T) {
 	}
 }
 
+// A window that cannot be understood stalls the module, and says where the mistake is.
+func TestWindowsThatCannotBeUnderstood(t *testing.T) {
+	for window, want := range map[string]string{
+		`{schedule: "TZ=UTC\t*\t*\t*\t*", durationSeconds: 60}`:                  `spec.rollout.windows[0].schedule: "TZ=UTC\t*\t*\t*\t*" has to be a schedule`,
+		`{schedule: "0 0 30 2 *", durationSeconds: 60}`:                          `spec.rollout.windows[0].schedule: "0 0 30 2 *" never comes`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Local}`:          `spec.rollout.windows[0].timeZone: "Local" has to be the name of a time zone`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" has to be`,
+	} {
+		p := fleet.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
+		if p.Status.Phase != string(fleet.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
+			t.Errorf("%s: %s, %s", window, p.Status.Phase, p.Status.WaitingFor)
+		}
+	}
+}
+
 // What was permitted counts, whatever a view shows; and is not acted upon for ever.
 func TestMovesCount(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
