@@ -166,6 +166,34 @@ func (w *world) bystanderOn(name string) {
 	}
 }
 
+// Where somebody else says the same of the same sync it stays, and is theirs; the module
+// goes all the same, and does not wait until something wakes it.
+func TestAModuleGoesThoughSomebodySharesItsEntry(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a")
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	shared := &v1alpha1.ProxyAssemblage{}
+	if err := w.get(shared, "a"); err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	raw, err := json.Marshal(map[string]any{"spec": shared.Spec})
+	if err := errors.Join(err, json.Unmarshal(raw, &u.Object)); err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ProxyAssemblage"))
+	u.SetNamespace(w.namespace)
+	u.SetName("a")
+	if err := w.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("third-party")); err != nil {
+		t.Fatal(err)
+	}
+	w.remove(&v1alpha1.Module{}, app)
+	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.comes("a:v1")
+}
+
 // Deletion policy Orphan: whoever carries it out knows before the sync is removed.
 func TestOrphanIsSaidBeforeTheSyncIsRemoved(t *testing.T) {
 	w := newWorld(t)
@@ -495,9 +523,9 @@ func TestOutsideOfAWindowNothingMoves(t *testing.T) {
 	w.module("v2", everywhere+`, rollout: {windows: [{schedule: "* * * * *", durationSeconds: 90}]}`)
 	w.complete("a:v2")
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "61 * * * *", durationSeconds: 90}]}`)
-	w.waits("Stalled", "spec.rollout.windows[0]: schedule")
+	w.waits("Stalled", "spec.rollout.windows[0].schedule: ")
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "0 * * * *", durationSeconds: 90, timeZone: Europe/Atlantis}]}`)
-	w.waits("Stalled", `there is no time zone "Europe/Atlantis"`)
+	w.waits("Stalled", `spec.rollout.windows[0].timeZone: "Europe/Atlantis" has to be the name of a time zone`)
 }
 
 // Clusters that no stage selects: last, not at all, or nothing goes on.

@@ -55,7 +55,8 @@ type memory struct {
 	// refusals are by cluster.
 	refusals map[string]refusal
 	// foreign are clusters of which somebody else keeps the sync, by the
-	// resourceVersion of the assemblage from which ours was removed.
+	// resourceVersion of the assemblage from which ours was removed. That holds for
+	// what a cache that lags shows of it, too.
 	foreign map[string]string
 	// drifts are whether syncs are what their revisions say, by assemblage.
 	drifts map[types.UID]drift
@@ -164,6 +165,9 @@ func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 		m.object = nil
 	}
 	wake := earlier(p.wake, m.nextTry(now))
+	if d.foundForeign() { // no watch tells: of the entry only who owns it has changed
+		wake = now
+	}
 	if !d.overtaken() {
 		m.overtaken = 0
 		return wake

@@ -306,7 +306,7 @@ func (o *observer) records(s *sight, m *memory, v *view) {
 		if r.Assigned {
 			o.compare(s, m, &a, &r)
 		}
-		if version, ours := m.foreign[name]; ours && version == r.ResourceVersion {
+		if version, ours := m.foreign[name]; ours && !isOlder(version, r.ResourceVersion) { // what is older shows what it was before
 			s.Foreign[name] = true
 		}
 		s.Records = append(s.Records, r)

@@ -97,6 +97,11 @@ func (d *deeds) overtaken() bool {
 	return isOvertaken(d.err) || slices.ContainsFunc(d.outcomes, func(o outcome) bool { return isOvertaken(o.err) })
 }
 
+// foundForeign is true if somebody else keeps what was removed.
+func (d *deeds) foundForeign() bool {
+	return slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.foreign })
+}
+
 // goOn is true if what was written is to be acted upon at once, rather than when a
 // watch shows it.
 func (d *deeds) goOn(p *pass) bool { return d.object != nil && (p.Permits || p.isAboutModule()) }
