@@ -32,7 +32,7 @@ func (a *actor) confirm(ctx context.Context, s *sight, w *Write) error {
 	c, err := cluster.LookAt(ctx, a.live, types.NamespacedName{Namespace: s.key.Namespace, Name: w.Cluster.Name})
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // it says what it looked at
+		return err
 	case c == nil || c.UID != w.Cluster.UID || c.Deleting || selector.Matches(labels.Set(c.Labels)):
 		return errChanged
 	default:

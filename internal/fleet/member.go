@@ -221,10 +221,10 @@ func (m *member) isDrifted() bool {
 
 // drift says why.
 func (r *Record) drift() string {
-	if r.Stale {
-		return "put right, and has not said since that it is ready"
+	if r.Drifted {
+		return "not what its revision says"
 	}
-	return "not what its revision says"
+	return "put right, and has not said since that it is ready"
 }
 
 // succeeded is true if what it is assigned was reported to have succeeded.

@@ -89,6 +89,7 @@ type drift struct {
 	resolved string
 	known    bool
 	drifted  bool
+	edited   bool
 	follows  bool
 	tagged   bool
 	// corrected is the generation of the assemblage by which it was put right, zero if

@@ -319,7 +319,7 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	policy := s.Module.deletionPolicy()
 	known := m.drifts[r.UID]
 	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
-		r.Drifted, r.Follows, r.Tagged, r.Revision = known.drifted, known.follows, known.tagged, known.revision
+		r.Drifted, r.Edited, r.Follows, r.Tagged, r.Revision = known.drifted, known.edited, known.follows, known.tagged, known.revision
 		r.Stale = s.isStale(a, r, known.corrected)
 		return
 	}
@@ -331,12 +331,13 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	assignment, sync, _ := a.sync(s.key.Name)
 	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
 	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
+	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
 	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
 		r.follow(revision.Status.Resolved)
 	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
-		known: true, drifted: r.Drifted, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
+		known: true, drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
 	}
 	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
 }
@@ -358,7 +359,7 @@ func (d *drift) correctedBy(a *assembled, r *Record) int64 {
 // commit than the one that the tag was found to be, or of a generation before the one
 // that put the sync right. Who reports no generation is believed.
 func (s *sight) isStale(a *assembled, r *Record, corrected int64) bool {
-	if r.Drifted || r.Follows || !r.succeeded() {
+	if r.Edited || r.Follows || !r.succeeded() {
 		return false
 	}
 	resolved := s.resolved(r.Revision)

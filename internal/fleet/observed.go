@@ -106,6 +106,9 @@ type Record struct {
 	AssignedAt time.Time
 	// Drifted is true if the sync is not what its revision and the module say.
 	Drifted bool
+	// Edited is true if what it is to run is not what its revision says, whatever the
+	// module says besides.
+	Edited bool
 	// Follows is true if all that is different is that it follows a tag, of which it
 	// is known by now what it stands for. It has nothing to gain by going on with it.
 	Follows bool
