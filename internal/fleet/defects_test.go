@@ -460,12 +460,17 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	first := w.gates()[0].UID
 	w.remove(&spillway.RolloutGate{}, w.gates()[0].Name)
 	w.gateIsNot(first)
-	revision := w.status().TargetRevision
+	revision, old := w.status().TargetRevision, &spillway.ModuleRevision{}
+	if err := w.get(old, revision); err != nil {
+		t.Fatal(err)
+	}
 	w.remove(&spillway.ModuleRevision{}, revision)
 	w.eventually(func() error { return w.get(&spillway.ModuleRevision{}, revision) })
-	second := w.gates()[0].UID // which goes with the revision that it was of, when that is noticed
-	_ = w.client.Delete(t.Context(), &w.gates()[0])
-	w.gateIsNot(second)
+	for _, g := range w.gates() { // it goes with the revision that it was of, when that is noticed
+		if g.OwnerReferences[0].UID == old.UID {
+			_ = w.client.Delete(t.Context(), &g)
+		}
+	}
 	w.arrives("a:v1 b:v1", noFault)
 }
 
