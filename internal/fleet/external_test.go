@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,8 +51,11 @@ func TestTheExampleOfAnExternalRolloutAssignsWhatTheRevisionSays(t *testing.T) {
 	}
 	r := &spillway.ModuleRevision{}
 	w.eventually(func() error {
-		if err := w.get(r, w.status().TargetRevision); err != nil || r.Status.Resolved == "" {
-			return fmt.Errorf("nobody knows what the tag is: %v", err)
+		if err := w.get(r, w.status().TargetRevision); err != nil {
+			return err
+		}
+		if r.Status.Resolved == "" {
+			return errors.New("nobody knows what the tag is")
 		}
 		return nil
 	})
