@@ -13,9 +13,29 @@ namespace=$1 module=$2
 shift 2
 
 revision=$(kubectl get module "$module" -n "$namespace" -o 'jsonpath={.status.targetRevision}')
-content=$(kubectl get modulerevision "$revision" -n "$namespace" -o 'jsonpath={.spec.template.sync}')
+
+of_revision() { # FIELD
+  kubectl get modulerevision "$revision" -n "$namespace" -o "jsonpath={$1}"
+}
+
+# content is what the revision says, with the commit or the digest in place of its tag once
+# a cluster has told what that is: a tag that moves would move the clusters that follow.
+content() {
+  local sync digest exact
+  sync=$(of_revision .spec.template.sync) digest=$(of_revision .status.resolved)
+  digest=${digest##*@}
+  exact="\"revision\":\"${digest#*:}\""
+  [[ $sync == *'"oci":{'* ]] && exact="\"digest\":\"$digest\""
+  if [[ ${digest#*:} =~ ^([0-9a-f]{40}|[0-9a-f]{64})$ ]]; then
+    sed -E "s|\"version\":\{\"tag\":\"[^\"]*\"\}|\"version\":{$exact}|" <<<"$sync"
+  else
+    echo "$sync"
+  fi
+}
 
 assign() { # CLUSTER
+  local sync bindings
+  sync=$(content) bindings=$(of_revision .spec.template.controlPlaneBindings)
   kubectl apply --server-side --field-manager=my-rollout -f - <<YAML
 apiVersion: fleet.squaremo.dev/v1alpha1
 kind: ProxyAssemblage
@@ -23,7 +43,8 @@ metadata: {name: $1, namespace: $namespace}
 spec:
   kubeconfigRef: {name: $1-kubeconfig}
   assemblage:
-    syncs: [{"name": "$module", "revision": "$revision", "assignedAt": "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)", ${content#\{}]
+    syncs: [{"name": "$module", "revision": "$revision", "assignedAt": "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)",
+      "controlPlaneBindings": ${bindings:-[]}, ${sync#\{}]
 YAML
 }
 

@@ -108,6 +108,8 @@ func (a *actor) apply(ctx context.Context, s *sight, w *Write) outcome {
 	switch w.Act {
 	case CreateRevision:
 		out.err = a.createRevision(ctx, s, w)
+	case AdoptRevision:
+		out.err = a.adoptRevision(ctx, s)
 	case DeleteRevision:
 		out.err = a.deleteRevision(ctx, s, w)
 	case Resolve:
@@ -131,8 +133,7 @@ func (a *actor) apply(ctx context.Context, s *sight, w *Write) outcome {
 // If somebody is faster, theirs is the same.
 func (a *actor) createRevision(ctx context.Context, s *sight, w *Write) error {
 	r := &spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Revision}}
-	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.object, v1alpha1.GroupVersion.WithKind(a.kind.name))}
-	r.OwnerReferences[0].BlockOwnerDeletion = nil
+	r.OwnerReferences = []metav1.OwnerReference{a.ownerOf(s)}
 	if writer := writerOf(s.object); writer != "" {
 		r.Annotations = map[string]string{vocabulary.WrittenBy.Native: writer}
 	}
@@ -140,6 +141,21 @@ func (a *actor) createRevision(ctx context.Context, s *sight, w *Write) error {
 		ModuleRef: spillway.ModuleReference{Kind: a.kind.name, Name: s.key.Name}, Number: w.Number, Template: s.Module.template(),
 	}
 	return a.client.Create(ctx, r, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// adoptRevision makes a revision ours that was orphaned, with what is known of its tag.
+func (a *actor) adoptRevision(ctx context.Context, s *sight) error {
+	r := s.stranger.DeepCopy()
+	patch := client.MergeFromWithOptions(s.stranger, client.MergeFromWithOptimisticLock{})
+	r.OwnerReferences = append(r.OwnerReferences, a.ownerOf(s))
+	return a.client.Patch(ctx, r, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+}
+
+// ownerOf is the module as the owner of its revisions.
+func (a *actor) ownerOf(s *sight) metav1.OwnerReference {
+	owner := *metav1.NewControllerRef(s.object, v1alpha1.GroupVersion.WithKind(a.kind.name))
+	owner.BlockOwnerDeletion = nil
+	return owner
 }
 
 func (a *actor) deleteRevision(ctx context.Context, s *sight, w *Write) error {

@@ -36,7 +36,14 @@ func (d *decision) acts() []Write {
 func (d *decision) prepare() []Write {
 	m := &d.o.Module
 	if own := RevisionName(m.Kind, m.Name, m.template()); d.o.revision(own) == nil {
-		return []Write{{Act: CreateRevision, Revision: own, Number: d.nextNumber()}}
+		switch stranger := d.o.Stranger; {
+		case stranger == nil:
+			return []Write{{Act: CreateRevision, Revision: own, Number: d.nextNumber()}}
+		case stranger.Orphaned && !d.isPutOff(own):
+			return []Write{{Act: AdoptRevision, Revision: own}}
+		default:
+			return nil // it is said whose it is
+		}
 	}
 	if !d.isNews() || d.o.revision(d.target) == nil {
 		return nil

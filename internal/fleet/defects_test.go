@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -164,6 +165,34 @@ func (w *world) bystanderOn(name string) {
 	if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("third-party")); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// Where somebody else says the same of the same sync it stays, and is theirs; the module
+// goes all the same, and does not wait until something wakes it.
+func TestAModuleGoesThoughSomebodySharesItsEntry(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a")
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	shared := &v1alpha1.ProxyAssemblage{}
+	if err := w.get(shared, "a"); err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	raw, err := json.Marshal(map[string]any{"spec": shared.Spec})
+	if err := errors.Join(err, json.Unmarshal(raw, &u.Object)); err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ProxyAssemblage"))
+	u.SetNamespace(w.namespace)
+	u.SetName("a")
+	if err := w.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("third-party")); err != nil {
+		t.Fatal(err)
+	}
+	w.remove(&v1alpha1.Module{}, app)
+	w.eventually(func() error { return w.isGone(&v1alpha1.Module{}, app) })
+	w.comes("a:v1")
 }
 
 // Deletion policy Orphan: whoever carries it out knows before the sync is removed.
@@ -457,6 +486,71 @@ func TestRFCHistory(t *testing.T) {
 	}
 }
 
+// A revision and a gate that somebody deletes soon after they were made are made anew.
+func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a canary=true", "b")
+	w.module("v1", canary)
+	w.waits("Waiting", "canary waits for gate approve")
+	first := w.gates()[0].UID
+	w.remove(&spillway.RolloutGate{}, w.gates()[0].Name)
+	w.gateIsNot(first)
+	revision, old := w.status().TargetRevision, &spillway.ModuleRevision{}
+	if err := w.get(old, revision); err != nil {
+		t.Fatal(err)
+	}
+	w.remove(&spillway.ModuleRevision{}, revision)
+	w.eventually(func() error { return w.get(&spillway.ModuleRevision{}, revision) })
+	for _, g := range w.gates() { // it goes with the revision that it was of, when that is noticed
+		if g.OwnerReferences[0].UID == old.UID {
+			_ = w.client.Delete(t.Context(), &g)
+		}
+	}
+	w.arrives("a:v1 b:v1", noFault)
+}
+
+// orphan makes a revision that belongs to nobody, as one whose module was deleted
+// without it.
+func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
+	w.t.Helper()
+	w.create(&spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Name: revisionOf(tag)}, Spec: spillway.ModuleRevisionSpec{
+		ModuleRef: spillway.ModuleReference{Kind: fleet.KindModule, Name: app}, Number: 7, Template: template,
+	}})
+}
+
+// A revision of the name that a module needs is taken over if it is nobody's and says the
+// same; otherwise it is said whose it is, and nothing is tried again and again.
+func TestARevisionThatIsThereAlready(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a")
+	w.orphan("v1", templateOf("v1"))
+	w.module("v1", everywhere)
+	w.complete("a:v1")
+	r := &spillway.ModuleRevision{}
+	if err := w.get(r, revisionOf("v1")); err != nil || r.Spec.Number != 7 || len(r.OwnerReferences) != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	w.orphan("v2", templateOf("v3"))
+	w.module("v2", everywhere)
+	w.waits("Waiting", "is nobody's, and does not say what the module does; delete it")
+	w.still("it waits for a person")
+	w.remove(&spillway.ModuleRevision{}, revisionOf("v2"))
+	w.complete("a:v2")
+}
+
+// gateIsNot waits until there is a gate, and not that one.
+func (w *world) gateIsNot(uid types.UID) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if gates := w.gates(); len(gates) != 1 || gates[0].UID == uid {
+			return fmt.Errorf("%d gates", len(gates))
+		}
+		return nil
+	})
+}
+
 // A window that is shut keeps a revision from going anywhere, and says when it opens.
 func TestOutsideOfAWindowNothingMoves(t *testing.T) {
 	w := newWorld(t)
@@ -470,9 +564,9 @@ func TestOutsideOfAWindowNothingMoves(t *testing.T) {
 	w.module("v2", everywhere+`, rollout: {windows: [{schedule: "* * * * *", durationSeconds: 90}]}`)
 	w.complete("a:v2")
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "61 * * * *", durationSeconds: 90}]}`)
-	w.waits("Stalled", "spec.rollout.windows[0]: schedule")
+	w.waits("Stalled", "spec.rollout.windows[0].schedule: ")
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "0 * * * *", durationSeconds: 90, timeZone: Europe/Atlantis}]}`)
-	w.waits("Stalled", `there is no time zone "Europe/Atlantis"`)
+	w.waits("Stalled", `spec.rollout.windows[0].timeZone: "Europe/Atlantis" has to be the name of a time zone`)
 }
 
 // Clusters that no stage selects: last, not at all, or nothing goes on.

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,40 @@ func TestTheExampleOfAnExternalRollout(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 	w.comes("a:v2! b:v1 c:v1")
+}
+
+// It assigns the bindings of the control plane as well, and the commit once it is known
+// what the tag is, but not where the tag is meant to move.
+func TestTheExampleOfAnExternalRolloutAssignsWhatTheRevisionSays(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b")
+	w.player.tagged(map[string]string{"v1": commitOne})
+	w.module("v1", everywhere+", strategy: External")
+	w.eventually(func() error { return w.targets(1) })
+	w.patch(&v1alpha1.Module{}, app, `{"spec":{"template":{"spec":{"controlPlaneBindings":[{"name":"REGION","value":"eu"}]}}}}`)
+	w.eventually(func() error { return w.targets(2) })
+	if said, err := w.example("a"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	r := &spillway.ModuleRevision{}
+	w.eventually(func() error {
+		if err := w.get(r, w.status().TargetRevision); err != nil {
+			return err
+		}
+		if r.Status.Resolved == "" {
+			return errors.New("nobody knows what the tag is")
+		}
+		return nil
+	})
+	if said, err := w.example("b"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	w.comes("a:v1 b:" + commitOne)
+	b := &v1alpha1.ProxyAssemblage{}
+	if err := w.get(b, "b"); err != nil || len(b.Spec.Assemblage.Syncs) != 1 || len(b.Spec.Assemblage.Syncs[0].ControlPlaneBindings) != 1 {
+		t.Errorf("%+v %v", b.Spec.Assemblage.Syncs, err)
+	}
 }
 
 // example runs the script with these clusters.

@@ -177,6 +177,9 @@ func (d *decision) look(m *member) {
 	case !m.Ready:
 		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not ready: its control plane is not up"
 	}
+	if !d.isNews() { // what is gone a week after a rollout is no failure of it
+		m.leaf.LostSince = time.Time{}
+	}
 	if m.leaf.Current == d.target { // the very same text: it is compared many times, and that is faster
 		m.leaf.Current = d.target
 	}
@@ -218,10 +221,10 @@ func (m *member) isDrifted() bool {
 
 // drift says why.
 func (r *Record) drift() string {
-	if r.Stale {
-		return "put right, and has not said since that it is ready"
+	if r.Drifted {
+		return "not what its revision says"
 	}
-	return "not what its revision says"
+	return "put right, and has not said since that it is ready"
 }
 
 // succeeded is true if what it is assigned was reported to have succeeded.
@@ -240,7 +243,7 @@ func (r *Record) leaf() rollout.Leaf {
 	case v1alpha1.StateFailed:
 		leaf.Health, leaf.Reason = rollout.Failed, "not healthy"+r.said()
 	case v1alpha1.StateUnreachable:
-		leaf.Health, leaf.Reason = rollout.Degraded, "not reachable"+r.said()
+		leaf.Health, leaf.Reason, leaf.LostSince = rollout.Degraded, "not reachable"+r.said(), r.Since
 	case v1alpha1.StateWaiting:
 		leaf.Reason = "waiting" + r.said()
 	default:
@@ -352,8 +355,8 @@ func (d *decision) stageSpecs() ([]stageSpec, error) {
 }
 
 // fill gives a stage its members. Where it takes but some, those go first that are
-// where they should be already, so that it does not begin anew when a cluster
-// joins, and those last that have never run the module.
+// where they should be already, in the order in which they got there, so that it does
+// not begin anew when a cluster joins or follows, and those last that have never run the module.
 func (d *decision) fill(i int, s *stageSpec) {
 	candidates := make([]*member, 0, len(d.members))
 	all := s.selector.Empty()
@@ -371,21 +374,28 @@ func (d *decision) fill(i int, s *stageSpec) {
 	}
 }
 
-// byClaim puts those with the better claim first, and otherwise keeps the order.
+// byClaim puts those with the better claim first: of those that are where they should be
+// the ones that got there first, as others may have followed them since. Otherwise it
+// keeps the order.
 func (d *decision) byClaim(candidates []*member) []*member {
-	ordered := make([]*member, 0, len(candidates))
-	for claim := range claims {
-		for _, m := range candidates {
-			if d.claim(m) == claim {
-				ordered = append(ordered, m)
-			}
+	ordered := slices.Clone(candidates)
+	slices.SortStableFunc(ordered, func(a, b *member) int {
+		claim := d.claim(a)
+		if other := d.claim(b); claim != other || claim != 0 {
+			return claim - other
 		}
-	}
+		return a.since().Compare(b.since())
+	})
 	return ordered
 }
 
-// claims is how many kinds of claims there are.
-const claims = 3
+// since is when a member was assigned what it has, or is about to have.
+func (m *member) since() time.Time {
+	if m.move != nil {
+		return m.move.At.Time
+	}
+	return m.started
+}
 
 func (d *decision) claim(m *member) int {
 	switch {

@@ -55,7 +55,8 @@ type memory struct {
 	// refusals are by cluster.
 	refusals map[string]refusal
 	// foreign are clusters of which somebody else keeps the sync, by the
-	// resourceVersion of the assemblage from which ours was removed.
+	// resourceVersion of the assemblage from which ours was removed. That holds for
+	// what a cache that lags shows of it, too.
 	foreign map[string]string
 	// drifts are whether syncs are what their revisions say, by assemblage.
 	drifts map[types.UID]drift
@@ -88,6 +89,7 @@ type drift struct {
 	resolved string
 	known    bool
 	drifted  bool
+	edited   bool
 	follows  bool
 	tagged   bool
 	// corrected is the generation of the assemblage by which it was put right, zero if
@@ -120,13 +122,22 @@ func (m *memory) newest(cached client.Object) client.Object {
 	return m.object
 }
 
-// unmade leaves out the writes that were made already.
-func (m *memory) unmade(writes []Write) []Write {
-	return slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
-		_, done := m.made[keyOf(&w)]
+// unmade leaves out the writes that were made already, and says when the first of these
+// has to be made again unless a cache shows it by then.
+func (m *memory) unmade(writes []Write) (left []Write, again time.Time) {
+	left = slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
+		at, done := m.made[keyOf(&w)]
+		if done {
+			again = earlier(again, at.Add(WithdrawAfter))
+		}
 		return done
 	})
+	return left, again
 }
+
+// seen forgets that something was made, as a cache has shown it: if it is not there any
+// more, somebody has taken it away.
+func (m *memory) seen(act Act, name string) { delete(m.made, made{act: act, target: name}) }
 
 // due are the refusals as the decision knows them.
 func (m *memory) due() map[string]Refusal {
@@ -140,7 +151,6 @@ func (m *memory) due() map[string]Refusal {
 // learn remembers what became of a pass, and returns when to look again; zero if
 // nothing changes by itself.
 func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
-	m.expire(now)
 	for i := range d.outcomes {
 		m.note(now, &d.outcomes[i])
 	}
@@ -156,6 +166,9 @@ func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 		m.object = nil
 	}
 	wake := earlier(p.wake, m.nextTry(now))
+	if d.foundForeign() { // no watch tells: of the entry only who owns it has changed
+		wake = now
+	}
 	if !d.overtaken() {
 		m.overtaken = 0
 		return wake
@@ -184,7 +197,7 @@ func (m *memory) note(now time.Time, out *outcome) {
 // expire forgets writes that every cache shows by now, and refusals of writes that
 // nobody has wanted for long.
 func (m *memory) expire(now time.Time) {
-	maps.DeleteFunc(m.made, func(_ made, at time.Time) bool { return now.Sub(at) > WithdrawAfter })
+	maps.DeleteFunc(m.made, func(_ made, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
 	maps.DeleteFunc(m.refusals, func(_ string, r refusal) bool { return now.Sub(r.At) > retryMost })
 }
 

@@ -59,6 +59,8 @@ type sight struct {
 	object client.Object
 	// templates are what the revisions say, with what their tags turned out to be.
 	templates map[string]*v1alpha1.TemplateSpec
+	// stranger is [Observed.Stranger] itself.
+	stranger *spillway.ModuleRevision
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
 	revisions map[string]*spillway.ModuleRevision
 }
@@ -68,14 +70,16 @@ type sight struct {
 // enough, the API server itself is asked, once in a reconcile.
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, error) {
 	s := sight{key: m.key}
-	s.Now, s.Live, s.Refusals = o.options.Now(), live, m.due()
+	s.Now, s.Live = o.options.Now(), live
+	m.expire(s.Now)
+	s.Refusals = m.due()
 	if err := o.module(ctx, &s, m); err != nil || s.object == nil {
 		return s, err
 	}
-	if err := o.revisions(ctx, &s); err != nil {
+	if err := o.revisions(ctx, &s, m); err != nil {
 		return s, err
 	}
-	if err := o.gates(ctx, &s); err != nil {
+	if err := o.gates(ctx, &s, m); err != nil {
 		return s, err
 	}
 	if err := o.fleet(ctx, &s); err != nil {
@@ -122,7 +126,7 @@ func (o *observer) mine(key types.NamespacedName) []client.ListOption {
 	return options
 }
 
-func (o *observer) revisions(ctx context.Context, s *sight) error {
+func (o *observer) revisions(ctx context.Context, s *sight, m *memory) error {
 	list := &spillway.ModuleRevisionList{}
 	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
@@ -131,6 +135,8 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 	s.templates, s.revisions = map[string]*v1alpha1.TemplateSpec{}, map[string]*spillway.ModuleRevision{}
 	for i := range list.Items {
 		r := &list.Items[i]
+		m.seen(CreateRevision, r.Name)
+		m.seen(AdoptRevision, r.Name)
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
@@ -140,10 +146,38 @@ func (o *observer) revisions(ctx context.Context, s *sight) error {
 			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved,
 		})
 	}
+	return o.stranger(ctx, s)
+}
+
+// stranger finds who has the name of the revision that the module needs, if not the
+// module itself.
+func (o *observer) stranger(ctx context.Context, s *sight) error {
+	name, r := RevisionName(s.Module.Kind, s.Module.Name, s.Module.template()), &spillway.ModuleRevision{}
+	if s.revisions[name] != nil {
+		return nil
+	}
+	err := o.cached.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: name}, r)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("look at ModuleRevision %s: %w", name, err)
+	}
+	s.stranger, s.Stranger = r, &Stranger{Name: name, Whose: "nobody's, and does not say what the module does"}
+	owner := metav1.GetControllerOf(r)
+	switch {
+	case r.DeletionTimestamp != nil:
+		s.Stranger.Whose = "being deleted"
+	case owner != nil:
+		s.Stranger.Whose = fmt.Sprintf("that of %s %s with UID %s", owner.Kind, owner.Name, owner.UID)
+	default:
+		s.Stranger.Orphaned = r.Spec.ModuleRef == spillway.ModuleReference{Kind: o.kind.name, Name: s.key.Name} &&
+			RevisionName(o.kind.name, s.key.Name, r.Spec.Template) == name
+	}
 	return nil
 }
 
-func (o *observer) gates(ctx context.Context, s *sight) error {
+func (o *observer) gates(ctx context.Context, s *sight, m *memory) error {
 	list := &spillway.RolloutGateList{}
 	err := o.cached.List(ctx, list, o.mine(s.key)...)
 	if err != nil {
@@ -151,6 +185,7 @@ func (o *observer) gates(ctx context.Context, s *sight) error {
 	}
 	for i := range list.Items {
 		g := &list.Items[i]
+		m.seen(CreateGate, g.Name)
 		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
 			s.Gates = append(s.Gates, gateOf(g))
 		}
@@ -271,7 +306,7 @@ func (o *observer) records(s *sight, m *memory, v *view) {
 		if r.Assigned {
 			o.compare(s, m, &a, &r)
 		}
-		if version, ours := m.foreign[name]; ours && version == r.ResourceVersion {
+		if version, ours := m.foreign[name]; ours && !isOlder(version, r.ResourceVersion) { // what is older shows what it was before
 			s.Foreign[name] = true
 		}
 		s.Records = append(s.Records, r)
@@ -284,7 +319,7 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	policy := s.Module.deletionPolicy()
 	known := m.drifts[r.UID]
 	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
-		r.Drifted, r.Follows, r.Tagged, r.Revision = known.drifted, known.follows, known.tagged, known.revision
+		r.Drifted, r.Edited, r.Follows, r.Tagged, r.Revision = known.drifted, known.edited, known.follows, known.tagged, known.revision
 		r.Stale = s.isStale(a, r, known.corrected)
 		return
 	}
@@ -296,12 +331,13 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	assignment, sync, _ := a.sync(s.key.Name)
 	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
 	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
+	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
 	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
 		r.follow(revision.Status.Resolved)
 	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
-		known: true, drifted: r.Drifted, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
+		known: true, drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
 	}
 	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
 }
@@ -323,7 +359,7 @@ func (d *drift) correctedBy(a *assembled, r *Record) int64 {
 // commit than the one that the tag was found to be, or of a generation before the one
 // that put the sync right. Who reports no generation is believed.
 func (s *sight) isStale(a *assembled, r *Record, corrected int64) bool {
-	if r.Drifted || r.Follows || !r.succeeded() {
+	if r.Edited || r.Follows || !r.succeeded() {
 		return false
 	}
 	resolved := s.resolved(r.Revision)

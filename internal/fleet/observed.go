@@ -34,6 +34,9 @@ type Observed struct {
 	Live bool
 	// Revisions are the ModuleRevisions of this module, in any order.
 	Revisions []Revision
+	// Stranger is the ModuleRevision that has the name of the one for what the module
+	// says, and is not the module's. Nil if there is none.
+	Stranger *Stranger
 	// Gates are the RolloutGates of this module, in any order.
 	Gates []Gate
 	// Refusals are writes that the API server did not accept, by cluster.
@@ -103,6 +106,9 @@ type Record struct {
 	AssignedAt time.Time
 	// Drifted is true if the sync is not what its revision and the module say.
 	Drifted bool
+	// Edited is true if what it is to run is not what its revision says, whatever the
+	// module says besides.
+	Edited bool
 	// Follows is true if all that is different is that it follows a tag, of which it
 	// is known by now what it stands for. It has nothing to gain by going on with it.
 	Follows bool
@@ -139,6 +145,15 @@ type Revision struct {
 	Number          int64
 	Deleting        bool
 	Resolved        string
+}
+
+// Stranger is what matters of a ModuleRevision that is somebody else's.
+type Stranger struct {
+	Name string
+	// Orphaned is true if it says what the module does and belongs to nobody.
+	Orphaned bool
+	// Whose says whose it is otherwise.
+	Whose string
 }
 
 // Gate is what matters of a RolloutGate.

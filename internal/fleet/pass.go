@@ -33,7 +33,8 @@ func planPass(s *sight, m *memory, options Options) pass {
 	if p.NeedsLive {
 		return p
 	}
-	p.Writes = m.unmade(p.Writes)
+	left, again := m.unmade(p.Writes)
+	p.Writes, p.wake = left, earlier(p.wake, again)
 	p.settle(s, m, options)
 	return p
 }
@@ -94,6 +95,11 @@ type outcome struct {
 // overtaken is true if somebody else was faster with some of it.
 func (d *deeds) overtaken() bool {
 	return isOvertaken(d.err) || slices.ContainsFunc(d.outcomes, func(o outcome) bool { return isOvertaken(o.err) })
+}
+
+// foundForeign is true if somebody else keeps what was removed.
+func (d *deeds) foundForeign() bool {
+	return slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.foreign })
 }
 
 // goOn is true if what was written is to be acted upon at once, rather than when a

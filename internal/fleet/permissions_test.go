@@ -34,7 +34,8 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.tell(noFault)
 	w.apply(fleet.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
-	for _, tag := range []string{"v1", "v2"} { // and a revision that nobody needs
+	w.orphan("v3", templateOf("v3"))           // a revision that is taken over
+	for _, tag := range []string{"v3", "v2"} { // and a revision that nobody needs
 		w.module(tag, everywhere+`, revisionHistoryLimit: 0`)
 		w.complete("a:" + tag + " b:" + tag + " c:" + tag)
 	}

@@ -45,6 +45,9 @@ const (
 	// one away that nobody needs.
 	CreateRevision Act = "CreateRevision"
 	DeleteRevision Act = "DeleteRevision"
+	// AdoptRevision makes one ours that says what the template does and belongs to
+	// nobody: its module was deleted without it.
+	AdoptRevision Act = "AdoptRevision"
 	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
 	Resolve Act = "Resolve"
 	// CreateGate makes a RolloutGate for somebody to decide.
@@ -204,11 +207,8 @@ func (d *decision) understand() {
 	}
 	d.selector = selector
 	open, next, err := opening(d.o.Module.rollout().Windows, d.o.Now)
-	switch {
-	case err != nil:
+	if err != nil {
 		d.problems = append(d.problems, err.Error())
-	case !open && next.IsZero() && len(d.o.Module.rollout().Windows) > 0:
-		d.problems = append(d.problems, "spec.rollout.windows: none of them ever opens")
 	}
 	d.windowOpen, d.windowNext = open, next
 }

@@ -104,6 +104,14 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 unreachable @1h\nb v1 up",
 			"a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable",
 		},
+		"also if it was ready there before": {
+			incremental, "a v2 up unreachable @9m\nb v1 up",
+			"a is up to date but is not reachable\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not reachable)",
+		},
+		"and is so since it is gone": {
+			incremental, "a v2 up unreachable @10m\nb v1 up",
+			"a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable",
+		},
 		"what was unready moves whatever the budget": {
 			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
 			"a moves from v1 to v2, it is down already\nc is on its way: it is updating\nb waits, number 1 in the queue: 2 of at most 1 in all are down or on their way (a is not healthy)",
@@ -140,6 +148,11 @@ func TestPlans(t *testing.T) {
 		"a stage that takes one": {
 			incremental + `, rollout: {maxUnreadyClusters: 100%, stages: [{name: canary, clusters: 1}, {name: rest}]}`, "a v1 up\nb v1 up\nc v2 up",
 			"a moves from v1 to v2\nb moves from v1 to v2",
+		},
+		"it keeps the one that it took": { // though others with a lower number have followed
+			incremental + `, rollout: {orderBy: {labelKey: wave}, stages: [{name: canary, clusters: 1, soakSeconds: 600}, {name: rest}]}`,
+			"a v2 up @30m wave=3\nb v2 up @5m wave=1\nc v1 up wave=2",
+			"c moves from v1 to v2",
 		},
 		"the order is that of a label": {
 			incremental + `, rollout: {orderBy: {labelKey: wave}}`, "a v1 up wave=10\nb v1 up wave=9\nc v1 up",
@@ -233,6 +246,21 @@ func TestRollingBack(t *testing.T) {
 	o.Module.Spec.Template = &v1alpha1.ModuleTemplate{Spec: templateOf("v3")}
 	if p = fleet.Decide(o); p.Status.RolledBack != "" || p.Writes[0].Act != fleet.CreateRevision {
 		t.Errorf("another template is another try: %+v", p)
+	}
+}
+
+// A window that cannot be understood stalls the module, and says where the mistake is.
+func TestWindowsThatCannotBeUnderstood(t *testing.T) {
+	for window, want := range map[string]string{
+		`{schedule: "TZ=UTC\t*\t*\t*\t*", durationSeconds: 60}`:                  `spec.rollout.windows[0].schedule: "TZ=UTC\t*\t*\t*\t*" has to be a schedule`,
+		`{schedule: "0 0 30 2 *", durationSeconds: 60}`:                          `spec.rollout.windows[0].schedule: "0 0 30 2 *" never comes`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Local}`:          `spec.rollout.windows[0].timeZone: "Local" has to be the name of a time zone`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" has to be`,
+	} {
+		p := fleet.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
+		if p.Status.Phase != string(fleet.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
+			t.Errorf("%s: %s, %s", window, p.Status.Phase, p.Status.WaitingFor)
+		}
 	}
 }
 

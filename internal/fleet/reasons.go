@@ -24,6 +24,11 @@ const (
 	// Mend: nothing, it passes by itself; if it does not, the log of the manager says
 	// why the revision cannot be written.
 	ReasonRevision rollout.Reason = "RevisionMissing"
+	// ReasonRevisionTaken: there is a ModuleRevision of the name that the module needs, and
+	// it is somebody else's.
+	// Mend: delete it, unless it is that of a module that was deleted: then it goes by
+	// itself.
+	ReasonRevisionTaken rollout.Reason = "RevisionTaken"
 	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
 	// Mend: nothing if it passes by itself, since it is tried again; otherwise let the
 	// manager write modulerevisions/status, as the role of spillway install does.

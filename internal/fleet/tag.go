@@ -62,7 +62,7 @@ func (d *decision) unresolved() []Write {
 // one that says what the revision does, and that nobody holds, as it may be something
 // else for a while what runs there.
 func (r *Record) tells(revision string) bool {
-	return r.Revision == revision && r.succeeded() && r.Resolved != "" && !r.Drifted && !r.Stale && r.Hold == nil
+	return r.Revision == revision && r.succeeded() && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 }
 
 // resolve plans to write down what tags turned out to be, and nothing else: whoever is

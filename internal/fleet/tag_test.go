@@ -66,7 +66,7 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 		t.Errorf("it has to be written down first: %+v", p.Writes)
 	}
 	for name, change := range map[string]func(*Record){
-		"what it says is not what the revision does": func(r *Record) { r.Drifted = true },
+		"what it says is not what the revision does": func(r *Record) { r.Edited = true },
 		"it was so, and the report is of then":       func(r *Record) { r.Stale = true },
 		"somebody holds it":                          func(r *Record) { r.Hold = &v1alpha1.Hold{By: "alice"} },
 	} {

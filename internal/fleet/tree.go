@@ -190,6 +190,8 @@ func (o *Observed) gate(name string) *Gate {
 // block is what keeps all stages from going on.
 func (d *decision) block() *rollout.Block {
 	switch {
+	case d.o.revision(d.target) == nil && d.o.Stranger != nil && d.o.Stranger.Name == d.target && !d.o.Stranger.Orphaned:
+		return &rollout.Block{Reason: ReasonRevisionTaken, Message: "the ModuleRevision " + d.target + " is " + d.o.Stranger.Whose + "; delete it"}
 	case d.o.revision(d.target) == nil:
 		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
 	case d.isPutOff(d.target):

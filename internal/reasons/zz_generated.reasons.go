@@ -92,6 +92,7 @@ var table = map[string]entry{
 	"Retried":                      {"retried", "somebody has given a rollout that had failed another try", "nothing, it is news"},
 	"RetryLater":                   {"retrylater", "a step failed and is tried again later", "nothing, it is tried again by itself; if it fails each time, mend what the message says"},
 	"RevisionMissing":              {"revisionmissing", "there is no ModuleRevision yet", "nothing, it passes by itself; if it does not, the log of the manager says why the revision cannot be written"},
+	"RevisionTaken":                {"revisiontaken", "there is a ModuleRevision of the name that the module needs, and it is somebody else's", "delete it, unless it is that of a module that was deleted: then it goes by itself"},
 	"RevisionUnresolved":           {"revisionunresolved", "it cannot be written down what the tag of a revision is", "nothing if it passes by itself, since it is tried again; otherwise let the manager write modulerevisions/status, as the role of spillway install does"},
 	"RolledBack":                   {"rolledback", "a revision has failed and was given up: the clusters go back, or are back, to the last one that was on all of them", "mend what failed, and change the template of the module to try again"},
 	"RolledBackTo":                 {"rolledbackto", "somebody has sent a module to another revision, or forward again to what its template says", "to follow the template again: spillway fleet rollback --to latest"},

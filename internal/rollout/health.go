@@ -46,13 +46,15 @@ func (d *decision) late(n *node) bool {
 }
 
 // isDue tells whether a deadline applies to a leaf: it was started, it has never
-// got there, and it has moved or failed to.
+// got there, and it has moved or failed to; or it got there and was lost.
 func (n *node) isDue() bool {
 	leaf := &n.unit.Leaf
 
 	switch {
-	case n.deadline <= 0 || leaf.Settled:
+	case n.deadline <= 0:
 		return false
+	case leaf.Settled:
+		return n.isLost()
 	case n.outdated:
 		return !leaf.RetryAt.IsZero()
 	default:
@@ -60,9 +62,26 @@ func (n *node) isDue() bool {
 	}
 }
 
+// isLost tells whether a leaf that got to its target is gone, and that is a failure if it
+// lasts.
+func (n *node) isLost() bool {
+	leaf := &n.unit.Leaf
+
+	return leaf.Settled && !n.outdated && leaf.Health == Degraded && !leaf.LostSince.IsZero()
+}
+
+// begins is when the time of a leaf begins to run, zero if it does not.
+func (n *node) begins() time.Time {
+	if n.isLost() {
+		return n.unit.Leaf.LostSince
+	}
+
+	return n.unit.StartedAt
+}
+
 // due is when a leaf has to be healthy, zero if never.
 func (n *node) due() time.Time {
-	return after(n.unit.StartedAt, n.deadline)
+	return after(n.begins(), n.deadline)
 }
 
 // timeout is when a unit has to be over, zero if never.

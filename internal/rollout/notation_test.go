@@ -120,6 +120,7 @@ var notation = map[string]attribute{
 	"degraded":        health(rollout.Degraded),
 	"failed":          health(rollout.Failed),
 	"settled":         func(u *rollout.Unit, _ time.Time, _ string) error { u.Leaf.Settled = true; return nil },
+	"lost":            ago(func(u *rollout.Unit) *time.Time { return &u.Leaf.LostSince }),
 	"retry":           retry,
 	"paused":          paused,
 	"blocked":         blocked,

@@ -79,6 +79,7 @@ func drawLeaf(t *rapid.T, w wilderness, name string) rollout.Unit {
 		healths := []rollout.Health{rollout.Healthy, rollout.Healthy, rollout.Progressing, rollout.Degraded, rollout.Unknown}
 		u.Leaf.Health = rapid.SampledFrom(healths).Draw(t, "health")
 		u.Leaf.Settled = rapid.Bool().Draw(t, "settled")
+		u.Leaf.LostSince = drawTime(t, "lost")
 	}
 
 	if w.failures && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {

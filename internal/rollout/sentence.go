@@ -146,7 +146,7 @@ func (n *node) failure() string {
 	case n.unit.Leaf.Health == Failed && !n.outdated:
 		return "has failed" + n.details()
 	default:
-		return "was to be ready within " + span(n.deadline) + stamped("of", n.unit.StartedAt) + n.details()
+		return "was to be ready within " + span(n.deadline) + stamped("of", n.begins()) + n.details()
 	}
 }
 

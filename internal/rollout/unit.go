@@ -59,6 +59,10 @@ type Leaf struct {
 	// deadline or timeout applies to it any more: what breaks a week later is
 	// Unhealthy, not late. Optional.
 	Settled bool
+	// LostSince is since when it is Degraded, of a settled leaf that is to count as
+	// failed if it is so for as long as the Deadline: what is gone is never ready at
+	// its target if nobody can tell. Zero if that is unknown, or no failure. Optional.
+	LostSince time.Time
 	// HealthySince is since when it has been Healthy at its Current revision,
 	// measured anew for each revision; zero when unknown, which soaks as if it
 	// had become healthy Now, and so until it is known. It matters only where

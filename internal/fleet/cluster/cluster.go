@@ -47,8 +47,14 @@ func (c *Cluster) Secret() string { return SecretName(c.Name) }
 // SecretName is the name of the Secret with the kubeconfig of a cluster.
 func SecretName(cluster string) string { return cluster + secretSuffix }
 
-// NameOf is the name of the cluster whose kubeconfig is in a Secret. A Secret that is
-// named otherwise is named as its cluster is.
+// isNamed is true of a Secret that is named as one with the kubeconfig of a cluster. One
+// that is not stands for none, though it is labelled: its kubeconfig would be looked for
+// elsewhere, and another Secret may stand for a cluster of the same name.
+func isNamed(secret string) bool {
+	return strings.HasSuffix(secret, secretSuffix) && len(secret) > len(secretSuffix)
+}
+
+// NameOf is the name of the cluster whose kubeconfig is in a Secret.
 func NameOf(secret string) string { return strings.TrimSuffix(secret, secretSuffix) }
 
 // fromClusterAPI is the cluster that a Cluster of Cluster API stands for.

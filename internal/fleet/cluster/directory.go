@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,7 @@ var errNotSeen = errors.New("the clusters have not been seen yet")
 type Directory struct {
 	mapper   apimeta.RESTMapper
 	live     client.Reader
+	log      logr.Logger
 	clusters cache.Cache
 	secrets  cache.Cache
 
@@ -49,7 +51,7 @@ type Directory struct {
 // NewDirectory returns the directory of the clusters in some namespaces, all if none
 // are named. It runs with the manager.
 func NewDirectory(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*Directory, error) {
-	d := &Directory{mapper: mgr.GetRESTMapper(), live: mgr.GetAPIReader()}
+	d := &Directory{mapper: mgr.GetRESTMapper(), live: mgr.GetAPIReader(), log: mgr.GetLogger()}
 	var err error
 	if d.clusters, err = newCache(mgr, namespaces, reduceCluster); err != nil {
 		return nil, err
@@ -178,6 +180,10 @@ func (d *Directory) secretChanged(o client.Object) {
 	d.mu.Unlock()
 	for _, f := range subscribers {
 		f(client.ObjectKeyFromObject(o))
+	}
+	if isCluster(o.GetLabels()) && !isNamed(o.GetName()) {
+		d.log.Info("a labelled Secret stands for no cluster, as its name does not say of which; call it NAME"+secretSuffix,
+			"namespace", o.GetNamespace(), "secret", o.GetName())
 	}
 	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
 		d.tell(types.NamespacedName{Namespace: o.GetNamespace(), Name: NameOf(o.GetName())})
@@ -333,8 +339,9 @@ func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectM
 		all, taken[key] = append(all, fromClusterAPI(&clusters[i], has[key])), true
 	}
 	for i := range secrets {
-		if c := fromSecret(&secrets[i]); isCluster(c.Labels) && !taken[c.NamespacedName] {
-			all = append(all, c)
+		c := fromSecret(&secrets[i])
+		if isCluster(c.Labels) && isNamed(secrets[i].Name) && !taken[c.NamespacedName] {
+			all, taken[c.NamespacedName] = append(all, c), true
 		}
 	}
 	return all

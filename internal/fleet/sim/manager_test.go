@@ -251,7 +251,8 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
-	r.Stale = succeeded && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
+	r.Edited = a.drifted || a.exact != "" && a.exact != digest(resolved)
+	r.Stale = succeeded && !r.Edited && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
 
 	return r
 }

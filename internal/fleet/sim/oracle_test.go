@@ -216,7 +216,7 @@ func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
 func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
 	unknown := slices.ContainsFunc(v.Revisions, func(r fleet.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
 	told := slices.ContainsFunc(v.Records, func(r fleet.Record) bool {
-		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Drifted && !r.Stale && r.Hold == nil
+		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 	})
 
 	if unknown && told {

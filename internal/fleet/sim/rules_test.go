@@ -129,7 +129,7 @@ func neverStale(_ *manager, o *fleet.Observed) {
 func allTell(_ *manager, o *fleet.Observed) {
 	for i := range o.Records {
 		if r := &o.Records[i]; r.Resolved != "" {
-			r.Drifted, r.Stale, r.Hold = false, false, nil
+			r.Drifted, r.Edited, r.Stale, r.Hold = false, false, false, nil
 		}
 	}
 }
