@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -247,6 +248,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 	case a.exact == digest(resolved):
 	case a.exact != "" || succeeded && digest(a.resolved) != digest(resolved):
 		r.Drifted = true
+	case r.Drifted: // it is put right as it is
 	default:
 		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
@@ -440,9 +442,10 @@ func (m *manager) writeRecord(r *request) {
 	w.oracle.written(m, r, c, a)
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
-	if write.Act == fleet.Unassign || !m.view.has(write.Revision) { // there is nothing to write
+	switch known := m.view.has(write.Revision); {
+	case write.Act == fleet.Unassign, write.Act == fleet.Assign && !known: // there is nothing to write
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
-	} else {
+	case known:
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0
@@ -451,10 +454,9 @@ func (m *manager) writeRecord(r *request) {
 			a.corrected = a.generation + 1
 		}
 
-		a.policy = m.view.module.spec.DeletionPolicy
-		if a.policy == "" {
-			a.policy = v1alpha1.Delete
-		}
+		fallthrough
+	default: // of what nobody knows any more it is said what becomes of it
+		a.policy = cmp.Or(m.view.module.spec.DeletionPolicy, v1alpha1.Delete)
 	}
 	w.changed(c.Name, a, true)
 }

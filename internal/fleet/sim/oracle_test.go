@@ -34,6 +34,15 @@ func (o *oracle) complainf(format string, args ...any) {
 
 func (o *oracle) gone(cluster string) { delete(o.disrupted, cluster) }
 
+// breaks is told when a cluster is about to go away by itself. If it was up, what it was
+// assigned did not take it down: that it breaks before it has been ready for long enough
+// is something that no view may show in time.
+func (o *oracle) breaks(cluster string) {
+	if o.world.isUp(cluster) {
+		delete(o.disrupted, cluster)
+	}
+}
+
 // look forgets what is up again.
 func (o *oracle) look() {
 	for name := range o.disrupted {
@@ -44,14 +53,18 @@ func (o *oracle) look() {
 }
 
 // isBack is true once a cluster is up again, for long enough if it is at the revision
-// that is wanted. Where clusters flap it
-// is so at once: that it breaks before it has been ready for long enough is something
-// that no view may show in time.
+// that is wanted, by the clock of a manager. Where clusters flap it is so at once: that
+// it breaks before it has been ready for long enough is something that no view may show
+// in time.
 func (o *oracle) isBack(name string) bool {
 	w := o.world
-	minReady := time.Duration(w.module.spec.Rollout.MinReadySeconds) * time.Second
+	now, minReady := w.now, time.Duration(w.module.spec.Rollout.MinReadySeconds)*time.Second
 
-	return w.isUp(name) && (w.flaps || w.assemblages[name].revision != w.wanted() || !w.now.Before(w.assemblages[name].since.Add(minReady)))
+	if w.skewed {
+		now = now.Add(skewMost)
+	}
+
+	return w.isUp(name) && (w.flaps || w.assemblages[name].revision != w.wanted() || !now.Before(w.assemblages[name].since.Add(minReady)))
 }
 
 // written checks the rules in the moment in which an assemblage is written.
@@ -60,7 +73,7 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	write := &r.write
 
 	switch {
-	case write.Act != fleet.Unassign && !m.view.has(write.Revision):
+	case write.Act == fleet.Assign && !m.view.has(write.Revision):
 		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
 	case r.write.Act == fleet.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
 		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)

@@ -200,6 +200,7 @@ func (w *world) touch() {
 		w.count("deselected")
 	case 2, 3:
 		if w.flaps {
+			w.oracle.breaks(c.Name)
 			c.Ready = !c.Ready
 			w.clustersAt = w.next()
 			w.notef("%s is ready: %v", c.Name, c.Ready)
@@ -207,6 +208,7 @@ func (w *world) touch() {
 		}
 	case 4, 5:
 		if w.flaps {
+			w.oracle.breaks(c.Name)
 			c.Unreachable = !c.Unreachable
 			w.clustersAt = w.next()
 			w.notef("%s is unreachable: %v", c.Name, c.Unreachable)
