@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,24 @@ func fastest(o *fleet.Observed) time.Duration {
 		best = min(best, time.Since(start))
 	}
 	return best
+}
+
+// TestTheStatusDoesNotGrowWithTheSpec: bindings may have values of any length.
+func TestTheStatusDoesNotGrowWithTheSpec(t *testing.T) {
+	o := fleetOf(1_000)
+	for i := range 64 {
+		o.Module.Spec.Template.Spec.Sync.Bindings = append(o.Module.Spec.Template.Spec.Sync.Bindings, v1alpha1.Binding{
+			Name: "B" + strconv.Itoa(i), Value: new(strings.Repeat("x", 8<<10)),
+		})
+	}
+	s := fleet.Decide(o).Status
+	raw, err := yaml.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > 64<<10 || s.ObservedSync == nil || s.ObservedSync.Source.Git.Version.Tag != "v2" {
+		t.Errorf("%d bytes, with %+v", len(raw), s.ObservedSync)
+	}
 }
 
 // TestTheStatusDoesNotGrowWithTheFleet: counts, and a few examples.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -44,16 +45,26 @@ const (
 	failingShown = 20
 	// historyMost is how many rollouts are remembered at most.
 	historyMost = 20
+	// observedMost is how large the sync may be that the status repeats, in bytes.
+	observedMost = 8 << 10
 	// sentenceLength bounds a sentence in the status.
 	sentenceLength = 500
 )
+
+// observedSync is a sync, or only its source if there is so much else that the status
+// would grow with it.
+func observedSync(sync v1alpha1.Sync) *v1alpha1.Sync {
+	if raw, err := json.Marshal(sync); err != nil || len(raw) > observedMost {
+		return &v1alpha1.Sync{Source: sync.Source}
+	}
+	return &sync
+}
 
 // status is what the status of the module has to be after this decision.
 func (d *decision) status() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Module.Generation
-	s.ObservedSync = new(v1alpha1.Sync)
-	*s.ObservedSync = d.o.Module.template().Sync
+	s.ObservedSync = observedSync(d.o.Module.template().Sync)
 	s.Moves = d.moves()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
 		s.Seen = d.o.seen()

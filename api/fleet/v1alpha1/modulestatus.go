@@ -40,7 +40,8 @@ type ModuleStatus struct {
 	// until the template or the spec's targetRevision changes.
 	// +optional
 	RolledBack string `json:"rolledBack,omitempty"`
-	// ObservedSync is the sync that the spec had when it was last looked at.
+	// ObservedSync is the sync that the spec had when it was last looked at; only its
+	// source if all of it is larger than 8 KiB.
 	// +optional
 	ObservedSync *Sync `json:"observedSync,omitempty"`
 	// Summary counts all clusters.
