@@ -24,7 +24,7 @@ for folder in $folders; do
   diff -ru "$before/$folder" "$folder" || complain "$folder is not up to date; run make generate"
 done
 
-unformatted=$(gofmt -l api cmd hack internal examples bench)
+unformatted=$(gofmt -l api cmd hack internal rollout examples bench)
 [ -z "$unformatted" ] || complain "not formatted: $unformatted; run gofmt -w"
 
 go mod tidy -diff || complain "go.mod is not tidy; run go mod tidy"
