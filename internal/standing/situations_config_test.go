@@ -44,5 +44,5 @@ stringData: {user: x}
 	ask: "deploy/second", through: "Deployment Deployment Pod", root: "pod/first-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a rolled workload does not come up", plant: appAtOne + deployment("web", tracked, usesApp, still), act: waiting("web", "InvalidImageName", ""),
-	times: "since deadline", owner: "replicaset/web-*", ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
+	times: "since", owner: "replicaset/web-*", ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
 }}
