@@ -122,7 +122,7 @@ func sameTemplate(before, now client.Object) bool {
 
 // bare is the Pod template without what admission and the ring put there.
 func bare(obj client.Object) *corev1.PodTemplateSpec {
-	t := templateOf(obj).DeepCopy()
+	t := TemplateOf(obj).DeepCopy()
 	for _, name := range vocabulary.ConfigHash.Names() {
 		delete(t.Annotations, name)
 	}

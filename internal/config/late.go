@@ -37,32 +37,24 @@ func IsAsRolled(workload client.Object) bool {
 
 // IsRolling is true until the workload's controller has come through with replacing Pods,
 // whatever becomes of them later. Where others say which Pods move it is true.
-func IsRolling(workload client.Object) bool {
-	switch o := workload.(type) {
-	case *appsv1.Deployment:
-		return o.Spec.Paused || isRolled(o)
-	case *appsv1.StatefulSet:
-		return isHeldBack(o) || isRolled(o)
-	case *appsv1.DaemonSet:
-		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || isRolled(o)
-	default:
-		return true
-	}
-}
+func IsRolling(workload client.Object) bool { return isHeldBack(workload) || isUnfinished(workload) }
 
 // isRolled is true while the workload's controller replaces Pods by itself, and has not
 // come through.
-func isRolled(obj client.Object) bool {
-	unseen := seenGeneration(obj) < obj.GetGeneration()
+func isRolled(obj client.Object) bool { return !isHeldBack(obj) && isUnfinished(obj) }
+
+// isUnfinished is true while the workload's controller has not come through.
+func isUnfinished(obj client.Object) bool {
+	if seenGeneration(obj) < obj.GetGeneration() {
+		return true
+	}
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return !o.Spec.Paused && (unseen || !slices.ContainsFunc(o.Status.Conditions, hasComeThrough))
+		return !slices.ContainsFunc(o.Status.Conditions, hasComeThrough)
 	case *appsv1.StatefulSet:
-		return !isHeldBack(o) && (unseen || o.Status.CurrentRevision != o.Status.UpdateRevision)
+		return o.Status.CurrentRevision != o.Status.UpdateRevision
 	case *appsv1.DaemonSet:
-		status := &o.Status
-		hasAll := status.UpdatedNumberScheduled >= status.DesiredNumberScheduled && status.NumberAvailable > 0
-		return o.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType && (unseen || !hasAll)
+		return o.Status.UpdatedNumberScheduled < o.Status.DesiredNumberScheduled || o.Status.NumberAvailable <= 0
 	default:
 		return false
 	}
@@ -73,11 +65,21 @@ func hasComeThrough(c appsv1.DeploymentCondition) bool {
 	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.Reason == "NewReplicaSetAvailable"
 }
 
-// isHeldBack is true of a StatefulSet of which somebody else says which Pods move.
-func isHeldBack(set *appsv1.StatefulSet) bool {
-	rolling := set.Spec.UpdateStrategy.RollingUpdate
-	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
-		rolling != nil && rolling.Partition != nil && *rolling.Partition > 0
+// isHeldBack is true of a workload of which somebody else says which Pods move, and of
+// what is none.
+func isHeldBack(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Paused
+	case *appsv1.StatefulSet:
+		rolling := o.Spec.UpdateStrategy.RollingUpdate
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
+			rolling != nil && rolling.Partition != nil && *rolling.Partition > 0
+	case *appsv1.DaemonSet:
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	default:
+		return true
+	}
 }
 
 // timeToRoll is how long a workload may take before it counts as failed, so long that its

@@ -19,7 +19,7 @@ type Manifest struct {
 // ring does.
 func ManifestOf(workload client.Object) Manifest {
 	m := Manifest{Settings: settings(workload.GetNamespace(), workload.GetAnnotations())}
-	m.Uses = references(workload.GetNamespace(), &templateOf(workload).Spec, m.Extra, m.PullSecrets)
+	m.Uses = references(workload.GetNamespace(), &TemplateOf(workload).Spec, m.Extra, m.PullSecrets)
 	return m
 }
 

@@ -147,7 +147,7 @@ func (p *pass) look(ctx context.Context, obj client.Object) (*recollection, erro
 
 // learn reads what the workload itself says.
 func (r *recollection) learn(obj client.Object) {
-	template := templateOf(obj)
+	template := TemplateOf(obj)
 	namespace := obj.GetNamespace()
 	if r.generation != obj.GetGeneration() {
 		r.retry, r.attempts = nil, 0

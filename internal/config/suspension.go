@@ -42,7 +42,7 @@ func (s Suspension) deletable() []WaitingPod {
 
 // suspensionOf reads how a workload is suspended, if it is.
 func suspensionOf(obj client.Object) Suspension {
-	template, annotations := templateOf(obj), obj.GetAnnotations()
+	template, annotations := TemplateOf(obj), obj.GetAnnotations()
 	s := Suspension{
 		Gate:      slices.IndexFunc(template.Spec.SchedulingGates, isOurGate) + 1,
 		Scheduler: template.Spec.SchedulerName == vocabulary.SuspendedScheduler,

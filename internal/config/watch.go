@@ -117,7 +117,7 @@ func indexUses(obj client.Object) []string {
 		return nil
 	}
 	var used []string
-	for _, ref := range references(obj.GetNamespace(), &templateOf(obj).Spec, s.Extra, s.PullSecrets) {
+	for _, ref := range references(obj.GetNamespace(), &TemplateOf(obj).Spec, s.Extra, s.PullSecrets) {
 		if key := ref.Object.From(""); !slices.Contains(used, key) {
 			used = append(used, key)
 		}

@@ -63,8 +63,8 @@ func kindOf(obj client.Object) string {
 	}
 }
 
-// templateOf is the Pod template of a workload, not a copy.
-func templateOf(obj client.Object) *corev1.PodTemplateSpec {
+// TemplateOf is the Pod template of a workload, not a copy.
+func TemplateOf(obj client.Object) *corev1.PodTemplateSpec {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
 		return &o.Spec.Template

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -29,20 +29,18 @@ type scaling struct {
 	least, most int32
 }
 
-// scalingOf reads an autoscaler of either version, ok is false for anything else.
+// scalingOf reads an autoscaler, ok is false for anything else. There are none but of v2:
+// those of v1 were converted when they were applied.
 func scalingOf(obj client.Object) (s scaling, ok bool) {
-	var least *int32
-	switch o := obj.(type) {
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		s.of, least, s.most = unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name}, o.Spec.MinReplicas, o.Spec.MaxReplicas
-	case *autoscalingv1.HorizontalPodAutoscaler:
-		s.of, least, s.most = unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name}, o.Spec.MinReplicas, o.Spec.MaxReplicas
-	default:
+	o, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
 		return s, false
 	}
-	s.least = orOne(least)
-	s.most = max(s.most, s.least)
-	return s, true
+	least := ptr.Deref(o.Spec.MinReplicas, 1)
+	return scaling{
+		of:    unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name},
+		least: least, most: max(o.Spec.MaxReplicas, least),
+	}, true
 }
 
 func (a autoscalers) wakes(before, after client.Object) []types.NamespacedName {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -232,7 +233,7 @@ func isOpen(s *appsv1.StatefulSet) bool {
 		return false
 	}
 	rolling := s.Spec.UpdateStrategy.RollingUpdate // the API server leaves it out where only the type is written
-	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, orOne(s.Spec.Replicas))
+	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, ptr.Deref(s.Spec.Replicas, 1))
 }
 
 // pod sees Pods of groups go, and what takes their place.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +21,7 @@ func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 		return
 	}
 	of := unit{p.kind, after.GetNamespace(), after.GetName()}
-	if !equality.Semantic.DeepEqual(unhashed(templateOf(before)), unhashed(templateOf(after))) {
+	if !equality.Semantic.DeepEqual(unhashed(config.TemplateOf(before)), unhashed(config.TemplateOf(after))) {
 		r.changed[of] = true
 	}
 	if r.changed[of] && p.mustUpdate > 0 {
@@ -40,20 +39,6 @@ func (r *Recorder) kubernetes(at time.Duration, of unit, does string) {
 	r.step(Step{At: at, Ring: Kubernetes, Namespace: of.namespace, Object: reference(of.kind, of.name), Does: does})
 }
 
-// templateOf is the Pod template of a workload.
-func templateOf(obj client.Object) *corev1.PodTemplateSpec {
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		return &o.Spec.Template
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template
-	default:
-		return &corev1.PodTemplateSpec{}
-	}
-}
-
 // unhashed is a template without its config hash, of whose change the config ring tells.
 func unhashed(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if vocabulary.ConfigHash.Get(template.Annotations) == "" {
@@ -61,7 +46,7 @@ func unhashed(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	}
 	bare := *template
 	bare.Annotations = maps.Clone(template.Annotations)
-	for _, key := range append([]string{vocabulary.ConfigHash.Native}, vocabulary.ConfigHash.Aliases...) {
+	for _, key := range vocabulary.ConfigHash.Names() {
 		delete(bare.Annotations, key)
 	}
 	return &bare

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
@@ -36,10 +37,11 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 		}
 		for _, obj := range objects {
 			o, ok := obj.(client.Object)
-			if p := progressOf(o); !ok || p.isWhole() || isTold(told, o, p.kind) {
+			p := progressOf(o)
+			if !ok || p.isWhole() || isTold(told, o, p.kind) {
 				continue
 			}
-			wait, err := unwholeAs(ctx, reader, o, progressOf(o))
+			wait, err := unwholeAs(ctx, reader, o, p)
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +108,7 @@ func progressOf(obj client.Object) progress {
 }
 
 func ofDeployment(d *appsv1.Deployment) progress {
-	wanted := orOne(d.Spec.Replicas)
+	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	p := progress{
 		kind: config.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: wanted, mustUpdate: wanted,
@@ -121,7 +123,7 @@ func ofDeployment(d *appsv1.Deployment) progress {
 // ofStatefulSet asks for no more new Pods than its strategy makes.
 func ofStatefulSet(s *appsv1.StatefulSet) progress {
 	p := progress{
-		kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: orOne(s.Spec.Replicas),
+		kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
 		there: s.Status.Replicas, updated: s.Status.UpdatedReplicas, available: s.Status.AvailableReplicas,
 	}
 	if p.mustUpdate = p.wanted; s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
@@ -176,11 +178,4 @@ func (p *progress) String() string {
 		text += fmt.Sprintf(", %d are up to date", p.updated)
 	}
 	return text
-}
-
-func orOne(replicas *int32) int32 {
-	if replicas == nil {
-		return 1
-	}
-	return *replicas
 }

@@ -145,14 +145,12 @@ func (d *decision) remove(k *kustomizev1.Kustomization) {
 func (d *decision) owned() []*kustomizev1.Kustomization {
 	var owned []*kustomizev1.Kustomization
 	for _, name := range slices.Sorted(maps.Keys(d.o.Kustomizations)) {
-		if k := d.o.Kustomizations[name]; d.isOurs(k) {
+		if k := d.o.Kustomizations[name]; d.o.isOurs(k) {
 			owned = append(owned, k)
 		}
 	}
 	return owned
 }
-
-func (d *decision) isOurs(k *kustomizev1.Kustomization) bool { return d.o.isOurs(k) }
 
 // removeUnwanted deletes what no sync is made into any more.
 func (d *decision) removeUnwanted() {
@@ -201,7 +199,7 @@ func (d *decision) each() {
 // on it. What runs is left if it says so, or if there is none yet.
 func (d *decision) disposed(s *Sync) (left v1alpha1.DeletionPolicy) {
 	k, wanted := d.o.Kustomizations[d.o.kustomizationName(s.Name)], deletionPolicy(s)
-	if !s.isAssigned() || k != nil && !d.isOurs(k) {
+	if !s.isAssigned() || k != nil && !d.o.isOurs(k) {
 		return ""
 	}
 	if k != nil && k.Spec.DeletionPolicy != wanted && !d.applies(k.Name) {
@@ -336,7 +334,7 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 func (d *decision) blocked(s *Sync, source *Source, k *kustomizev1.Kustomization) (v verdict, ok bool) {
 	key := sourceKey(s)
 	switch {
-	case k != nil && !d.isOurs(k):
+	case k != nil && !d.o.isOurs(k):
 		return failed(ReasonForeign, "Kustomization %s is there already, and is somebody else's; rename or delete it", k.Name), true
 	case k != nil && k.DeletionTimestamp != nil:
 		return waits(ReasonTerminating, "waiting for the old Kustomization %s to be gone", k.Name), true
