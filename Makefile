@@ -10,7 +10,7 @@ TOOL := $(GO) tool -modfile=tools.mod
 ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
-SIMS ?= ./internal/rollout/sim ./internal/zones/sim ./internal/fleet/sim
+SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
 
 .PHONY: help
@@ -54,8 +54,8 @@ generate: ## Generate what is generated: permissions, kinds and how they are cop
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
-	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet output:rbac:dir=internal/manifests/generated/fleet
-	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/assemblage output:rbac:dir=internal/manifests/generated/assemblage
+	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet/hub output:rbac:dir=internal/manifests/generated/fleet
+	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/agent output:rbac:dir=internal/manifests/generated/assemblage
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md

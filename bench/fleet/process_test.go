@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 // What a process of its own is told, so that its memory is not the test's.

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 const (
@@ -130,7 +130,7 @@ func (w *world) manage() (stop func()) {
 func options(namespace string) manager.Options {
 	return manager.Options{
 		Rings: []string{manager.RingFleet}, Namespaces: []string{namespace}, MetricsAddress: "0", ProbeAddress: "0", Version: "bench", Log: logr.Discard(),
-		Fleet: fleet.Options{Now: time.Now, Assemblages: func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil }},
+		Fleet: hub.Options{Now: time.Now, Assemblages: func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil }},
 	}
 }
 

@@ -9,16 +9,16 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // size is how much there is of everything.
 type size struct{ workloads, groups, instances, clusters int }
 
 // pages is how many pages it takes to list n objects.
-func pages(n int) int { return max((n+standing.PageSize-1)/standing.PageSize, 1) }
+func pages(n int) int { return max((n+describe.PageSize-1)/describe.PageSize, 1) }
 
 // pages is how many pages it takes to list everything.
 func (s size) pages() int {
@@ -39,7 +39,7 @@ func TestStatusOfMuch(t *testing.T) {
 	units, many := w.look()
 	fmt.Printf("| requests of status: little of everything, %d workloads + %d groups + %d Instances + %d clusters | %d, %d |\n",
 		much.workloads, much.groups, much.instances, much.clusters, few, many)
-	if more := many - few; more > much.pages()+standing.Singly {
+	if more := many - few; more > much.pages()+describe.Singly {
 		t.Errorf("%d requests for little, and %d for much, which has %d pages", few, many, much.pages())
 	}
 	w.check(units)
@@ -48,10 +48,10 @@ func TestStatusOfMuch(t *testing.T) {
 }
 
 // look looks once, and counts the requests.
-func (w *world) look() ([]standing.Unit, int) {
+func (w *world) look() ([]describe.Unit, int) {
 	w.t.Helper()
 	before := len(w.requests.Requests())
-	sight, err := standing.Look(w.t.Context(), w.counted, standing.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
+	sight, err := describe.Look(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
 	if err != nil || len(sight.Unseen) > 0 {
 		w.t.Fatal(err, sight.Unseen)
 	}
@@ -59,11 +59,11 @@ func (w *world) look() ([]standing.Unit, int) {
 }
 
 // check finds everything that was made in what was seen.
-func (w *world) check(units []standing.Unit) {
+func (w *world) check(units []describe.Unit) {
 	w.t.Helper()
 	count := map[string]int{}
-	var walk func(units []standing.Unit)
-	walk = func(units []standing.Unit) {
+	var walk func(units []describe.Unit)
+	walk = func(units []describe.Unit) {
 		for i := range units {
 			count[units[i].Kind]++
 			walk(units[i].Units)

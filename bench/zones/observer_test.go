@@ -14,7 +14,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // observer sees every change of every Pod, by a watch of its own, and checks the

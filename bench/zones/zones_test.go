@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // TestOneGroup rolls three zones again and again, and measures the time from

@@ -173,7 +173,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	// 5. Tell.
 	wait, err := tell(ctrl.LoggerFrom(ctx), p, errs)
 	if err == nil && !o.generated {
-		err = p.problem // somebody else has to mend it; not every file system tells when
+		err = p.problem // somebody else has to fix it; not every file system tells when
 	}
 	return reconcile.Result{RequeueAfter: cmp.Or(wait, p.after(o.now))}, err
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // The fuzz test runs in many processes, none of which needs a control plane.

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 // The manager lives with nothing but what is installed for it, bound to names;

@@ -28,8 +28,8 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 const path = "/config-maps"

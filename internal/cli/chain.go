@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/describe"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 const (
@@ -61,7 +61,7 @@ func dial(kubeconfig []byte) (client.Client, error) {
 
 // writeChain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func writeChain(w io.Writer, s style, chain *standing.Chain, now time.Time) {
+func writeChain(w io.Writer, s style, chain *describe.Chain, now time.Time) {
 	_, _ = fmt.Fprintln(w, s.paint(bold, s.fold(plain(chain.Links[0].Sentence)+".", 0)))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
@@ -75,7 +75,7 @@ func writeChain(w io.Writer, s style, chain *standing.Chain, now time.Time) {
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
 // for it. What was said before is not said again.
-func writeBecauses(w io.Writer, links []standing.Link) {
+func writeBecauses(w io.Writer, links []describe.Link) {
 	said := map[string]bool{links[0].Sentence: true}
 	depth := 0
 	for i := range links {
@@ -90,7 +90,7 @@ func writeBecauses(w io.Writer, links []standing.Link) {
 }
 
 // writeBecause writes a link.
-func writeBecause(w io.Writer, link *standing.Link, depth int) {
+func writeBecause(w io.Writer, link *describe.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range wrap("because "+namely(link), lineWidth-len(indent)-2) {
 		if i > 0 {
@@ -101,7 +101,7 @@ func writeBecause(w io.Writer, link *standing.Link, depth int) {
 }
 
 // namely is the sentence of a link, with the object if the sentence does not name it.
-func namely(link *standing.Link) string {
+func namely(link *describe.Link) string {
 	if strings.Contains(link.Sentence, link.Name) {
 		return link.Sentence
 	}
@@ -109,17 +109,17 @@ func namely(link *standing.Link) string {
 }
 
 // addFacts adds what the ring knows besides.
-func addFacts(f *facts, chain *standing.Chain, now time.Time) {
+func addFacts(f *facts, chain *describe.Chain, now time.Time) {
 	switch e := chain.Details.(type) {
 	case config.Explanation:
 		writeExplanation(f, &e)
-	case standing.GroupDetails:
+	case describe.GroupDetails:
 		writeGroup(f, &e)
 	case plans.Explanation:
 		writeSteps(f, &e, now, everyPhase)
-	case fleet.Explanation:
+	case hub.Explanation:
 		writeModule(f, &e)
-	case fleet.ClusterExplanation:
+	case hub.ClusterExplanation:
 		writeCluster(f, &e)
 	default:
 		for _, fact := range chain.Facts {
@@ -130,13 +130,13 @@ func addFacts(f *facts, chain *standing.Chain, now time.Time) {
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type:
 // first what makes the file that the next command reads, if it reads one.
-func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
+func writeOutlook(w io.Writer, s style, chain *describe.Chain) {
 	first, root := &chain.Links[0], chain.Root()
-	var rows []standing.Fact
+	var rows []describe.Fact
 	text := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				rows = append(rows, standing.Fact{Name: name, Value: value})
+				rows = append(rows, describe.Fact{Name: name, Value: value})
 				return
 			}
 		}
@@ -153,8 +153,8 @@ func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 		text(factFirst, ends.First)
 		text(factNext, ends.Next)
 	} else {
-		_, mend, _ := reasons.Of(root.Reason)
-		text(factMend, mend)
+		_, action, _ := reasons.Of(root.Reason)
+		text(factMend, action)
 	}
 	if len(rows) == 0 {
 		return
@@ -170,7 +170,7 @@ func writeOutlook(w io.Writer, s style, chain *standing.Chain) {
 }
 
 // writeOutlookRow writes a row; what is to be typed stays in one line, to be copied.
-func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
+func writeOutlookRow(w io.Writer, s style, lead string, row describe.Fact) {
 	switch row.Name {
 	case factFirst, factNext:
 		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Value))
@@ -185,7 +185,7 @@ func writeOutlookRow(w io.Writer, s style, lead string, row standing.Fact) {
 const (
 	factFirst = "first"
 	factNext  = "next"
-	factMend  = "mend"
+	factMend  = "action"
 )
 
 func timeText(t *time.Time) string {

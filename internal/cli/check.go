@@ -30,8 +30,8 @@ type finding struct {
 	OK bool `json:"ok"`
 	// What was looked at, and how it was found.
 	What string `json:"what"`
-	// Mend says what to do, empty if nothing.
-	Mend string `json:"mend,omitempty"`
+	// Fix says what to do, empty if nothing.
+	Action string `json:"action,omitempty"`
 	// Advice is true if Spillway works all the same.
 	Advice bool `json:"advice,omitempty"`
 }
@@ -78,17 +78,17 @@ func verdict(findings []finding) error {
 
 func writeFindings(w io.Writer, s style, findings []finding) {
 	for _, f := range findings {
-		mark, mend := s.paint(green, "✓"), ""
+		mark, action := s.paint(green, "✓"), ""
 		if !f.OK {
 			mark = s.paint(red, "✗")
 			if f.Advice {
 				mark = s.paint(yellow, "!")
 			}
 		}
-		if f.Mend != "" {
-			mend = "; " + f.Mend
+		if f.Action != "" {
+			action = "; " + f.Action
 		}
-		_, _ = fmt.Fprintf(w, "%s %s\n", mark, s.fold(f.What+mend, 2))
+		_, _ = fmt.Fprintf(w, "%s %s\n", mark, s.fold(f.What+action, 2))
 	}
 }
 
@@ -115,7 +115,7 @@ func check(ctx context.Context, c *cluster, rings, namespaces []string) ([]findi
 	}
 	findings := append([]finding{server}, permissions...)
 	if slices.Contains(rings, manager.RingPlans) && predecessorIsThere(ctx, reader) {
-		findings = append(findings, finding{What: predecessorIs, Mend: predecessorMend})
+		findings = append(findings, finding{What: predecessorIs, Action: predecessorMend})
 	}
 	return append(findings, checkTraces(ctx, reader)...), nil
 }
@@ -128,7 +128,7 @@ func checkServer(d discovery.ServerVersionInterface) (finding, error) {
 	f := finding{What: "Kubernetes " + info.GitVersion}
 	v, err := semver.ParseGeneric(info.GitVersion)
 	if f.OK = err == nil && v.AtLeast(semver.MustParseGeneric(oldestServer)); !f.OK {
-		f.Mend = "Spillway needs " + oldestServer + " or later"
+		f.Action = "Spillway needs " + oldestServer + " or later"
 	}
 	return f, nil
 }
@@ -178,7 +178,7 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule rbac
 	}
 	f := finding{OK: len(denied) == 0, What: fmt.Sprintf("%s %s %s", strings.Join(rule.Verbs, ", "), resource, where)}
 	if !f.OK {
-		f.Mend = fmt.Sprintf("grant %s, for example by spillway install", strings.Join(denied, ", "))
+		f.Action = fmt.Sprintf("grant %s, for example by spillway install", strings.Join(denied, ", "))
 	}
 	return f, nil
 }
@@ -200,7 +200,7 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 		}
 		if trace.Finalizer {
 			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
-				Mend: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
+				Action: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
 		}
 	}
 	return findings
@@ -214,13 +214,13 @@ func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
 // suspendedFinding says who lets a suspended workload run. Without a manager
 // nobody does: it is stranded.
 func suspendedFinding(what string, trace config.Trace, managed bool) finding {
-	f := finding{Advice: true, What: what + "is suspended until its config exists", Mend: "spillway explain says what is missing"}
+	f := finding{Advice: true, What: what + "is suspended until its config exists", Action: "spillway explain says what is missing"}
 	if trace.Suspension.Scheduler {
-		f.What, f.Mend = what+"was suspended by wave", "the manager releases it once its config exists"
+		f.What, f.Action = what+"was suspended by wave", "the manager releases it once its config exists"
 	}
 	if !managed {
 		f.What += " and stranded, because no manager looks at it"
-		f.Mend = "install the manager, or release the workload with spillway uninstall"
+		f.Action = "install the manager, or release the workload with spillway uninstall"
 	}
 	return f
 }

@@ -17,9 +17,9 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 const (
@@ -48,8 +48,8 @@ var kindsToType = []kindToType{
 	{"daemonset", appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
 	{"rolloutgroup", spillwayv1.GroupVersion.WithKind("RolloutGroup")},
 	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
-	{"module", fleetv1.GroupVersion.WithKind(fleet.KindModule)},
-	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(fleet.KindBootstrap)},
+	{"module", fleetv1.GroupVersion.WithKind(hub.KindModule)},
+	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(hub.KindBootstrap)},
 	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
@@ -78,7 +78,7 @@ func (c completer) complete(cmd *cobra.Command) {
 
 // words completes flags that take one of a few words.
 func (completer) words(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{"ring": standing.Rings(), "rings": append(standing.Rings(), manager.RingAssemblage)} {
+	for flag, words := range map[string][]string{"ring": describe.Rings(), "rings": append(describe.Rings(), manager.RingAssemblage)} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
@@ -204,7 +204,7 @@ func (a *asking) namesOf(kind, prefix string) []string {
 
 // canonical is the name of a kind by which it is known here.
 func canonical(kind string) string {
-	ref, err := standing.Named(noOtherKinds, "", kind+"/x")
+	ref, err := describe.Named(noOtherKinds, "", kind+"/x")
 	if err != nil {
 		return ""
 	}
@@ -241,7 +241,7 @@ func (a *asking) module() (moduleRef, client.Object) {
 		return m, nil
 	}
 	m.namespace = a.namespace
-	module := fleet.New(m.kind)
+	module := hub.New(m.kind)
 	if a.client.Get(a.ctx, m.key(), module) != nil {
 		return m, nil
 	}
@@ -255,7 +255,7 @@ func (a *asking) clusters() []string {
 		return nil
 	}
 	kind := "ProxyAssemblage"
-	if m.kind == fleet.KindBootstrap {
+	if m.kind == hub.KindBootstrap {
 		kind = "RemoteAssemblage"
 	}
 	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
@@ -266,7 +266,7 @@ func (a *asking) stages() []string {
 	if module == nil {
 		return nil
 	}
-	_, status := fleet.Parts(module)
+	_, status := hub.Parts(module)
 	var names []string
 	for i := range status.Stages {
 		names = append(names, status.Stages[i].Name)

@@ -24,8 +24,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/demo"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )

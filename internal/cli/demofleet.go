@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/controlplane/flux"
-	"github.com/spillway-dev/spillway/internal/demo"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/demo"
+	"github.com/spillway-dev/spillway/internal/lab/flux"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 // telling is which Events are wanted.
@@ -23,7 +23,7 @@ type telling struct {
 	all, watch bool
 	ring       string
 	since      time.Duration
-	members    *standing.Set
+	members    *describe.Set
 }
 
 func newEvents(env Environment) *cobra.Command {
@@ -46,7 +46,7 @@ With --watch it goes on until it is interrupted. The exit code is then 0.`,
 	t.cluster.addFlags(cmd.Flags())
 	t.cluster.addNamespaceFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list those of all namespaces")
-	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(standing.Rings(), ", "))
+	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(describe.Rings(), ", "))
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only those that are not older, such as 15m (default: all that are kept)")
 	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "go on as more are written, until interrupted")
 	outputFlag(cmd, &t.output)
@@ -69,18 +69,18 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	if t.watch {
 		return t.follow(cmd.Context(), c, namespace, w, cmd.ErrOrStderr())
 	}
-	notes, err := standing.Notes(cmd.Context(), c, namespace)
+	notes, err := describe.Notes(cmd.Context(), c, namespace)
 	if err != nil {
 		return err
 	}
-	notes = slices.DeleteFunc(slices.Concat([]standing.Note{}, notes), func(n standing.Note) bool { return !t.wants(&n) })
+	notes = slices.DeleteFunc(slices.Concat([]describe.Note{}, notes), func(n describe.Note) bool { return !t.wants(&n) })
 	return show(w, t.output, notes, func(w io.Writer) { t.write(w, notes) })
 }
 
 func (t *telling) namespace() (string, error) {
 	switch {
-	case t.ring != "" && !slices.Contains(standing.Rings(), t.ring):
-		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(standing.Rings(), ", "))
+	case t.ring != "" && !slices.Contains(describe.Rings(), t.ring):
+		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(describe.Rings(), ", "))
 	case t.since < 0:
 		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
 	case t.output != "" && t.output != "json":
@@ -100,21 +100,21 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 	if t.all {
 		return errors.New("--all-namespaces: an object is in one namespace; name it with -n")
 	}
-	ref, err := standing.Named(t.cluster.mapper, namespace, args[0])
+	ref, err := describe.Named(t.cluster.mapper, namespace, args[0])
 	if err != nil {
 		return err
 	}
-	t.members, err = standing.Members(ctx, reader, ref)
+	t.members, err = describe.Members(ctx, reader, ref)
 	return err
 }
 
 // wants is true of what was asked for.
-func (t *telling) wants(n *standing.Note) bool {
+func (t *telling) wants(n *describe.Note) bool {
 	recent := t.since == 0 || !n.At.Before(t.env.Now().Add(-t.since))
 	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Have(n))
 }
 
-func (t *telling) write(w io.Writer, notes []standing.Note) {
+func (t *telling) write(w io.Writer, notes []describe.Note) {
 	if len(notes) == 0 {
 		_, _ = fmt.Fprintln(w, "Nothing was told; the API server keeps Events for an hour, unless it is told otherwise.")
 		return
@@ -128,7 +128,7 @@ func (t *telling) write(w io.Writer, notes []standing.Note) {
 }
 
 // columns are what there is to say of an Event.
-func (t *telling) columns(s style, n *standing.Note) []string {
+func (t *telling) columns(s style, n *describe.Note) []string {
 	columns := []string{n.At.UTC().Format(time.DateTime)}
 	if t.all {
 		columns = append(columns, n.About.Namespace)
@@ -148,7 +148,7 @@ func (t *telling) columns(s style, n *standing.Note) []string {
 func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
 	s, told := styleOf(w, t.env.Lookup), json.NewEncoder(w)
 	told.SetEscapeHTML(false)
-	err := standing.Follow(ctx, c, namespace, func(n *standing.Note) error {
+	err := describe.Follow(ctx, c, namespace, func(n *describe.Note) error {
 		switch {
 		case !t.wants(n):
 			return nil

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/standing"
 )
 
 // asker is what explain and status have in common.
@@ -125,13 +125,13 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := standing.Split(arg); err != nil {
+	if _, _, err := describe.Split(arg); err != nil {
 		return err
 	}
 	if _, isModule := moduleNamed(arg); onCluster != "" && !isModule {
 		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
 	}
-	ref, err := standing.Named(a.cluster.mapper, namespace, arg)
+	ref, err := describe.Named(a.cluster.mapper, namespace, arg)
 	if err != nil {
 		return err
 	}
@@ -139,24 +139,24 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := a.chain(cmd.Context(), standing.World{Client: reader, Options: options, Dial: dial, Flags: a.cluster.given()}, ref, onCluster)
+	chain, err := a.chain(cmd.Context(), describe.World{Client: reader, Options: options, Dial: dial, Flags: a.cluster.given()}, ref, onCluster)
 	if err != nil {
 		return err
 	}
 	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, styleOf(w, a.env.Lookup), &chain, a.env.Now()) })
 }
 
-func (a *asker) chain(ctx context.Context, w standing.World, ref standing.Ref, onCluster string) (standing.Chain, error) {
+func (a *asker) chain(ctx context.Context, w describe.World, ref describe.Ref, onCluster string) (describe.Chain, error) {
 	if onCluster != "" {
-		return standing.ExplainCluster(ctx, w, ref, onCluster)
+		return describe.ExplainCluster(ctx, w, ref, onCluster)
 	}
-	return standing.Explain(ctx, w, ref)
+	return describe.Explain(ctx, w, ref)
 }
 
-func exactly(n int, mend string) cobra.PositionalArgs {
+func exactly(n int, action string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.CommandPath(), n, len(args), mend)
+			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.CommandPath(), n, len(args), action)
 		}
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -16,7 +16,7 @@ const (
 )
 
 // writeGroup writes the facts of a group.
-func writeGroup(f *facts, e *standing.GroupDetails) {
+func writeGroup(f *facts, e *describe.GroupDetails) {
 	writeGroupState(f, &e.Explanation)
 	for _, problem := range e.Problems {
 		f.row("problem", problem)

@@ -28,7 +28,7 @@ func newLint(env Environment) *cobra.Command {
 		Use:   "lint -f DIR",
 		Short: "Find mistakes in manifests, before they reach a cluster",
 		Long: "Find what is wrong, contradictory or without effect in manifests, with file, line\n" +
-			"and mend. No cluster is needed. The exit code is 1 if there is an error.\n" +
+			"and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
 			"Each finding has a code; an object whose author knows better is annotated with\n" +
 			"spillway.dev/lint-ignore and the code.",
 		Example: "  spillway lint -f deploy/\n" +
@@ -99,7 +99,7 @@ func (l *linting) verdict(findings []lint.Finding) error {
 	}
 	for i := range findings {
 		if findings[i].Level.AtLeast(lint.Level(l.failOn)) {
-			return fmt.Errorf("there is something to mend: %s", lint.Summary(findings))
+			return fmt.Errorf("there is something to fix: %s", lint.Summary(findings))
 		}
 	}
 	return nil

@@ -8,28 +8,28 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 )
 
 // rolledKinds are those of which a ring rolls objects.
-var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", fleet.KindModule, fleet.KindBootstrap}
+var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", hub.KindModule, hub.KindBootstrap}
 
 // objectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.
-func objectNamed(namespace, arg string) (standing.Ref, error) {
-	ref, err := standing.Named(noOtherKinds, namespace, arg)
+func objectNamed(namespace, arg string) (describe.Ref, error) {
+	ref, err := describe.Named(noOtherKinds, namespace, arg)
 	if err != nil || !slices.Contains(rolledKinds, ref.Kind) {
-		return standing.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
+		return describe.Ref{}, fmt.Errorf("%q is not known; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME or module/NAME", arg)
 	}
 	return ref, nil
 }
 
 // namedAs is the object that a person has named, if it is of one of the kinds.
-func namedAs(arg string, kinds ...string) (standing.Ref, bool) {
-	ref, err := standing.Named(noOtherKinds, "", arg)
+func namedAs(arg string, kinds ...string) (describe.Ref, bool) {
+	ref, err := describe.Named(noOtherKinds, "", arg)
 	if err != nil || !slices.Contains(kinds, ref.Kind) {
-		return standing.Ref{}, false
+		return describe.Ref{}, false
 	}
 	return ref, true
 }
@@ -38,10 +38,10 @@ func namedAs(arg string, kinds ...string) (standing.Ref, bool) {
 func noOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
 
 // atMost takes n arguments or fewer.
-func atMost(n int, mend string) func(command string, args []string) error {
+func atMost(n int, action string) func(command string, args []string) error {
 	return func(command string, args []string) error {
 		if len(args) > n {
-			return fmt.Errorf("%s takes %d argument, not %d: %s", command, n, len(args), mend)
+			return fmt.Errorf("%s takes %d argument, not %d: %s", command, n, len(args), action)
 		}
 		return nil
 	}

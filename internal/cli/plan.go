@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/plans"
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // planner is what the commands about plans have in common.
@@ -114,7 +114,7 @@ func newPlanHistory(p *planner) *cobra.Command {
 	told := &past{env: Environment{Now: p.now, Lookup: p.lookup}}
 	var cmd *cobra.Command
 	cmd = p.command("history INSTANCE", "List the last executions, the newest first", "history zookeeper -n shop", 1, func(context.Context, []string) error {
-		return told.tell(cmd, p.client, standing.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
+		return told.tell(cmd, p.client, describe.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
 	})
 	told.addFlags(cmd)
 	return cmd

@@ -9,27 +9,27 @@ import (
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
 
-// TestMendsNameCommands: a mend that names a command names one that there is, with
+// TestMendsNameCommands: a fix that names a command names one that there is, with
 // flags that it has.
 func TestMendsNameCommands(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`spillway((?: [a-z]+)+)((?: --[a-z-]+(?: [a-z]+)?)*)`)
 	root, found := newRoot(Environment{Args: []string{"spillway"}, Now: time.Now}), 0
 	for _, word := range reasons.All() {
-		_, mend, _ := reasons.Of(word)
-		for _, match := range named.FindAllStringSubmatch(mend, -1) {
+		_, action, _ := reasons.Of(word)
+		for _, match := range named.FindAllStringSubmatch(action, -1) {
 			found++
 			cmd, rest, err := root.Find(strings.Fields(match[1]))
 			if err != nil || cmd == root || cmd.HasSubCommands() {
-				t.Errorf("the mend of %s names %q, which is no command: %v %v", word, match[0], rest, err)
+				t.Errorf("the fix of %s names %q, which is no command: %v %v", word, match[0], rest, err)
 				continue
 			}
 			if err := cmd.ParseFlags(strings.Fields(match[2])); err != nil {
-				t.Errorf("the mend of %s names %q: %v", word, match[0], err)
+				t.Errorf("the fix of %s names %q: %v", word, match[0], err)
 			}
 		}
 	}
 	if found == 0 {
-		t.Error("no mend names a command")
+		t.Error("no fix names a command")
 	}
 }

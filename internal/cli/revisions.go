@@ -13,8 +13,8 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 )
 
 // latest stands for what the template says, as the revision to go to.
@@ -36,7 +36,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func (g *goingBack) run(ctx context.Context) error {
-	return g.steer(ctx, reasonRolledBackTo, fleet.Steering{Verb: fleet.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+	return g.steer(ctx, reasonRolledBackTo, hub.Steering{Verb: hub.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 		if g.to == latest {
 			return g.forward(spec)
 		}
@@ -44,7 +44,7 @@ func (g *goingBack) run(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
-		_, status := fleet.Parts(module)
+		_, status := hub.Parts(module)
 		to, err := g.aim(revisions, spec, status)
 		if err != nil {
 			return "", err
@@ -140,7 +140,7 @@ func newFleetHistory(f *fleeter) *cobra.Command {
 	told := &past{env: Environment{Now: f.now, Lookup: f.lookup}}
 	var cmd *cobra.Command
 	cmd = f.command("history", "", "List the revisions of a module, who wrote them, and what became of them", "shop -n clusters", func(context.Context) error {
-		return told.tell(cmd, f.client, standing.Ref{Kind: f.module.kind, Namespace: f.module.namespace, Name: f.module.name})
+		return told.tell(cmd, f.client, describe.Ref{Kind: f.module.kind, Namespace: f.module.namespace, Name: f.module.name})
 	})
 	told.addFlags(cmd)
 	return cmd

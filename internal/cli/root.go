@@ -1,7 +1,7 @@
 // Package cli is the command line: the manager and the commands of the kubectl
 // plugin.
 //
-// An error is printed once, in one line, with what is wrong and how to mend it;
+// An error is printed once, in one line, with what is wrong and how to fix it;
 // the exit code is then 1, unless the command says otherwise in its help.
 package cli
 

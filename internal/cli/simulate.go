@@ -19,9 +19,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // defaultReady is how long a Pod takes of which nothing is said.
@@ -350,7 +350,7 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 		writeHanging(w, mark, s.placed(wait.Namespace, text))
 	}
 	for _, risk := range r.Risks {
-		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Mend))
+		writeHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))
 	}
 }
 
@@ -384,8 +384,8 @@ func readyText(r simulate.Readiness) string {
 
 // mendOf is what to do about a wait that nothing ends.
 func mendOf(w simulate.Wait) string {
-	if _, mend, ok := reasons.Of(w.Reason); ok {
-		return "; " + mend
+	if _, action, ok := reasons.Of(w.Reason); ok {
+		return "; " + action
 	}
 	return ""
 }

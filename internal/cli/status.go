@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 // The forms in which status can be printed, besides the one for people.
@@ -44,7 +44,7 @@ func newStatus(env Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "look at all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
-	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(standing.Rings(), ", "))
+	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
 	flags.Lookup("output").Usage = "json, wide or name; empty for people"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
@@ -65,7 +65,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 	if s.all {
 		namespace = ""
 	}
-	sight, err := standing.Look(cmd.Context(), c, standing.Options{Config: rules, Namespace: namespace, Rings: s.show})
+	sight, err := describe.Look(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 }
 
 // unseenOf is why parts of units may not be looked at, each reason once.
-func unseenOf(units []standing.Unit) []string {
+func unseenOf(units []describe.Unit) []string {
 	var why []string
 	for i := range units {
 		if u := &units[i]; u.Unseen != "" && !slices.Contains(why, u.Unseen) {
@@ -92,8 +92,8 @@ func unseenOf(units []standing.Unit) []string {
 // check refuses what cannot be shown before anybody is asked.
 func (s *overview) check() error {
 	for _, ring := range s.show {
-		if !slices.Contains(standing.Rings(), ring) {
-			return fmt.Errorf("--ring: there is no ring %q; choose from %s", ring, strings.Join(standing.Rings(), ", "))
+		if !slices.Contains(describe.Rings(), ring) {
+			return fmt.Errorf("--ring: there is no ring %q; choose from %s", ring, strings.Join(describe.Rings(), ", "))
 		}
 	}
 	if !slices.Contains([]string{"", outputJSON, outputWide, outputName}, s.output) {
@@ -105,14 +105,14 @@ func (s *overview) check() error {
 	return nil
 }
 
-func (s *overview) print(w io.Writer, sight standing.Sight) error {
+func (s *overview) print(w io.Writer, sight describe.Sight) error {
 	units, shown := sight.Units, sight.Units
 	if s.waiting {
-		shown = standing.Waiting(units)
+		shown = describe.Waiting(units)
 	}
 	switch s.output {
 	case outputJSON:
-		sight.Units = append([]standing.Unit{}, shown...)
+		sight.Units = append([]describe.Unit{}, shown...)
 		return show(w, outputJSON, sight, nil)
 	case outputName:
 		writeNames(w, shown)
@@ -127,9 +127,9 @@ func (s *overview) print(w io.Writer, sight standing.Sight) error {
 
 // write writes ring by ring: a line that counts, and the tree. It is false if there is
 // nothing to write.
-func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) bool {
+func (s *overview) write(w io.Writer, t *tree, units, shown []describe.Unit) bool {
 	first := true
-	for _, ring := range standing.Rings() {
+	for _, ring := range describe.Rings() {
 		all, some := ofRing(units, ring), ofRing(shown, ring)
 		if len(some) == 0 {
 			continue
@@ -138,7 +138,7 @@ func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) boo
 			_, _ = fmt.Fprintln(w)
 		}
 		first = false
-		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(standing.Rolled(all)))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.style.paint(bold, ring), counts(describe.Rolled(all)))
 		for _, line := range t.lines(some) {
 			_, _ = fmt.Fprintln(w, line)
 		}
@@ -147,7 +147,7 @@ func (s *overview) write(w io.Writer, t *tree, units, shown []standing.Unit) boo
 }
 
 // nothing says what there is none of, of what was asked for and seen.
-func (s *overview) nothing(sight *standing.Sight) string {
+func (s *overview) nothing(sight *describe.Sight) string {
 	switch {
 	case len(sight.Units) > 0 && len(sight.Unseen) > 0:
 		return "Nothing waits of what may be looked at."
@@ -155,8 +155,8 @@ func (s *overview) nothing(sight *standing.Sight) string {
 		return "Nothing waits."
 	}
 	var none []string
-	for _, ring := range standing.Rings() {
-		isUnseen := slices.ContainsFunc(sight.Unseen, func(u standing.Unseen) bool { return u.Ring == ring })
+	for _, ring := range describe.Rings() {
+		isUnseen := slices.ContainsFunc(sight.Unseen, func(u describe.Unseen) bool { return u.Ring == ring })
 		if !isUnseen && (len(s.show) == 0 || slices.Contains(s.show, ring)) {
 			none = append(none, "no "+rolledBy[ring])
 		}
@@ -171,11 +171,11 @@ func (s *overview) nothing(sight *standing.Sight) string {
 
 // rolledBy is what each ring rolls out.
 var rolledBy = map[string]string{
-	standing.Config: "tracked workload", standing.Zones: "group of StatefulSets", standing.Plans: "Instance", standing.Fleet: "module",
+	describe.Config: "tracked workload", describe.Zones: "group of StatefulSets", describe.Plans: "Instance", describe.Fleet: "module",
 }
 
-func ofRing(units []standing.Unit, ring string) []standing.Unit {
-	var of []standing.Unit
+func ofRing(units []describe.Unit, ring string) []describe.Unit {
+	var of []describe.Unit
 	for i := range units {
 		if units[i].Ring == ring {
 			of = append(of, units[i])
@@ -185,7 +185,7 @@ func ofRing(units []standing.Unit, ring string) []standing.Unit {
 }
 
 // counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
-func counts(units []standing.Unit) string {
+func counts(units []describe.Unit) string {
 	var phases []string
 	number := map[string]int{}
 	for i := range units {
@@ -203,8 +203,8 @@ func counts(units []standing.Unit) string {
 }
 
 // writeNames writes what kubectl and xargs take, of all that is rolled.
-func writeNames(w io.Writer, units []standing.Unit) {
-	units = standing.Rolled(units)
+func writeNames(w io.Writer, units []describe.Unit) {
+	units = describe.Rolled(units)
 	for i := range units {
 		_, _ = fmt.Fprintln(w, units[i].String())
 	}

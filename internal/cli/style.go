@@ -51,7 +51,7 @@ func (s style) paint(colour, text string) string {
 func (s style) word(word string) string { return s.paint(colourOf(word), word) }
 
 // colourOf is green for what is done, cyan for what moves, yellow for what waits, and
-// red for what somebody has to mend.
+// red for what somebody has to fix.
 func colourOf(word string) string {
 	switch strings.ToLower(word) {
 	case "complete", "succeeded", "approved":

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 const (
@@ -42,7 +42,7 @@ type row struct {
 }
 
 // lines draws the units, one line each, or more where a sentence is wrapped.
-func (t *tree) lines(units []standing.Unit) []string {
+func (t *tree) lines(units []describe.Unit) []string {
 	rows := t.rows(nil, units, "", "", "")
 	widths := columns(rows)
 	if t.style.width > 0 {
@@ -57,7 +57,7 @@ func (t *tree) lines(units []standing.Unit) []string {
 
 // rows draws siblings: prefix stands before what is beneath them, and said is the
 // sentence of the unit above, which is not said again.
-func (t *tree) rows(rows []row, units []standing.Unit, prefix, namespace, said string) []row {
+func (t *tree) rows(rows []row, units []describe.Unit, prefix, namespace, said string) []row {
 	folded, top := t.fold(units), namespace == ""
 	for i := range folded {
 		u, branch, trunk := folded[i].unit, "├─ ", "│  "
@@ -82,7 +82,7 @@ func (t *tree) rows(rows []row, units []standing.Unit, prefix, namespace, said s
 }
 
 // inNamespace is the namespace of what is beneath a unit; not empty.
-func inNamespace(u *standing.Unit, namespace string) string {
+func inNamespace(u *describe.Unit, namespace string) string {
 	if u.Namespace != "" {
 		return u.Namespace
 	}
@@ -93,7 +93,7 @@ func inNamespace(u *standing.Unit, namespace string) string {
 }
 
 // row is that of one unit.
-func (t *tree) row(u *standing.Unit, said string) row {
+func (t *tree) row(u *describe.Unit, said string) row {
 	r := row{name: nameIn(u), phase: string(u.Phase), progress: progress(u), sentence: plain(u.Sentence)}
 	if t.namespaces && u.Namespace != "" {
 		r.name = u.Namespace + "/" + r.name
@@ -108,7 +108,7 @@ func (t *tree) row(u *standing.Unit, said string) row {
 }
 
 // nameIn is how kubectl names an object, and the bare name of what is none.
-func nameIn(u *standing.Unit) string {
+func nameIn(u *describe.Unit) string {
 	switch u.Kind {
 	case "Zone", "Stage", "Step", "Cluster", "Pod":
 		return u.Name
@@ -120,7 +120,7 @@ func nameIn(u *standing.Unit) string {
 }
 
 // progress is a bar and the numbers, empty where nothing is counted.
-func progress(u *standing.Unit) string {
+func progress(u *describe.Unit) string {
 	if u.Total == 0 {
 		return ""
 	}
@@ -130,12 +130,12 @@ func progress(u *standing.Unit) string {
 
 // shownUnit is a unit that is shown, or how many more there are.
 type shownUnit struct {
-	unit *standing.Unit
+	unit *describe.Unit
 	more string
 }
 
 // fold counts what would make the tree long: units that do as others beside them do.
-func (t *tree) fold(units []standing.Unit) []shownUnit {
+func (t *tree) fold(units []describe.Unit) []shownUnit {
 	var shown []shownUnit
 	seen, last := map[string]int{}, map[string]int{}
 	for i := range units {
@@ -164,7 +164,7 @@ func (t *tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUn
 }
 
 // alike is what units have in common of which a few are shown for all.
-func alike(u *standing.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
+func alike(u *describe.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
 
 // columnWidths are those of the columns before the sentence.
 type columnWidths struct{ name, phase, progress, since int }

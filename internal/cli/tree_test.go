@@ -9,24 +9,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 var treeNow = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
 
-func unit(kind, name string, phase rollout.Phase, units ...standing.Unit) standing.Unit {
-	return standing.Unit{Ref: standing.Ref{Kind: kind, Name: name}, Phase: phase, Units: units}
+func unit(kind, name string, phase rollout.Phase, units ...describe.Unit) describe.Unit {
+	return describe.Unit{Ref: describe.Ref{Kind: kind, Name: name}, Phase: phase, Units: units}
 }
 
-func because(u standing.Unit, sentence string) standing.Unit {
+func because(u describe.Unit, sentence string) describe.Unit {
 	since := treeNow.Add(-3 * time.Minute)
 	u.Sentence, u.Since = sentence, &since
 	return u
 }
 
 // rollingGroup is one with a zone that is done, one that moves, and one that waits.
-func rollingGroup() standing.Unit {
+func rollingGroup() describe.Unit {
 	const onItsWay = "ingester-b-1 is on its way: it is not ready yet"
 	group := because(unit("RolloutGroup", "ingester", rollout.PhaseProgressing,
 		because(unit("Zone", "ingester-a", rollout.PhaseComplete, unit("Pod", "ingester-a-0", rollout.PhaseComplete)), "done"),
@@ -75,7 +75,7 @@ mimir/rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.tree.now = treeNow
-			lines := c.tree.lines([]standing.Unit{rollingGroup()})
+			lines := c.tree.lines([]describe.Unit{rollingGroup()})
 			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), strings.Join(lines, "\n")); diff != "" {
 				t.Error(diff)
 			}
@@ -99,7 +99,7 @@ func TestTreeOfMany(t *testing.T) {
 		}
 		stage.Units = append(stage.Units, unit("Cluster", fmt.Sprintf("c%02d", i), phase))
 	}
-	units := []standing.Unit{unit("Module", "shop", rollout.PhaseProgressing, stage)}
+	units := []describe.Unit{unit("Module", "shop", rollout.PhaseProgressing, stage)}
 	units[0].Namespace = "fleet"
 	few := tree{}
 	text := strings.Join(few.lines(units), "\n")
@@ -117,7 +117,7 @@ func TestTreeOfMany(t *testing.T) {
 // Colours take no room, and where there is little of it names are cut.
 func TestTreeInColour(t *testing.T) {
 	bare, painted := tree{now: treeNow, style: style{width: 48}}, tree{now: treeNow, style: style{width: 48, colour: true}}
-	lines, colours := bare.lines([]standing.Unit{rollingGroup()}), painted.lines([]standing.Unit{rollingGroup()})
+	lines, colours := bare.lines([]describe.Unit{rollingGroup()}), painted.lines([]describe.Unit{rollingGroup()})
 	if lines[0] != "rolloutgroup/i…  Progressing  █████░░░░░ 3/6  3m" {
 		t.Errorf("%q", lines[0])
 	}

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // exitTimeout is the exit code of a watch that ended before the rollout did.
@@ -50,16 +50,16 @@ type watching struct {
 	all, lines bool
 	timeout    time.Duration
 	// ref is the object, nil if everything is watched.
-	ref       *standing.Ref
+	ref       *describe.Ref
 	namespace string
 
 	live   client.WithWatch
-	mirror *standing.Mirror
-	look   standing.Options
+	mirror *describe.Mirror
+	look   describe.Options
 	began  time.Time
 	// hasSeen is true once there was something to see, members what it consisted of.
 	hasSeen bool
-	members *standing.Set
+	members *describe.Set
 }
 
 // lookError is that the API server did not show how things stand.
@@ -71,11 +71,11 @@ func (e lookError) Unwrap() error { return e.error }
 // onlooker is shown what somebody sees who watches, one thing at a time.
 type onlooker interface {
 	// sees is given how things stand, whenever that may have changed.
-	sees(units []standing.Unit, now time.Time)
+	sees(units []describe.Unit, now time.Time)
 	// misses is told why nothing can be seen at present, as often as it cannot.
 	misses(err error, now time.Time)
 	// hears is given each Event once.
-	hears(n *standing.Note)
+	hears(n *describe.Note)
 }
 
 func newWatch(env Environment) *cobra.Command {
@@ -160,7 +160,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	w.mirror, err = standing.NewMirror(ctx, config, w.live, w.namespace)
+	w.mirror, err = describe.NewMirror(ctx, config, w.live, w.namespace)
 	return err
 }
 
@@ -182,13 +182,13 @@ func (w *watching) check(args []string) error {
 func ringsOf(kind string) []string {
 	switch kind {
 	case "RolloutGroup":
-		return []string{standing.Zones}
+		return []string{describe.Zones}
 	case "Instance":
-		return []string{standing.Plans}
+		return []string{describe.Plans}
 	case "Deployment", "StatefulSet", "DaemonSet":
-		return []string{standing.Config}
+		return []string{describe.Config}
 	default:
-		return []string{standing.Fleet}
+		return []string{describe.Fleet}
 	}
 }
 
@@ -198,13 +198,13 @@ func (w *watching) isInteractive(out io.Writer) bool {
 }
 
 // ended is how a rollout ended, nil while it goes on.
-type ended struct{ unit standing.Unit }
+type ended struct{ unit describe.Unit }
 
 // follow looks on until the rollout has ended, or the context.
 func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	ctx, cancel := w.patience(ctx)
 	defer cancel()
-	notes := make(chan standing.Note)
+	notes := make(chan describe.Note)
 	go w.listenTo(ctx, notes)
 	for {
 		end, err := w.see(ctx, on)
@@ -227,9 +227,9 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 
 // listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
 // sees the rest.
-func (w *watching) listenTo(ctx context.Context, notes chan<- standing.Note) {
+func (w *watching) listenTo(ctx context.Context, notes chan<- describe.Note) {
 	for ctx.Err() == nil {
-		err := standing.Follow(ctx, w.live, w.namespace, func(n *standing.Note) error {
+		err := describe.Follow(ctx, w.live, w.namespace, func(n *describe.Note) error {
 			select {
 			case notes <- *n:
 			case <-ctx.Done():
@@ -253,7 +253,7 @@ func (w *watching) patience(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
-// bears is true of an error that looking again may mend, of somebody who was shown
+// bears is true of an error that looking again may fix, of somebody who was shown
 // something before.
 func (w *watching) bears(err error) bool {
 	_, isLook := errors.AsType[lookError](err)
@@ -275,7 +275,7 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	if w.ref == nil || end != nil {
 		return end, nil
 	}
-	members, err := standing.Members(ctx, w.mirror, *w.ref)
+	members, err := describe.Members(ctx, w.mirror, *w.ref)
 	if err != nil {
 		return nil, lookError{err}
 	}
@@ -298,8 +298,8 @@ func (w *watching) confirmed(ctx context.Context) *ended {
 }
 
 // units are those that were asked for, never none if it was an object.
-func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit, error) {
-	sight, err := standing.Look(ctx, c, w.look)
+func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit, error) {
+	sight, err := describe.Look(ctx, c, w.look)
 	if err != nil {
 		return nil, lookError{err}
 	}
@@ -307,7 +307,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit,
 		return sight.Units, nil
 	}
 	if u := unitOf(sight.Units, *w.ref); u != nil {
-		return []standing.Unit{*u}, nil
+		return []describe.Unit{*u}, nil
 	}
 	if len(sight.Unseen) > 0 {
 		return nil, errors.New(sight.Unseen[0].Why)
@@ -317,7 +317,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]standing.Unit,
 }
 
 // unitOf is the unit of an object, wherever it is, nil if there is none.
-func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
+func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
 	for i := range units {
 		if units[i].Ref == ref {
 			return &units[i]
@@ -330,7 +330,7 @@ func unitOf(units []standing.Unit, ref standing.Ref) *standing.Unit {
 }
 
 // listen hands on what is told until it is time to look again.
-func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan standing.Note) error {
+func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan describe.Note) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
 	var again <-chan struct{}
@@ -354,10 +354,10 @@ func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan standin
 }
 
 // isOver is true of what needs nobody any more, or somebody.
-func isOver(u *standing.Unit) bool { return u.IsComplete() || hasFailed(u) }
+func isOver(u *describe.Unit) bool { return u.IsComplete() || hasFailed(u) }
 
-func hasFailed(u *standing.Unit) bool {
-	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, standing.PhaseStalled, standing.PhaseRolledBack}, u.Phase)
+func hasFailed(u *describe.Unit) bool {
+	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
 }
 
 // verdict is the error that the command ends with, nil if all is well.

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // outage lets through what watches bring, and nothing that is asked while it lasts.
@@ -43,12 +43,12 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t
 // recorder remembers what it was shown last, and how often it was shown nothing.
 type recorder struct {
 	mu     sync.Mutex
-	units  []standing.Unit
+	units  []describe.Unit
 	looks  int
 	missed int
 }
 
-func (r *recorder) sees(units []standing.Unit, _ time.Time) {
+func (r *recorder) sees(units []describe.Unit, _ time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.units, r.looks = units, r.looks+1
@@ -60,7 +60,7 @@ func (r *recorder) misses(error, time.Time) {
 	r.missed++
 }
 
-func (r *recorder) hears(*standing.Note) {}
+func (r *recorder) hears(*describe.Note) {}
 
 // await waits until what was recorded is as it should be.
 func (r *recorder) await(t *testing.T, what string, is func() bool) {
@@ -88,13 +88,13 @@ func watchThrough(ctx context.Context, t *testing.T, namespace string, wrap func
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := standing.NewMirror(ctx, at, live, namespace)
+	mirror, err := describe.NewMirror(ctx, at, live, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &watching{
 		asker: &asker{env: Environment{Now: time.Now}}, live: live, mirror: mirror, namespace: namespace,
-		look: standing.Options{Namespace: namespace, Rings: []string{standing.Config}, Config: config.Options{Now: time.Now}},
+		look: describe.Options{Namespace: namespace, Rings: []string{describe.Config}, Config: config.Options{Now: time.Now}},
 	}
 }
 
@@ -142,7 +142,7 @@ func TestAWatchEndsWhileItWaitsForACache(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	w.timeout, w.ref = time.Second, &standing.Ref{Kind: "Deployment", Namespace: w.namespace, Name: "web"}
+	w.timeout, w.ref = time.Second, &describe.Ref{Kind: "Deployment", Namespace: w.namespace, Name: "web"}
 	end, err := w.follow(ctx, &recorder{})
 	coded, ok := errors.AsType[exitError](w.verdict(ctx, end, err))
 	if !ok || coded.code != exitTimeout {

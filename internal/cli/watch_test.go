@@ -8,8 +8,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 func since(seconds float64) *time.Time {
@@ -18,16 +18,16 @@ func since(seconds float64) *time.Time {
 }
 
 // world is a group in its second zone, a module at its gate, and a workload.
-func world() []standing.Unit {
-	ref := func(kind, name string) standing.Ref { return standing.Ref{Kind: kind, Namespace: "shop", Name: name} }
-	part := func(kind, name string) standing.Ref { return standing.Ref{Kind: kind, Name: name} }
-	return []standing.Unit{
-		{Ref: ref("Deployment", "web"), Ring: standing.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date with the config that it uses"},
+func world() []describe.Unit {
+	ref := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Namespace: "shop", Name: name} }
+	part := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Name: name} }
+	return []describe.Unit{
+		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date with the config that it uses"},
 		{
-			Ref: ref("RolloutGroup", "ingester"), Ring: standing.Zones, Phase: rollout.PhaseProgressing, Done: 4, Total: 9, Counted: "Pods",
-			Sentence: "ingester-b-1 is on its way to ingester-b-5d8f", Since: since(65), Units: []standing.Unit{
-				{Ref: part("Zone", "ingester-a"), Phase: rollout.PhaseComplete, Done: 3, Total: 3, Counted: "Pods", Units: []standing.Unit{{Ref: part("Pod", "ingester-a-0"), Phase: rollout.PhaseComplete}}},
-				{Ref: part("Zone", "ingester-b"), Phase: rollout.PhaseProgressing, Done: 1, Total: 3, Counted: "Pods", Since: since(65), Units: []standing.Unit{
+			Ref: ref("RolloutGroup", "ingester"), Ring: describe.Zones, Phase: rollout.PhaseProgressing, Done: 4, Total: 9, Counted: "Pods",
+			Sentence: "ingester-b-1 is on its way to ingester-b-5d8f", Since: since(65), Units: []describe.Unit{
+				{Ref: part("Zone", "ingester-a"), Phase: rollout.PhaseComplete, Done: 3, Total: 3, Counted: "Pods", Units: []describe.Unit{{Ref: part("Pod", "ingester-a-0"), Phase: rollout.PhaseComplete}}},
+				{Ref: part("Zone", "ingester-b"), Phase: rollout.PhaseProgressing, Done: 1, Total: 3, Counted: "Pods", Since: since(65), Units: []describe.Unit{
 					{Ref: part("Pod", "ingester-b-1"), Phase: rollout.PhaseProgressing, Sentence: "ingester-b-1 is on its way to ingester-b-5d8f", Since: since(20)},
 					{Ref: part("Pod", "ingester-b-2"), Phase: rollout.PhaseWaiting, Reason: rollout.ReasonBudget, Sentence: "ingester-b-2 waits: 1 of 1 is unavailable"},
 				}},
@@ -35,9 +35,9 @@ func world() []standing.Unit {
 			},
 		},
 		{
-			Ref: ref("Module", "shop"), Ring: standing.Fleet, Phase: rollout.PhaseWaiting, Reason: rollout.ReasonGate, Done: 1, Total: 3, Counted: "clusters",
+			Ref: ref("Module", "shop"), Ring: describe.Fleet, Phase: rollout.PhaseWaiting, Reason: rollout.ReasonGate, Done: 1, Total: 3, Counted: "clusters",
 			Sentence: "canary waits for gate approve, which somebody has to pass; it was asked for when the canary was healthy, and nothing else moves before that is done, however long it takes",
-			Since:    since(7200), Units: []standing.Unit{
+			Since:    since(7200), Units: []describe.Unit{
 				{Ref: part("Stage", "canary"), Phase: rollout.PhaseWaiting, Reason: rollout.ReasonGate, Done: 1, Total: 1, Counted: "clusters"},
 				{Ref: part("Stage", "rest"), Phase: rollout.PhaseWaiting, Done: 0, Total: 2, Counted: "clusters"},
 			},
@@ -49,17 +49,17 @@ func world() []standing.Unit {
 func watched(width, height int) (*watchModel, *[][]string) {
 	commands := &[][]string{}
 	m := &watchModel{
-		title: "spillway watch  namespace shop", now: noon, sentences: map[standing.Ref]string{}, folded: map[string]bool{},
+		title: "spillway watch  namespace shop", now: noon, sentences: map[describe.Ref]string{}, folded: map[string]bool{},
 		steer: func(args []string) tea.Cmd {
 			*commands = append(*commands, args)
 			return func() tea.Msg { return steered{said: "done", ok: true} }
 		},
 	}
-	group := standing.Ref{Kind: "RolloutGroup", Namespace: "shop", Name: "ingester"}
+	group := describe.Ref{Kind: "RolloutGroup", Namespace: "shop", Name: "ingester"}
 	for _, msg := range []tea.Msg{
 		tea.WindowSizeMsg{Width: width, Height: height}, seen{world(), noon},
-		heard{standing.Note{At: at(-60).Time, About: group, Reason: "ZoneDone", Text: "zone ingester-a is done: 3 of 3 Pods are up to date"}},
-		heard{standing.Note{At: at(-65).Time, About: group, Reason: "ZoneStarted", Text: "zone ingester-b goes to revision ingester-b-5d8f"}},
+		heard{describe.Note{At: at(-60).Time, About: group, Reason: "ZoneDone", Text: "zone ingester-a is done: 3 of 3 Pods are up to date"}},
+		heard{describe.Note{At: at(-65).Time, About: group, Reason: "ZoneStarted", Text: "zone ingester-b goes to revision ingester-b-5d8f"}},
 	} {
 		m.Update(msg)
 	}
@@ -251,7 +251,7 @@ func TestTimeline(t *testing.T) {
 	units = world()
 	units[1].Phase, units[1].Sentence = rollout.PhasePaused, "the rollout is paused by admin"
 	m.Update(seen{units, at(2).Time})
-	m.Update(heard{standing.Note{At: at(1).Time, About: units[1].Ref, Reason: "Paused", Text: "Paused, by admin"}})
+	m.Update(heard{describe.Note{At: at(1).Time, About: units[1].Ref, Reason: "Paused", Text: "Paused, by admin"}})
 	var got []string
 	for _, n := range m.notes {
 		got = append(got, n.Reason)
@@ -260,7 +260,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for range 2 * rememberedNotes {
-		m.Update(heard{standing.Note{At: at(3).Time, Reason: "x"}})
+		m.Update(heard{describe.Note{At: at(3).Time, Reason: "x"}})
 	}
 	if len(m.notes) != rememberedNotes || m.notes[0].Reason != "x" {
 		t.Errorf("%d are remembered, the first being %v", len(m.notes), m.notes[0])
@@ -325,8 +325,8 @@ func TestWatchInLines(t *testing.T) {
 	units := world()
 	units[1].Done, units[1].Units[1].Done = 5, 2
 	l.sees(units, at(2).Time)
-	l.hears(&standing.Note{At: at(-60).Time, About: units[1].Ref, Reason: "Old", Text: "history"})
-	l.hears(&standing.Note{At: at(3).Time, About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
+	l.hears(&describe.Note{At: at(-60).Time, About: units[1].Ref, Reason: "Old", Text: "history"})
+	l.hears(&describe.Note{At: at(3).Time, About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
 	want := `12:00:00 deployment/web Complete: Deployment web is up to date with the config that it uses
 12:00:00 rolloutgroup/ingester Progressing 4/9 Pods: ingester-b-1 is on its way to ingester-b-5d8f
 12:00:00 rolloutgroup/ingester ingester-b Progressing 1/3 Pods

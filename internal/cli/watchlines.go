@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 // lineWriter writes a line for whatever changes, for logs and pipes.
@@ -30,7 +30,7 @@ func (l *lineWriter) misses(err error, now time.Time) {
 }
 
 // sees implements [onlooker].
-func (l *lineWriter) sees(units []standing.Unit, now time.Time) {
+func (l *lineWriter) sees(units []describe.Unit, now time.Time) {
 	if l.isBlind {
 		l.isBlind = false
 		l.write(now, "spillway", "can look again")
@@ -44,7 +44,7 @@ func (l *lineWriter) sees(units []standing.Unit, now time.Time) {
 
 // changes writes of units what has changed. Beneath what is complete, and what waits for
 // the same as the unit above it, there is nothing new.
-func (l *lineWriter) changes(units []standing.Unit, above, sentence string, first bool, now time.Time) {
+func (l *lineWriter) changes(units []describe.Unit, above, sentence string, first bool, now time.Time) {
 	for i := range units {
 		u := &units[i]
 		key, text := above+"/"+u.String(), l.text(u)
@@ -57,7 +57,7 @@ func (l *lineWriter) changes(units []standing.Unit, above, sentence string, firs
 }
 
 // nameAbove is the unit's name with that of the object that it is part of.
-func nameAbove(above string, u *standing.Unit) string {
+func nameAbove(above string, u *describe.Unit) string {
 	name := nameIn(u)
 	if above == "" || strings.Contains(name, "/") && u.Namespace != "" {
 		return name
@@ -67,7 +67,7 @@ func nameAbove(above string, u *standing.Unit) string {
 }
 
 // text is how a unit stands, without what changes with the time alone.
-func (l *lineWriter) text(u *standing.Unit) string {
+func (l *lineWriter) text(u *describe.Unit) string {
 	text := l.style.word(string(u.Phase))
 	if u.Total > 0 {
 		text += fmt.Sprintf(" %d/%d %s", u.Done, u.Total, u.Counted)
@@ -79,7 +79,7 @@ func (l *lineWriter) text(u *standing.Unit) string {
 }
 
 // hears implements [onlooker].
-func (l *lineWriter) hears(n *standing.Note) {
+func (l *lineWriter) hears(n *describe.Note) {
 	if n.At.Before(l.began.Add(-time.Second)) {
 		return
 	}

@@ -10,20 +10,20 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 // sender hands on to the model what is seen and heard.
 type sender struct{ program *tea.Program }
 
 // sees implements [onlooker].
-func (s sender) sees(units []standing.Unit, now time.Time) { s.program.Send(seen{units, now}) }
+func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen{units, now}) }
 
 // misses implements [onlooker].
 func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
 
 // hears implements [onlooker].
-func (s sender) hears(n *standing.Note) { s.program.Send(heard{*n}) }
+func (s sender) hears(n *describe.Note) { s.program.Send(heard{*n}) }
 
 // interactively watches in a terminal, until the rollout has ended or the person quits.
 // How it ended stays on the terminal.
@@ -59,7 +59,7 @@ func (w *watching) interactively(ctx context.Context, out io.Writer) error {
 	}
 	if end != nil {
 		lines := &lineWriter{out: out, style: model.style, began: w.began}
-		lines.sees([]standing.Unit{end.unit}, w.env.Now())
+		lines.sees([]describe.Unit{end.unit}, w.env.Now())
 	}
 	return w.verdict(ctx, end, failed)
 }
@@ -74,7 +74,7 @@ func (w *watching) model(ctx context.Context, out io.Writer, errands *errands) *
 	}
 	return &watchModel{
 		title: title, namespaces: w.namespace == "", style: styleOf(out, w.env.Lookup), steer: w.steer(ctx, errands), now: w.began,
-		sentences: map[standing.Ref]string{}, folded: map[string]bool{},
+		sentences: map[describe.Ref]string{}, folded: map[string]bool{},
 	}
 }
 

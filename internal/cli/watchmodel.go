@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // rememberedNotes bounds the timeline.
@@ -18,13 +18,13 @@ const rememberedNotes = 200
 type (
 	// seen is how things stand.
 	seen struct {
-		units []standing.Unit
+		units []describe.Unit
 		now   time.Time
 	}
 	// missed is why nothing can be seen at present.
 	missed struct{ err error }
 	// heard is an Event.
-	heard struct{ note standing.Note }
+	heard struct{ note describe.Note }
 	// ticked is the time.
 	ticked time.Time
 	// steered is what became of a command.
@@ -50,12 +50,12 @@ type watchModel struct {
 
 	width, height int
 	now           time.Time
-	units         []standing.Unit
+	units         []describe.Unit
 	// known is true once something was seen.
 	known bool
-	notes []standing.Note
+	notes []describe.Note
 	// sentences are those that the timeline has last.
-	sentences map[standing.Ref]string
+	sentences map[describe.Ref]string
 
 	// folded is what the person has folded or unfolded, by the key of a branch.
 	folded map[string]bool
@@ -119,11 +119,11 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // see takes over how things stand, and puts on the timeline whose sentence has changed.
-func (m *watchModel) see(units []standing.Unit, now time.Time) {
+func (m *watchModel) see(units []describe.Unit, now time.Time) {
 	for i := range units {
 		u := &units[i]
 		if before, ok := m.sentences[u.Ref]; m.known && (!ok || before != u.Sentence) && u.Sentence != "" {
-			m.hear(standing.Note{At: now, About: u.Ref, Ring: u.Ring, Warning: hasFailed(u), Reason: string(u.Phase), Text: u.Sentence})
+			m.hear(describe.Note{At: now, About: u.Ref, Ring: u.Ring, Warning: hasFailed(u), Reason: string(u.Phase), Text: u.Sentence})
 		}
 		m.sentences[u.Ref] = u.Sentence
 	}
@@ -134,9 +134,9 @@ func (m *watchModel) see(units []standing.Unit, now time.Time) {
 }
 
 // hear puts something on the timeline, where it belongs by its time.
-func (m *watchModel) hear(n standing.Note) {
+func (m *watchModel) hear(n describe.Note) {
 	m.notes = append(m.notes, n)
-	slices.SortStableFunc(m.notes, func(a, b standing.Note) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(m.notes, func(a, b describe.Note) int { return a.At.Compare(b.At) })
 	m.notes = m.notes[max(len(m.notes)-rememberedNotes, 0):]
 }
 
@@ -197,14 +197,14 @@ func (m *watchModel) answer(key tea.KeyPressMsg) tea.Cmd {
 // branch is a unit in the tree, with those that it is part of.
 type branch struct {
 	key   string
-	unit  *standing.Unit
-	above []*standing.Unit
+	unit  *describe.Unit
+	above []*describe.Unit
 }
 
 // branches are those that are not folded away, from top to bottom.
 func (m *watchModel) branches() []branch { return m.beneath(nil, m.units, "", nil) }
 
-func (m *watchModel) beneath(branches []branch, units []standing.Unit, key string, above []*standing.Unit) []branch {
+func (m *watchModel) beneath(branches []branch, units []describe.Unit, key string, above []*describe.Unit) []branch {
 	for i := range units {
 		b := branch{key: key + "/" + units[i].Namespace + "/" + units[i].String(), unit: &units[i], above: above}
 		branches = append(branches, b)
@@ -290,7 +290,7 @@ var steerable = map[string]string{
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
 // selected may be a part of the unit.
-func commandFor(verb string, u, selected *standing.Unit) []string {
+func commandFor(verb string, u, selected *describe.Unit) []string {
 	var words []string
 	switch verb + " " + u.Kind {
 	case "pause RolloutGroup", "resume RolloutGroup", "retry RolloutGroup":

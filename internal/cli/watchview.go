@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/spillway-dev/spillway/internal/standing"
+	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 const (
@@ -244,7 +244,7 @@ func (m *watchModel) told(width, room int) []string {
 }
 
 // note is what was told, wrapped.
-func (m *watchModel) note(n *standing.Note, width int) []string {
+func (m *watchModel) note(n *describe.Note, width int) []string {
 	text := n.Reason + " " + n.Text
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/rollout"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The defects of the predecessor, by their numbers. The first, payloads in
@@ -359,7 +359,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 }
 
 // What does not come through says so for as long as it does not: nothing is written for
-// that, it takes no place in the budget, and it rolls once its config is mended.
+// that, it takes no place in the budget, and it rolls once its config is fixed.
 func TestARollThatDoesNotComeThrough(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 // faultWorld has one of everything that the ring writes: first hashes, releases,

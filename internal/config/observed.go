@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/health"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Observed is what the ring saw in one pass. Nothing changes it afterwards.
@@ -29,7 +29,7 @@ type Workload struct {
 	Uses []Use
 	// Missing is what has to exist and does not.
 	Missing []Missing
-	// Denied says, as sentences, what may not be looked at and how to mend it.
+	// Denied says, as sentences, what may not be looked at and how to fix it.
 	Denied []string
 	// Hashes are of the present contents; nil if they were not needed, because
 	// something is missing, denied or still changing, or could not be read.

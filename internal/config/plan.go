@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Plan is what the ring is about to do, and what it waits for.
@@ -349,7 +349,7 @@ func (w *Workload) putOff(now time.Time) bool {
 func (r *Retry) pending(now time.Time) bool { return r != nil && now.Before(r.At) }
 
 // condition is what has to be said on the workload itself: what somebody has to
-// mend. Nil if nothing has.
+// fix. Nil if nothing has.
 func (w *Workload) condition(now time.Time) *Condition {
 	var c *Condition
 	switch {

@@ -58,8 +58,8 @@ func validations() []admissionregistrationv1.Validation {
 		`value.matches('^\\s*[+]?(0|([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+\\s*$')`
 	var all []admissionregistrationv1.Validation
 	for _, v := range []struct {
-		key              vocabulary.Key
-		expression, mend string
+		key                vocabulary.Key
+		expression, action string
 	}{
 		{vocabulary.ConfigTracked, boolean, mendBoolean},
 		{vocabulary.Paused, boolean, mendPause},
@@ -72,17 +72,17 @@ func validations() []admissionregistrationv1.Validation {
 		{vocabulary.IgnoredSecrets, list(ignored), mendIgnored},
 	} {
 		for _, annotation := range v.key.Names() {
-			all = append(all, warning(annotation, v.expression, v.mend))
+			all = append(all, warning(annotation, v.expression, v.action))
 		}
 	}
 	return all
 }
 
-func warning(annotation, expression, mend string) admissionregistrationv1.Validation {
+func warning(annotation, expression, action string) admissionregistrationv1.Validation {
 	at := "object.metadata.annotations['" + annotation + "']"
 	return admissionregistrationv1.Validation{
 		Expression: "!has(object.metadata.annotations) || !('" + annotation + "' in object.metadata.annotations) || " +
 			"[" + at + "].all(value, " + expression + ")",
-		MessageExpression: `'annotation ` + annotation + `: "' + ` + at + ` + '" ` + mend + `'`,
+		MessageExpression: `'annotation ` + annotation + `: "' + ` + at + ` + '" ` + action + `'`,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // warnings collects what the API server warns of.
@@ -100,8 +100,8 @@ func TestThePolicyWarnsOfWhatTheRingCannotUnderstand(t *testing.T) {
 			t.Errorf("%s: %q: the policy says %q, the ring says %q", annotation.name, annotation.value, warned, problems)
 		}
 		for _, problem := range problems {
-			mend := problem[strings.LastIndex(problem, `" `)+1:]
-			if len(warned) > 0 && !strings.Contains(warned[0], mend) {
+			action := problem[strings.LastIndex(problem, `" `)+1:]
+			if len(warned) > 0 && !strings.Contains(warned[0], action) {
 				t.Errorf("%s: %q: the policy says %q, the ring says %q", annotation.name, annotation.value, warned, problem)
 			}
 		}

@@ -31,14 +31,14 @@ type Settings struct {
 	Problems []Problem
 }
 
-// Problem is a mistake in an annotation, and how to mend it.
+// Problem is a mistake in an annotation, and how to fix it.
 type Problem struct {
-	Annotation, Value, Mend string
+	Annotation, Value, Action string
 }
 
 // String is the problem as a sentence.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: %q %s", p.Annotation, p.Value, p.Mend)
+	return fmt.Sprintf("annotation %s: %q %s", p.Annotation, p.Value, p.Action)
 }
 
 // settings reads the annotations of a workload in a namespace.
@@ -58,7 +58,7 @@ func settings(namespace string, annotations map[string]string) Settings {
 	return r.s
 }
 
-// How to mend what could not be understood, and what it means until then.
+// How to fix what could not be understood, and what it means until then.
 const (
 	mendBoolean  = `has to be "true" or "false"; it is taken as "false"`
 	mendPause    = `has to be "true" or "false"; it is taken as "true"`
@@ -74,8 +74,8 @@ type settingsReader struct {
 	s           Settings
 }
 
-func (r *settingsReader) problem(name, value, mend string) {
-	r.s.Problems = append(r.s.Problems, Problem{Annotation: name, Value: value, Mend: mend})
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Annotation: name, Value: value, Action: action})
 }
 
 // boolean is exact, as the predecessor is: only "true" is true.
@@ -147,7 +147,7 @@ func (r *settingsReader) ignored(key vocabulary.Key, kind Kind) []Reference {
 
 // list reads a comma-separated annotation; bad entries are problems and the
 // good ones count.
-func (r *settingsReader) list(key vocabulary.Key, mend string, parse func(string) (Reference, bool)) []Reference {
+func (r *settingsReader) list(key vocabulary.Key, action string, parse func(string) (Reference, bool)) []Reference {
 	value, name, ok := key.Lookup(r.annotations)
 	if !ok || strings.TrimSpace(value) == "" {
 		return nil
@@ -156,7 +156,7 @@ func (r *settingsReader) list(key vocabulary.Key, mend string, parse func(string
 	for entry := range strings.SplitSeq(value, ",") {
 		ref, ok := parse(strings.TrimSpace(entry))
 		if !ok {
-			r.problem(name, entry, mend)
+			r.problem(name, entry, action)
 			continue
 		}
 		ref.spaced = entry != strings.TrimSpace(entry)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Watches only wake the ring up. Which event it was is forgotten at once; what

@@ -17,28 +17,28 @@ func budgetRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW305", Level: Warning, Title: "A PodDisruptionBudget that lets no Pod be evicted",
-			Why:  "It forbids every eviction, and so every drain of a node: for ever, or for as long as no more Pods run than an autoscaler leaves at least.",
-			Mend: "Allow at least one Pod to be down: maxUnavailable of 1, or a minAvailable below the replicas, and below the least replicas of an autoscaler.", check: impossibleBudget,
+			Why:    "It forbids every eviction, and so every drain of a node: for ever, or for as long as no more Pods run than an autoscaler leaves at least.",
+			Action: "Allow at least one Pod to be down: maxUnavailable of 1, or a minAvailable below the replicas, and below the least replicas of an autoscaler.", check: impossibleBudget,
 		},
 		{
 			Code: "SPW306", Level: Error, Title: "A ZoneAwarePodDisruptionBudget that cannot be understood",
-			Why:  "Evictions of its Pods are refused, and the group that they belong to stalls.",
-			Mend: "Correct the field that is named.", check: badZoneBudget,
+			Why:    "Evictions of its Pods are refused, and the group that they belong to stalls.",
+			Action: "Correct the field that is named.", check: badZoneBudget,
 		},
 		{
 			Code: "SPW307", Level: Warning, Title: "A ZoneAwarePodDisruptionBudget of zero",
-			Why:  "It forbids every eviction, and so every drain of a node, for ever. Rollouts do not count it.",
-			Mend: "Allow at least one Pod to be down.", check: zeroZoneBudget,
+			Why:    "It forbids every eviction, and so every drain of a node, for ever. Rollouts do not count it.",
+			Action: "Allow at least one Pod to be down.", check: zeroZoneBudget,
 		},
 		{
 			Code: "SPW308", Level: Error, Title: "Two budgets for the same Pods",
-			Why:  "The eviction of a Pod for which there are two budgets of one kind is an error, whatever they allow.",
-			Mend: "Keep one of them, or make their selectors differ.", check: twoBudgets,
+			Why:    "The eviction of a Pod for which there are two budgets of one kind is an error, whatever they allow.",
+			Action: "Keep one of them, or make their selectors differ.", check: twoBudgets,
 		},
 		{
 			Code: "SPW309", Level: Note, Title: "A budget for no Pods",
-			Why:  "It selects none of the Pods that the manifests run.",
-			Mend: "Mend its selector, or delete it.", check: idleBudget,
+			Why:    "It selects none of the Pods that the manifests run.",
+			Action: "Fix its selector, or delete it.", check: idleBudget,
 		},
 	}
 }

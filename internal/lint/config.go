@@ -14,53 +14,53 @@ func configRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW101", Level: Error, Title: "An annotation about config cannot be understood",
-			Why:  "The config ring takes what it does not understand as if it were not there, and says so on the workload.",
-			Mend: "Correct the value, or take the annotation out.", check: configAnnotations,
+			Why:    "The config ring takes what it does not understand as if it were not there, and says so on the workload.",
+			Action: "Correct the value, or take the annotation out.", check: configAnnotations,
 		},
 		{
 			Code: "SPW102", Level: Warning, Title: "Annotations about config on a workload whose config is not followed",
-			Why:  "They count only where " + vocabulary.ConfigTracked.Native + " is \"true\".",
-			Mend: "Set " + vocabulary.ConfigTracked.Native + " to \"true\", or take them out.", check: untracked,
+			Why:    "They count only where " + vocabulary.ConfigTracked.Native + " is \"true\".",
+			Action: "Set " + vocabulary.ConfigTracked.Native + " to \"true\", or take them out.", check: untracked,
 		},
 		{
 			Code: "SPW103", Level: Note, Title: "Config that a workload needs is not among the manifests",
-			Why:  "It may be in the cluster already, or come from somewhere else. Until it is there the workload waits.",
-			Mend: "Add it, or make sure that it is there before the workload.", check: absentConfig,
+			Why:    "It may be in the cluster already, or come from somewhere else. Until it is there the workload waits.",
+			Action: "Add it, or make sure that it is there before the workload.", check: absentConfig,
 		},
 		{
 			Code: "SPW104", Level: Error, Title: "A workload needs a key that its ConfigMap or Secret does not have",
-			Why:  "Its Pods cannot start, and no change of config rolls it until the key is there. What a controller fills in is left out, as far as its type, its labels or its annotations say so.",
-			Mend: "Add the key, mend its name, or mark the reference as optional.", check: absentKeys,
+			Why:    "Its Pods cannot start, and no change of config rolls it until the key is there. What a controller fills in is left out, as far as its type, its labels or its annotations say so.",
+			Action: "Add the key, fix its name, or mark the reference as optional.", check: absentKeys,
 		},
 		{
 			Code: "SPW105", Level: Warning, Title: "A ConfigMap or Secret that nothing uses",
-			Why:  "No Pod refers to it, no other manifest names it in a field, an argument or an annotation, and it has neither a type nor a label by which others find it. A change of it rolls nothing.",
-			Mend: "Delete it, or name it where it is read: " + vocabulary.ExtraConfigMaps.Native + ", " + vocabulary.ExtraSecrets.Native + ".", check: unusedConfig,
+			Why:    "No Pod refers to it, no other manifest names it in a field, an argument or an annotation, and it has neither a type nor a label by which others find it. A change of it rolls nothing.",
+			Action: "Delete it, or name it where it is read: " + vocabulary.ExtraConfigMaps.Native + ", " + vocabulary.ExtraSecrets.Native + ".", check: unusedConfig,
 		},
 		{
 			Code: "SPW106", Level: Warning, Title: "Config of another namespace that is not shared",
-			Why:  "Config of another namespace counts only if it says itself who may name it, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
-			Mend: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.", check: unshared,
+			Why:    "Config of another namespace counts only if it says itself who may name it, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
+			Action: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.", check: unshared,
 		},
 		{
 			Code: "SPW107", Level: Warning, Title: "A workload ignores config that it does not use",
-			Why:  "The annotation has no effect; its name may be misspelled.",
-			Mend: "Mend the name, or take it out.", check: ignoredInVain,
+			Why:    "The annotation has no effect; its name may be misspelled.",
+			Action: "Fix the name, or take it out.", check: ignoredInVain,
 		},
 		{
 			Code: "SPW108", Level: Warning, Title: "A workload follows config and uses none",
-			Why:  "Nothing will ever roll it.",
-			Mend: "Name what its application reads by itself as extra config, or take the annotation out.", check: nothingToFollow,
+			Why:    "Nothing will ever roll it.",
+			Action: "Name what its application reads by itself as extra config, or take the annotation out.", check: nothingToFollow,
 		},
 		{
 			Code: "SPW109", Level: Note, Title: "A workload needs a key of a ConfigMap or Secret without data",
-			Why:  "Its Pods cannot start until somebody fills it in, as an operator, a person or a program may do.",
-			Mend: "Make sure that it is filled in, or add the key.", check: emptyConfig,
+			Why:    "Its Pods cannot start until somebody fills it in, as an operator, a person or a program may do.",
+			Action: "Make sure that it is filled in, or add the key.", check: emptyConfig,
 		},
 		{
 			Code: "SPW110", Level: Note, Title: "A ConfigMap or Secret that nothing names, and that somebody may be reading",
-			Why:  "Something in its namespace is permitted to read all config there, or it is shared with other namespaces, or the namespace is one of Kubernetes itself. Whether it is used cannot be seen from here.",
-			Mend: "Delete it if nothing uses it.", check: possiblyUnused,
+			Why:    "Something in its namespace is permitted to read all config there, or it is shared with other namespaces, or the namespace is one of Kubernetes itself. Whether it is used cannot be seen from here.",
+			Action: "Delete it if nothing uses it.", check: possiblyUnused,
 		},
 	}
 }

@@ -29,7 +29,7 @@ func (l Level) AtLeast(other Level) bool {
 	return slices.Index(Levels(), l) <= slices.Index(Levels(), other)
 }
 
-// Finding is something to mend, and where it stands.
+// Finding is something to fix, and where it stands.
 type Finding struct {
 	File string `json:"file"`
 	// Line is 0 if it is about a file as a whole.
@@ -39,9 +39,9 @@ type Finding struct {
 	Object string `json:"object,omitempty"`
 	Code   string `json:"code"`
 	Level  Level  `json:"level"`
-	// Message says what is wrong, Mend what to do about it.
+	// Message says what is wrong, Fix what to do about it.
 	Message string `json:"message"`
-	Mend    string `json:"mend"`
+	Action  string `json:"action"`
 }
 
 // Place is where the finding stands, "shop/web.yaml:12".

@@ -24,8 +24,8 @@ func TestEveryRuleIsWhole(t *testing.T) {
 		if !code.MatchString(r.Code) {
 			t.Errorf("%s is no code", r.Code)
 		}
-		if r.Title == "" || strings.HasSuffix(r.Title, ".") || !strings.HasSuffix(r.Why, ".") || !strings.HasSuffix(r.Mend, ".") {
-			t.Errorf("%s: title, why and mend are sentences, the title without a full stop: %q, %q, %q", r.Code, r.Title, r.Why, r.Mend)
+		if r.Title == "" || strings.HasSuffix(r.Title, ".") || !strings.HasSuffix(r.Why, ".") || !strings.HasSuffix(r.Action, ".") {
+			t.Errorf("%s: title, why and fix are sentences, the title without a full stop: %q, %q, %q", r.Code, r.Title, r.Why, r.Action)
 		}
 		if !slices.Contains(lint.Levels(), r.Level) {
 			t.Errorf("%s: %q is no level", r.Code, r.Level)
@@ -36,7 +36,7 @@ func TestEveryRuleIsWhole(t *testing.T) {
 	}
 }
 
-// TestTheExamplesAreClean: what people copy has nothing to mend.
+// TestTheExamplesAreClean: what people copy has nothing to fix.
 func TestTheExamplesAreClean(t *testing.T) {
 	findings, objects := lintFile(t, "../../examples")
 	for _, f := range findings {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -24,53 +24,53 @@ func fleetRules() []Rule { //nolint:dupl // tables of rules are alike but for th
 	return []Rule{
 		{
 			Code: "SPW501", Level: Error, Title: "A module has a selector that cannot be understood",
-			Why:  "The module stalls: no cluster is assigned anything, nor is anything taken away.",
-			Mend: "Correct the field that is named.", check: moduleSpecs,
+			Why:    "The module stalls: no cluster is assigned anything, nor is anything taken away.",
+			Action: "Correct the field that is named.", check: moduleSpecs,
 		},
 		{
 			Code: "SPW502", Level: Warning, Title: "A stage that selects no cluster",
-			Why:  "It is passed over at once, with its soak; a canary that is none protects nobody.",
-			Mend: "Mend the selector of the stage, or the labels of the clusters.", check: emptyStages,
+			Why:    "It is passed over at once, with its soak; a canary that is none protects nobody.",
+			Action: "Fix the selector of the stage, or the labels of the clusters.", check: emptyStages,
 		},
 		{
 			Code: "SPW503", Level: Error, Title: "Stages that leave nothing for those after them",
-			Why:  "Once stages have taken all clusters, a later one has none.",
-			Mend: "Give earlier stages fewer clusters or a selector, or take the later ones out.", check: greedyStages,
+			Why:    "Once stages have taken all clusters, a later one has none.",
+			Action: "Give earlier stages fewer clusters or a selector, or take the later ones out.", check: greedyStages,
 		},
 		{
 			Code: "SPW504", Level: Warning, Title: "Settings of a rollout that its strategy does not look at",
-			Why:  "With the strategy Replace, which is the default, all clusters get a revision at once: there are no stages, gates or budgets.",
-			Mend: "Set spec.strategy to Incremental, or take them out.", check: idleRollout,
+			Why:    "With the strategy Replace, which is the default, all clusters get a revision at once: there are no stages, gates or budgets.",
+			Action: "Set spec.strategy to Incremental, or take them out.", check: idleRollout,
 		},
 		{
 			Code: "SPW505", Level: Warning, Title: "A RolloutGate that no module waits for",
-			Why:  "Gates are made by the controller, one for each revision. One that no stage names is never looked at.",
-			Mend: "Delete it; name the gate in the stage of the module instead.", check: idleGates,
+			Why:    "Gates are made by the controller, one for each revision. One that no stage names is never looked at.",
+			Action: "Delete it; name the gate in the stage of the module instead.", check: idleGates,
 		},
 		{
 			Code: "SPW506", Level: Note, Title: "Gates that no Role among the manifests lets anybody pass",
-			Why:  "Whoever passes a gate needs the permission to update or patch rolloutgates/status.",
-			Mend: "Grant it to those who decide, or make sure that somebody has it.", check: impassableGates,
+			Why:    "Whoever passes a gate needs the permission to update or patch rolloutgates/status.",
+			Action: "Grant it to those who decide, or make sure that somebody has it.", check: impassableGates,
 		},
 		{
 			Code: "SPW507", Level: Error, Title: "A binding that cannot be evaluated",
-			Why:  "Clusters wait for the value of each binding before they are assigned a revision.",
-			Mend: "Correct the binding.", check: badBindings,
+			Why:    "Clusters wait for the value of each binding before they are assigned a revision.",
+			Action: "Correct the binding.", check: badBindings,
 		},
 		{
 			Code: "SPW508", Level: Error, Title: "A window of a module that cannot be understood, or none that ever opens",
-			Why:  "Outside of its windows no cluster is assigned a new revision.",
-			Mend: "Correct the schedule or the time zone.", check: moduleWindows,
+			Why:    "Outside of its windows no cluster is assigned a new revision.",
+			Action: "Correct the schedule or the time zone.", check: moduleWindows,
 		},
 		{
 			Code: "SPW509", Level: Warning, Title: "A module for no cluster",
-			Why:  "Without a selector a module is for no cluster; an empty one, {}, is for all.",
-			Mend: "Set spec.selector, or mend the labels of the clusters.", check: homeless,
+			Why:    "Without a selector a module is for no cluster; an empty one, {}, is for all.",
+			Action: "Set spec.selector, or fix the labels of the clusters.", check: homeless,
 		},
 		{
 			Code: "SPW510", Level: Error, Title: "A budget of a module that lets nothing move",
-			Why:  "With not even one cluster unready, or none in a stage, nothing could ever be assigned. The API server refuses it.",
-			Mend: "Set it to 1 or more, or to a percentage.", check: zeroBudgets,
+			Why:    "With not even one cluster unready, or none in a stage, nothing could ever be assigned. The API server refuses it.",
+			Action: "Set it to 1 or more, or to a percentage.", check: zeroBudgets,
 		},
 	}
 }
@@ -80,7 +80,7 @@ func modules(m *Manifests, visit func(*Object, *v1alpha1.ModuleSpec)) {
 	for _, o := range m.Objects {
 		switch o.Typed.(type) {
 		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
-			spec, _ := fleet.Parts(o.Typed)
+			spec, _ := hub.Parts(o.Typed)
 			visit(o, spec)
 		}
 	}
@@ -90,7 +90,7 @@ const moduleWindow = "spec.rollout.windows"
 
 func moduleProblems(m *Manifests, r *reporter, wanted func(string) bool) {
 	modules(m, func(o *Object, _ *v1alpha1.ModuleSpec) {
-		for _, problem := range fleet.ProblemsOf(o.Typed, m.Now) {
+		for _, problem := range hub.ProblemsOf(o.Typed, m.Now) {
 			field, _, _ := strings.Cut(problem, ":")
 			if wanted(field) {
 				r.findf(o, fields(field), "%s", problem)
@@ -118,11 +118,11 @@ func isFleetCluster(o *Object) bool {
 }
 
 // clusters are those of the fleet in a namespace that the manifests show.
-func (m *Manifests) clusters(namespace string) []fleet.Cluster {
-	var found []fleet.Cluster
+func (m *Manifests) clusters(namespace string) []hub.Cluster {
+	var found []hub.Cluster
 	for _, o := range m.Objects {
 		if isFleetCluster(o) && o.namespace() == namespace {
-			found = append(found, fleet.Cluster{Name: o.name(), UID: types.UID(o.name()), Labels: o.Object.GetLabels()})
+			found = append(found, hub.Cluster{Name: o.name(), UID: types.UID(o.name()), Labels: o.Object.GetLabels()})
 		}
 	}
 	return found
@@ -136,7 +136,7 @@ func emptyStages(m *Manifests, r *reporter) {
 			return
 		}
 		clusters := m.clusters(o.namespace())
-		stages, _ := fleet.StagesOf(o.Typed, clusters)
+		stages, _ := hub.StagesOf(o.Typed, clusters)
 		total := 0
 		for i := range stages {
 			total += len(stages[i].Clusters)
@@ -251,7 +251,7 @@ func idleGates(m *Manifests, r *reporter) {
 				r.findf(o, fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
-		if !found && gate.Spec.TargetRef.Kind != fleet.KindModule && gate.Spec.TargetRef.Kind != fleet.KindBootstrap {
+		if !found && gate.Spec.TargetRef.Kind != hub.KindModule && gate.Spec.TargetRef.Kind != hub.KindBootstrap {
 			r.findf(o, fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
@@ -305,7 +305,7 @@ func badBindings(m *Manifests, r *reporter) {
 		if spec.Template != nil {
 			bindings, path = spec.Template.Spec.ControlPlaneBindings, "spec.template.spec.controlPlaneBindings"
 		}
-		result := binding.Evaluate(assemblage.Bindings(bindings), binding.Values{binding.ClusterName: "cluster"}, nil)
+		result := binding.Evaluate(agent.Bindings(bindings), binding.Values{binding.ClusterName: "cluster"}, nil)
 		for _, e := range bindingErrors(result.Err) {
 			i := slices.IndexFunc(bindings, func(b v1alpha1.Binding) bool { return b.Name == e.Binding })
 			r.findf(o, item(path, i), "%s", e)
@@ -330,7 +330,7 @@ func bindingErrors(err error) []*binding.Error {
 func homeless(m *Manifests, r *reporter) {
 	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
 		clusters := m.clusters(o.namespace())
-		stages, unmatched := fleet.StagesOf(o.Typed, clusters)
+		stages, unmatched := hub.StagesOf(o.Typed, clusters)
 		members := len(unmatched)
 		for i := range stages {
 			members += len(stages[i].Clusters)

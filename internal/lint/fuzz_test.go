@@ -39,7 +39,7 @@ func FuzzLint(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, found := range findings {
-			if found.File == "" || found.Code == "" || found.Message == "" || found.Mend == "" || found.Line < 0 {
+			if found.File == "" || found.Code == "" || found.Message == "" || found.Action == "" || found.Line < 0 {
 				t.Fatalf("not whole: %+v", found)
 			}
 		}
@@ -48,7 +48,7 @@ func FuzzLint(f *testing.F) {
 }
 
 // BenchmarkLint looks at 5,000 objects: Deployments, each with a ConfigMap that it
-// uses, one in ten of them with something to mend.
+// uses, one in ten of them with something to fix.
 func BenchmarkLint(b *testing.B) {
 	scheme, err := kube.NewScheme()
 	if err != nil {

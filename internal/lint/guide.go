@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// GuidePage is docs/lint.md: every rule, what comes of it and how to mend it.
+// GuidePage is docs/lint.md: every rule, what comes of it and how to fix it.
 func GuidePage() string {
 	var b strings.Builder
 	b.WriteString(guideHead)
@@ -18,7 +18,7 @@ func GuidePage() string {
 		}
 		for _, rule := range rules() {
 			if strings.HasPrefix(rule.Code, chapter.prefix) {
-				fmt.Fprintf(&b, "\n### %s\n\n**%s** (%s). %s\n\n%s\n", rule.Code, rule.Title, rule.Level, rule.Why, rule.Mend)
+				fmt.Fprintf(&b, "\n### %s\n\n**%s** (%s). %s\n\n%s\n", rule.Code, rule.Title, rule.Level, rule.Why, rule.Action)
 			}
 		}
 	}
@@ -41,7 +41,7 @@ const guideHead = `# Lint
 <!-- Generated from internal/lint by make generate. -->
 
 ` + "`spillway lint -f DIR`" + ` reads manifests, and needs no cluster. What an annotation or a spec means is decided by the code that will read it in the
-cluster: where a ring would stall, or ignore something, there is a finding, with file, line and mend.
+cluster: where a ring would stall, or ignore something, there is a finding, with file, line and fix.
 
 ` + "```console" + `
 $ spillway lint -f deploy/

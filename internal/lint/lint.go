@@ -21,7 +21,7 @@ type Options struct {
 	Now time.Time
 }
 
-// Lint finds what is to mend in documents. Unread is the error with which they were
+// Lint finds what is to fix in documents. Unread is the error with which they were
 // read, nil if there was none; what it says is found as well.
 func Lint(documents []source.Document, unread error, o Options) ([]Finding, error) {
 	m, err := understand(documents, unread, o)
@@ -50,21 +50,21 @@ func (r *reporter) findf(o *Object, path []string, format string, args ...any) {
 	}
 	r.findings = append(r.findings, Finding{
 		File: o.File, Line: o.LineOf(path...), Object: o.String(), Code: r.rule.Code, Level: r.rule.Level,
-		Message: fmt.Sprintf(format, args...), Mend: r.rule.Mend,
+		Message: fmt.Sprintf(format, args...), Action: r.rule.Action,
 	})
 }
 
-// mendf replaces what the rule says in general about mending the last finding.
+// mendf replaces what the rule says in general about fixing the last finding.
 func (r *reporter) mendf(format string, args ...any) {
 	if n := len(r.findings); n > 0 && r.findings[n-1].Code == r.rule.Code {
-		r.findings[n-1].Mend = fmt.Sprintf(format, args...)
+		r.findings[n-1].Action = fmt.Sprintf(format, args...)
 	}
 }
 
 // mistake reports what could not be read.
 func (r *reporter) mistake(e *source.Error, object string) {
 	r.findings = append(r.findings, Finding{
-		File: e.File, Line: e.Line, Object: object, Code: r.rule.Code, Level: r.rule.Level, Message: e.Problem, Mend: sentence(e.Mend),
+		File: e.File, Line: e.Line, Object: object, Code: r.rule.Code, Level: r.rule.Level, Message: e.Problem, Action: sentence(e.Action),
 	})
 }
 

@@ -12,53 +12,53 @@ func manifestRules() []Rule { //nolint:dupl // tables of rules are alike but for
 	return []Rule{
 		{
 			Code: "SPW901", Level: Error, Title: "A file that cannot be read as manifests",
-			Why:  "What is in it was not looked at.",
-			Mend: "Correct it, or leave it out.", check: unreadFiles,
+			Why:    "What is in it was not looked at.",
+			Action: "Correct it, or leave it out.", check: unreadFiles,
 		},
 		{
 			Code: "SPW902", Level: Error, Title: "A field that the kind does not have, or a value of the wrong type",
-			Why:  "The API server drops the field or refuses the object.",
-			Mend: "Correct the field.", check: unknownFields,
+			Why:    "The API server drops the field or refuses the object.",
+			Action: "Correct the field.", check: unknownFields,
 		},
 		{
 			Code: "SPW903", Level: Error, Title: "A value that the API server would refuse",
-			Why:  "It does not fit the schema of the kind.",
-			Mend: "Correct the value.", check: refusedValues,
+			Why:    "It does not fit the schema of the kind.",
+			Action: "Correct the value.", check: refusedValues,
 		},
 		{
 			Code: "SPW904", Level: Warning, Title: "A label or annotation that nothing reads",
-			Why:  "It is written as one of Spillway's or of a predecessor's, and there is none of that name. It may be misspelled.",
-			Mend: "Mend the name, or take it out.", check: unknownKeys,
+			Why:    "It is written as one of Spillway's or of a predecessor's, and there is none of that name. It may be misspelled.",
+			Action: "Fix the name, or take it out.", check: unknownKeys,
 		},
 		{
 			Code: "SPW905", Level: Warning, Title: "A label or annotation in a place where nothing reads it",
-			Why:  "Some are read as labels, some as annotations, and each on a few kinds only.",
-			Mend: "Move it to where it is read, or take it out.", check: misplacedKeys,
+			Why:    "Some are read as labels, some as annotations, and each on a few kinds only.",
+			Action: "Move it to where it is read, or take it out.", check: misplacedKeys,
 		},
 		{
 			Code: "SPW906", Level: Warning, Title: "Two names of one setting with different values",
-			Why:  "The native name wins over that of a predecessor, and an annotation over a label.",
-			Mend: "Keep the one that is meant.", check: contradictingKeys,
+			Why:    "The native name wins over that of a predecessor, and an annotation over a label.",
+			Action: "Keep the one that is meant.", check: contradictingKeys,
 		},
 		{
 			Code: "SPW907", Level: Warning, Title: "A label or annotation that does not belong in a manifest",
-			Why:  "Spillway writes it by itself, or it is an order about something that runs. Each time the manifest is applied it is set back, and what it says is not true any more.",
-			Mend: "Take it out of the manifest.", check: writtenKeys,
+			Why:    "Spillway writes it by itself, or it is an order about something that runs. Each time the manifest is applied it is set back, and what it says is not true any more.",
+			Action: "Take it out of the manifest.", check: writtenKeys,
 		},
 		{
 			Code: "SPW908", Level: Error, Title: "The same object twice",
-			Why:  "Whichever is applied last wins.",
-			Mend: "Keep one of them, or give one another name or namespace.", check: twice,
+			Why:    "Whichever is applied last wins.",
+			Action: "Keep one of them, or give one another name or namespace.", check: twice,
 		},
 		{
 			Code: "SPW909", Level: Warning, Title: "An unknown code is to be ignored",
-			Why:  "There is no such rule, so nothing is ignored.",
-			Mend: "Mend the code, or take it out; docs/lint.md lists all of them.", check: unknownCodes,
+			Why:    "There is no such rule, so nothing is ignored.",
+			Action: "Fix the code, or take it out; docs/lint.md lists all of them.", check: unknownCodes,
 		},
 		{
 			Code: "SPW910", Level: Warning, Title: "A label or annotation with a value that has no meaning",
-			Why:  "Only the values that are listed have one; any other is taken as if there were none.",
-			Mend: "Use one of the values that have a meaning.", check: strangeValues,
+			Why:    "Only the values that are listed have one; any other is taken as if there were none.",
+			Action: "Use one of the values that have a meaning.", check: strangeValues,
 		},
 	}
 }

@@ -14,58 +14,58 @@ func planRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW401", Level: Error, Title: "A step names a task that is not there",
-			Why:  "The plan fails for good when it gets there.",
-			Mend: "Mend the name, or add the task.", check: missingTasks,
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Fix the name, or add the task.", check: missingTasks,
 		},
 		{
 			Code: "SPW402", Level: Error, Title: "A task names a template that is not there",
-			Why:  "The plan fails for good when it gets there.",
-			Mend: "Mend the name, or add the template.", check: missingTemplates,
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Fix the name, or add the template.", check: missingTemplates,
 		},
 		{
 			Code: "SPW403", Level: Error, Title: "A template that cannot be rendered",
-			Why:  "It cannot be parsed, or calls a function that is refused. The plan fails for good when it gets there.",
-			Mend: "Correct the template.", check: badTemplates,
+			Why:    "It cannot be parsed, or calls a function that is refused. The plan fails for good when it gets there.",
+			Action: "Correct the template.", check: badTemplates,
 		},
 		{
 			Code: "SPW404", Level: Error, Title: "A parameter that contradicts its OperatorVersion",
-			Why:  "A trigger without its plan, or a default that the parameter may not have, refuses Instances.",
-			Mend: "Correct the parameter.", check: badParameters,
+			Why:    "A trigger without its plan, or a default that the parameter may not have, refuses Instances.",
+			Action: "Correct the parameter.", check: badParameters,
 		},
 		{
 			Code: "SPW405", Level: Error, Title: "An Instance that its OperatorVersion refuses",
-			Why:  "Admission refuses it, and no plan runs for it.",
-			Mend: "Correct the field that is named.", check: refusedInstances,
+			Why:    "Admission refuses it, and no plan runs for it.",
+			Action: "Correct the field that is named.", check: refusedInstances,
 		},
 		{
 			Code: "SPW406", Level: Note, Title: "The OperatorVersion of an Instance is not among the manifests",
-			Why:  "It may be in the cluster already. Until it is there, no plan runs.",
-			Mend: "Add it, or make sure that it is there.", check: absentVersion,
+			Why:    "It may be in the cluster already. Until it is there, no plan runs.",
+			Action: "Add it, or make sure that it is there.", check: absentVersion,
 		},
 		{
 			Code: "SPW407", Level: Error, Title: "Operators that need each other in a circle",
-			Why:  "None of them is ever deployed.",
-			Mend: "Take one of the KudoOperator tasks out.", check: circles,
+			Why:    "None of them is ever deployed.",
+			Action: "Take one of the KudoOperator tasks out.", check: circles,
 		},
 		{
 			Code: "SPW408", Level: Note, Title: "A task or a template that nothing uses",
-			Why:  "No step names the task, or no task the template.",
-			Mend: "Use it, or take it out.", check: unusedParts,
+			Why:    "No step names the task, or no task the template.",
+			Action: "Use it, or take it out.", check: unusedParts,
 		},
 		{
 			Code: "SPW409", Level: Error, Title: "An OperatorVersion without a plan deploy",
-			Why:  "No Instance of it can be created.",
-			Mend: "Add a plan named deploy.", check: noDeploy,
+			Why:    "No Instance of it can be created.",
+			Action: "Add a plan named deploy.", check: noDeploy,
 		},
 		{
 			Code: "SPW410", Level: Error, Title: "A task that can never be done",
-			Why:  "The plan fails for good when it gets there.",
-			Mend: "Name a parameter that the OperatorVersion has, or set done of the Dummy.", check: endlessTasks,
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Name a parameter that the OperatorVersion has, or set done of the Dummy.", check: endlessTasks,
 		},
 		{
 			Code: "SPW411", Level: Error, Title: "A template refers to a parameter or a Pipe that is not there",
-			Why:  "The plan fails for good when it gets to that part of the template.",
-			Mend: "Mend the name, add the parameter, or look it up by the function index if it may be missing.", check: unknownParameters,
+			Why:    "The plan fails for good when it gets to that part of the template.",
+			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.", check: unknownParameters,
 		},
 	}
 }
@@ -147,7 +147,7 @@ func badParameters(m *Manifests, r *reporter) {
 			}
 			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
 			for _, problem := range problems {
-				r.findf(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Mend)
+				r.findf(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Action)
 			}
 		}
 	})

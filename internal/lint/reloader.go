@@ -44,13 +44,13 @@ func reloaderRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW111", Level: Warning, Title: "A workload that both Spillway and Reloader roll",
-			Why:  "A change of config rolls it twice, once by each, and Reloader keeps to no order, budget or pause.",
-			Mend: "Take the annotations of Reloader out.", check: rolledTwice,
+			Why:    "A change of config rolls it twice, once by each, and Reloader keeps to no order, budget or pause.",
+			Action: "Take the annotations of Reloader out.", check: rolledTwice,
 		},
 		{
 			Code: "SPW112", Level: Note, Title: "An annotation of Reloader, which Spillway does not read",
-			Why:  "It is right where Reloader runs. Where Spillway takes its place, another annotation does the same.",
-			Mend: "Keep it where Reloader runs; with Spillway, use its own annotation.", check: reloaderAlone,
+			Why:    "It is right where Reloader runs. Where Spillway takes its place, another annotation does the same.",
+			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.", check: reloaderAlone,
 		},
 	}
 }

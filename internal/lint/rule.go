@@ -10,9 +10,9 @@ type Rule struct {
 	// Code is how the rule is called; it never means anything else.
 	Code  string
 	Level Level
-	// Title says in a few words what is found, Why what comes of it, and Mend what
+	// Title says in a few words what is found, Why what comes of it, and Fix what
 	// to do about it.
-	Title, Why, Mend string
+	Title, Why, Action string
 
 	check func(*Manifests, *reporter)
 }

@@ -129,7 +129,7 @@ func ToSARIF(findings []Finding, version, directory string) SARIF {
 			run.Artifacts = []sarifStream{{sarifText{"standard input"}, []string{"standardStream"}}}
 		}
 		run.Results = append(run.Results, sarifResult{
-			RuleID: f.Code, RuleIndex: index[f.Code], Level: f.Level, Message: sarifText{f.Message + ". " + f.Mend}, Locations: []sarifLocation{f.location(directory)},
+			RuleID: f.Code, RuleIndex: index[f.Code], Level: f.Level, Message: sarifText{f.Message + ". " + f.Action}, Locations: []sarifLocation{f.location(directory)},
 		})
 	}
 	return SARIF{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}}
@@ -137,7 +137,7 @@ func ToSARIF(findings []Finding, version, directory string) SARIF {
 
 func (r *Rule) sarif() sarifRule {
 	return sarifRule{
-		ID: r.Code, ShortDescription: sarifText{r.Title + "."}, FullDescription: sarifText{r.Why}, Help: sarifText{r.Mend},
+		ID: r.Code, ShortDescription: sarifText{r.Title + "."}, FullDescription: sarifText{r.Why}, Help: sarifText{r.Action},
 		HelpURI: Guide + "#" + anchor(r.Code), DefaultConfiguration: sarifConfiguration{r.Level},
 	}
 }

@@ -141,7 +141,7 @@ func TestPlacesInSARIF(t *testing.T) {
 		{"deploy/web.yaml", "", place{URI: "deploy/web.yaml"}},
 		{source.Stdin, "/repository", place{Index: &first}},
 	} {
-		finding := lint.Finding{File: c.file, Line: 3, Code: "SPW101", Level: lint.Error, Message: "m", Mend: "n."}
+		finding := lint.Finding{File: c.file, Line: 3, Code: "SPW101", Level: lint.Error, Message: "m", Action: "n."}
 		run := log(t, schema, []lint.Finding{finding}, c.directory).Runs[0]
 		got := run.Results[0].Locations[0].PhysicalLocation.ArtifactLocation
 		if got.URI != c.want.URI || got.URIBaseID != c.want.URIBaseID || (got.Index == nil) != (c.want.Index == nil) {
@@ -160,7 +160,7 @@ func TestPlacesInSARIF(t *testing.T) {
 // would be noticed.
 func TestTheSchemaOfSARIFRefuses(t *testing.T) {
 	schema := sarifSchema(t)
-	raw, err := json.Marshal(lint.ToSARIF([]lint.Finding{{File: "a.yaml", Line: 1, Code: "SPW101", Level: lint.Error, Message: "m", Mend: "n."}}, "v1", "/a"))
+	raw, err := json.Marshal(lint.ToSARIF([]lint.Finding{{File: "a.yaml", Line: 1, Code: "SPW101", Level: lint.Error, Message: "m", Action: "n."}}, "v1", "/a"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,38 +15,38 @@ func scalingRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW301", Level: Error, Title: "A setting about scaling cannot be understood",
-			Why:  "The StatefulSet keeps its replicas until it is mended.",
-			Mend: "Correct the value, or take it out.", check: scalingSettings,
+			Why:    "The StatefulSet keeps its replicas until it is fixed.",
+			Action: "Correct the value, or take it out.", check: scalingSettings,
 		},
 		{
 			Code: "SPW302", Level: Error, Title: "Pods are to be prepared, and it does not say where",
-			Why:  "Every downscale of the StatefulSet is refused.",
-			Mend: "Set " + vocabulary.PrepareDownscalePort.Native + ", " + vocabulary.PrepareDownscalePath.Native + " and spec.serviceName, or take the label " + vocabulary.PrepareDownscale.Native + " out.", check: unprepared,
+			Why:    "Every downscale of the StatefulSet is refused.",
+			Action: "Set " + vocabulary.PrepareDownscalePort.Native + ", " + vocabulary.PrepareDownscalePath.Native + " and spec.serviceName, or take the label " + vocabulary.PrepareDownscale.Native + " out.", check: unprepared,
 		},
 		{
 			Code: "SPW303", Level: Error, Title: "A leader that cannot be followed",
-			Why:  "A follower whose leader is not in its group, or follows it in turn, keeps its replicas.",
-			Mend: "Name a StatefulSet of the same group that does not follow this one.", check: badLeader,
+			Why:    "A follower whose leader is not in its group, or follows it in turn, keeps its replicas.",
+			Action: "Name a StatefulSet of the same group that does not follow this one.", check: badLeader,
 		},
 		{
 			Code: "SPW304", Level: Warning, Title: "A setting about scaling without the one that it belongs to",
-			Why:  "Half of a pair has no effect.",
-			Mend: "Add the other half, or take this one out.", check: halves,
+			Why:    "Half of a pair has no effect.",
+			Action: "Add the other half, or take this one out.", check: halves,
 		},
 		{
 			Code: "SPW310", Level: Warning, Title: "Two that write the replicas of one StatefulSet",
-			Why:  "Each undoes what the other does.",
-			Mend: "Keep one of them; to let an autoscaler scale a group, let it scale the leader.", check: twoScalers,
+			Why:    "Each undoes what the other does.",
+			Action: "Keep one of them; to let an autoscaler scale a group, let it scale the leader.", check: twoScalers,
 		},
 		{
 			Code: "SPW311", Level: Warning, Title: "A follower that must never be scaled down",
-			Why:  "It follows its leader up, and is refused every way down.",
-			Mend: "Take out the label " + vocabulary.NoDownscale.Native + ", or the leader.", check: oneWay,
+			Why:    "It follows its leader up, and is refused every way down.",
+			Action: "Take out the label " + vocabulary.NoDownscale.Native + ", or the leader.", check: oneWay,
 		},
 		{
 			Code: "SPW312", Level: Note, Title: "A leader that is not among the manifests",
-			Why:  "It may be in the cluster already. Until it is there, and in the same group, the follower keeps its replicas.",
-			Mend: "Add it, or mend its name.", check: absentLeader,
+			Why:    "It may be in the cluster already. Until it is there, and in the same group, the follower keeps its replicas.",
+			Action: "Add it, or fix its name.", check: absentLeader,
 		},
 	}
 }
@@ -54,7 +54,7 @@ func scalingRules() []Rule {
 func scalingSettings(m *Manifests, r *reporter) {
 	each(m, func(o *Object, set *appsv1.StatefulSet) {
 		for _, p := range scaling.SettingsOf(set.Labels, set.Annotations).Problems {
-			r.findf(o, o.ringField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Mend)
+			r.findf(o, o.ringField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Action)
 		}
 	})
 }

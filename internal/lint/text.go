@@ -15,11 +15,11 @@ func WriteText(w io.Writer, findings []Finding, objects int, fold func(text stri
 		if f.Object != "" {
 			message = fmt.Sprintf("%s: %s: %s: %s [%s]", f.Place(), f.Level, f.Object, f.Message, f.Code)
 		}
-		_, _ = fmt.Fprintf(w, "%s\n    %s\n", fold(message, len("  ")), fold(f.Mend, len("    ")))
+		_, _ = fmt.Fprintf(w, "%s\n    %s\n", fold(message, len("  ")), fold(f.Action, len("    ")))
 	}
 	summary := Summary(findings)
 	if summary == "" {
-		summary = "nothing to mend"
+		summary = "nothing to fix"
 	}
 	_, _ = fmt.Fprintf(w, "%s in %s\n", summary, plural(objects, "object"))
 }

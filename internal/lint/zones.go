@@ -15,53 +15,53 @@ func zoneRules() []Rule {
 	return []Rule{
 		{
 			Code: "SPW201", Level: Error, Title: "A group has a setting that cannot be understood",
-			Why:  "The whole group stalls until it is mended, so that nothing is rolled against what somebody meant.",
-			Mend: "Correct the value, or take it out.", check: groupSettings,
+			Why:    "The whole group stalls until it is fixed, so that nothing is rolled against what somebody meant.",
+			Action: "Correct the value, or take it out.", check: groupSettings,
 		},
 		{
 			Code: "SPW202", Level: Error, Title: "A group has StatefulSets with mixed or unknown update strategies",
-			Why:  "A group is held either by partitions or by OnDelete. With both, or neither, it stalls.",
-			Mend: "Give all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.", check: groupStrategies,
+			Why:    "A group is held either by partitions or by OnDelete. With both, or neither, it stalls.",
+			Action: "Give all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.", check: groupStrategies,
 		},
 		{
 			Code: "SPW203", Level: Warning, Title: "The StatefulSets of a group are not pinned to different zones",
-			Why:  "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
-			Mend: "Pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep each out of the zones of the others, by podAntiAffinity with that topologyKey.", check: unspread,
+			Why:    "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
+			Action: "Pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep each out of the zones of the others, by podAntiAffinity with that topologyKey.", check: unspread,
 		},
 		{
 			Code: "SPW204", Level: Warning, Title: "A RolloutGroup orders StatefulSets that it does not have",
-			Why:  "The name has no effect; the StatefulSet that is meant goes last.",
-			Mend: "Mend the name in spec.zoneOrder, or give that StatefulSet the label of the group.", check: orderedInVain,
+			Why:    "The name has no effect; the StatefulSet that is meant goes last.",
+			Action: "Fix the name in spec.zoneOrder, or give that StatefulSet the label of the group.", check: orderedInVain,
 		},
 		{
 			Code: "SPW205", Level: Note, Title: "A group of one StatefulSet",
-			Why:  "There is nothing to keep in order: it rolls as its own strategy and budget say.",
-			Mend: "Give the other zones the same group, or do without it.", check: lonelyGroup,
+			Why:    "There is nothing to keep in order: it rolls as its own strategy and budget say.",
+			Action: "Give the other zones the same group, or do without it.", check: lonelyGroup,
 		},
 		{
 			Code: "SPW206", Level: Error, Title: "A maintenance window cannot be understood, or never opens",
-			Why:  "Outside of its windows a group does not roll at all.",
-			Mend: "Correct the schedule or the time zone; spec.maintenanceWindows documents both.", check: groupWindows,
+			Why:    "Outside of its windows a group does not roll at all.",
+			Action: "Correct the schedule or the time zone; spec.maintenanceWindows documents both.", check: groupWindows,
 		},
 		{
 			Code: "SPW207", Level: Warning, Title: "A RolloutGroup without StatefulSets",
-			Why:  "No StatefulSet among the manifests names the group. Its policy has no effect on them.",
-			Mend: "Label the StatefulSets with " + vocabulary.RolloutGroup.Native + " and the name of the group, or delete it.", check: desertedGroup,
+			Why:    "No StatefulSet among the manifests names the group. Its policy has no effect on them.",
+			Action: "Label the StatefulSets with " + vocabulary.RolloutGroup.Native + " and the name of the group, or delete it.", check: desertedGroup,
 		},
 		{
 			Code: "SPW208", Level: Error, Title: "Two RolloutGroups of one name with different settings",
-			Why:  "Whichever is applied last wins.",
-			Mend: "Keep one of them.", check: contradictingGroups,
+			Why:    "Whichever is applied last wins.",
+			Action: "Keep one of them.", check: contradictingGroups,
 		},
 		{
 			Code: "SPW209", Level: Warning, Title: "An annotation that its RolloutGroup overrides",
-			Why:  "Where both say something, the RolloutGroup wins.",
-			Mend: "Say it in one place.", check: overridden,
+			Why:    "Where both say something, the RolloutGroup wins.",
+			Action: "Say it in one place.", check: overridden,
 		},
 		{
 			Code: "SPW210", Level: Note, Title: "The StatefulSets of a group are kept apart by something that may be no zone",
-			Why:  "Nodes of one name or label, or volumes of one storage class, may stand in several zones, or several of them in one. Then what takes a zone away takes Pods of all StatefulSets.",
-			Mend: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.", check: nearlySpread,
+			Why:    "Nodes of one name or label, or volumes of one storage class, may stand in several zones, or several of them in one. Then what takes a zone away takes Pods of all StatefulSets.",
+			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.", check: nearlySpread,
 		},
 	}
 }
@@ -133,7 +133,7 @@ func groupProblems(m *Manifests, r *reporter, wanted func(field string) bool) {
 				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {
 					path = o.keyed(vocabulary.RolloutGroup)
 				}
-				r.findf(o, path, "%s: %q %s", p.Field, p.Value, p.Mend)
+				r.findf(o, path, "%s: %q %s", p.Field, p.Value, p.Action)
 			}
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 const noClusters = `
@@ -32,7 +32,7 @@ spec:
 func TestTheFleetRingWaitsForItsKinds(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &lockedBuffer{}
 	o := options(ns)
-	o.LeaderElect, o.Rings, o.Fleet = false, []string{manager.RingConfig, manager.RingFleet}, fleet.Options{Now: time.Now}
+	o.LeaderElect, o.Rings, o.Fleet = false, []string{manager.RingConfig, manager.RingFleet}, hub.Options{Now: time.Now}
 	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, nil))
 	stop := run(t, testenv.Shared(), o)
 	testenv.Eventually(t, func(context.Context) error {

@@ -26,8 +26,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
@@ -61,10 +61,10 @@ type Options struct {
 	// Plans are the options of the plans ring. Its Namespaces are set to the manager's.
 	Plans plans.Options
 	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.
-	Fleet fleet.Options
+	Fleet hub.Options
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
-	Assemblage assemblage.Options
+	Assemblage agent.Options
 	// Admission are the options of the server for the rings' webhooks.
 	Admission admission.Options
 	// LeaderElect makes replicas of one name elect a leader; the others wait.

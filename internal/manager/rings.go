@@ -15,9 +15,9 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -101,12 +101,12 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
 		},
 		RingAssemblage: {
-			reduced: assemblage.Reduced(),
-			setup:   func(ctx context.Context, mgr ctrl.Manager) error { return assemblage.Setup(ctx, mgr, o.Assemblage) },
+			reduced: agent.Reduced(),
+			setup:   func(ctx context.Context, mgr ctrl.Manager) error { return agent.Setup(ctx, mgr, o.Assemblage) },
 		},
 		RingFleet: {
-			attributed: fleet.Attributed(), reduced: assemblage.Reduced(),
-			setup: func(ctx context.Context, mgr ctrl.Manager) error { return fleet.Setup(ctx, mgr, o.Fleet) },
+			attributed: hub.Attributed(), reduced: agent.Reduced(),
+			setup: func(ctx context.Context, mgr ctrl.Manager) error { return hub.Setup(ctx, mgr, o.Fleet) },
 		},
 	}
 	var rings []ring

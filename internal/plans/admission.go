@@ -35,7 +35,7 @@ func (s *submission) version(spec *v1beta1.InstanceSpec) *Version {
 }
 
 // problems are why the controller would not follow what is submitted, but for
-// those that were there before: nobody has to mend what they have not touched, to
+// those that were there before: nobody has to fix what they have not touched, to
 // be let do something else. An OperatorVersion that is not there yet is waited for.
 func (s *submission) problems() []Problem {
 	if s.version(&s.now.Spec) == nil {

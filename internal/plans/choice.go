@@ -226,7 +226,7 @@ func (c *Change) first(plans ...string) (string, []Problem) {
 			return plan, nil
 		}
 	}
-	return "", []Problem{{Field: "spec.operatorVersion", Mend: fmt.Sprintf("OperatorVersion %s has no plan %s; use one that has",
+	return "", []Problem{{Field: "spec.operatorVersion", Action: fmt.Sprintf("OperatorVersion %s has no plan %s; use one that has",
 		c.Want.OperatorVersion.Name, strings.Join(plans, ", nor "))}}
 }
 

@@ -37,8 +37,8 @@ const passesAtOnce = 50
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	needed := kube.Needed{
 		Ring: "plans", Called: "the kinds of kudo.dev are", Without: "no plan runs",
-		Mend:  "apply what \"spillway install --export --rings=plans\" prints, or leave plans out of --rings",
-		Kinds: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), v1beta1.GroupVersion.WithKind("OperatorVersion")},
+		Action: "apply what \"spillway install --export --rings=plans\" prints, or leave plans out of --rings",
+		Kinds:  []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), v1beta1.GroupVersion.WithKind("OperatorVersion")},
 	}
 	return needed.Start(ctx, mgr, func(context.Context) error { return start(mgr, o) })
 }

@@ -50,7 +50,7 @@ func (d *decision) begin(b beginning) {
 }
 
 // lastParameters are those with which an Instance that is deleted is cleaned up.
-// They cannot be mended any more, so if they are wrong those count that were
+// They cannot be fixed any more, so if they are wrong those count that were
 // applied.
 func (d *decision) lastParameters() map[string]string {
 	applied := d.status.LastAppliedInstanceSpec

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The phases that the ring knows besides those of the engine.
 const (
-	// PhaseStalled: something is wrong that a person has to mend.
+	// PhaseStalled: something is wrong that a person has to fix.
 	PhaseStalled rollout.Phase = "Stalled"
 	// PhaseUnseen: the manager has not looked at the spec as it is now.
 	PhaseUnseen rollout.Phase = "Unseen"

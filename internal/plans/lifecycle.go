@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // goesOn is the link of a plan that runs: it goes on, unless somebody gives it up
@@ -263,7 +263,7 @@ func (d *decision) retries() bool {
 		return false
 	}
 	if _, ok := d.o.Version.Spec.Plans[e.Plan]; !ok {
-		return d.problem(Problem{Field: "annotation " + vocabulary.RetryPlan.Native, Mend: "OperatorVersion " + d.o.Version.Name + " has no plan " + e.Plan + "; remove the annotation"})
+		return d.problem(Problem{Field: "annotation " + vocabulary.RetryPlan.Native, Action: "OperatorVersion " + d.o.Version.Name + " has no plan " + e.Plan + "; remove the annotation"})
 	}
 	d.retry(e)
 	return true
@@ -307,10 +307,10 @@ func (d *decision) isRequested() bool {
 func unaskable(v *Version, plan string) *Problem {
 	const field = "spec.planExecution.planName"
 	if _, ok := v.Spec.Plans[plan]; !ok {
-		return &Problem{Field: field, Mend: "OperatorVersion " + v.Name + " has no plan " + plan + "; name one that it has"}
+		return &Problem{Field: field, Action: "OperatorVersion " + v.Name + " has no plan " + plan + "; name one that it has"}
 	}
 	if plan == v1beta1.CleanupPlan {
-		return &Problem{Field: field, Mend: "plan cleanup runs when the Instance is deleted; name another one"}
+		return &Problem{Field: field, Action: "plan cleanup runs when the Instance is deleted; name another one"}
 	}
 	return nil
 }

@@ -446,7 +446,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 // TestAParameterThatMustNotChange: packages let a plan that can never be done say
-// so. The Instance is not locked by that, and putting the parameter back mends it.
+// so. The Instance is not locked by that, and putting the parameter back fixes it.
 func TestAParameterThatMustNotChange(t *testing.T) {
 	w := newWorld(t, strings.NewReplacer("\ntasks:", "\ntasks:\n- {name: not-allowed, kind: Dummy, spec: {done: false}}",
 		"resize: *p", "resize: {phases: [{name: p, steps: [{name: s, tasks: [not-allowed]}]}]}").Replace(simple))

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 // Each defect that was found by running the predecessor has a test here, named

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 // grant gives a user what the manager of single namespaces is given.
@@ -67,7 +67,7 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	c.instance("web", "app-1")
 	c.waits("web", "ConfigMap app may not be looked at")
 	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "spillway install --package-kinds") {
-		t.Errorf("it does not say how to mend that: %s", got)
+		t.Errorf("it does not say how to fix that: %s", got)
 	}
 	c.allow(append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})...)
 	c.waits("web", "cannot patch resource \"configmaps\"")

@@ -138,7 +138,7 @@ func orderOf(annotations map[string]string, key vocabulary.Key) (order, *Problem
 	}
 	o := order{}
 	if err := json.Unmarshal([]byte(value), &o); err != nil || o.UID == "" {
-		return order{}, &Problem{Field: "annotation " + name, Mend: `has to be the uid of an execution, or JSON such as {"uid":"...","reason":"...","by":"..."}`}
+		return order{}, &Problem{Field: "annotation " + name, Action: `has to be the uid of an execution, or JSON such as {"uid":"...","reason":"...","by":"..."}`}
 	}
 	return o, nil
 }

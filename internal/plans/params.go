@@ -11,17 +11,17 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
 
-// Problem is a mistake of a user, and how to mend it. Values of parameters may be
+// Problem is a mistake of a user, and how to fix it. Values of parameters may be
 // secrets, so it never shows one.
 type Problem struct {
 	// Field is a field or an annotation of the Instance.
 	Field string
-	// Mend is what is wrong with it, and what to do.
-	Mend string
+	// Fix is what is wrong with it, and what to do.
+	Action string
 }
 
 // String is the problem as a sentence.
-func (p Problem) String() string { return p.Field + ": " + p.Mend }
+func (p Problem) String() string { return p.Field + ": " + p.Action }
 
 func sentences(problems []Problem) string {
 	parts := make([]string, len(problems))
@@ -32,7 +32,7 @@ func sentences(problems []Problem) string {
 }
 
 func parameterProblem(name, format string, args ...any) Problem {
-	return Problem{Field: "spec.parameters." + name, Mend: fmt.Sprintf(format, args...)}
+	return Problem{Field: "spec.parameters." + name, Action: fmt.Sprintf(format, args...)}
 }
 
 // Values are the parameters as templates see them: all that the OperatorVersion
@@ -70,9 +70,9 @@ func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {
 	if problem := outsideEnum(p, *value); problem != nil {
 		return *value, problem
 	}
-	parsed, mend := parse(p.Type, *value)
-	if mend != "" {
-		problem := parameterProblem(p.Name, "%s", mend)
+	parsed, action := parse(p.Type, *value)
+	if action != "" {
+		problem := parameterProblem(p.Name, "%s", action)
 		return *value, &problem
 	}
 	return parsed, nil
@@ -108,7 +108,7 @@ func outsideEnum(p *v1beta1.Parameter, value string) *Problem {
 }
 
 // parse is a value as its type, or what it has to be.
-func parse(t v1beta1.ParameterType, value string) (parsed any, mend string) {
+func parse(t v1beta1.ParameterType, value string) (parsed any, action string) {
 	switch t {
 	case v1beta1.IntegerType:
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil {

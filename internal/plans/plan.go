@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Plan is what the ring is about to do for an Instance, and what it waits for.

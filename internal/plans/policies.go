@@ -89,10 +89,10 @@ func guardValidations() []admissionregistrationv1.Validation {
 		return admissionregistrationv1.Validation{Expression: expression, MessageExpression: message}
 	}
 	key := vocabulary.SupersedePlan.Native
-	running := func(what, mend string) string {
-		return "'plan ' + variables.plan + ' is running: " + what + " " + mend + "'"
+	running := func(what, action string) string {
+		return "'plan ' + variables.plan + ' is running: " + what + " " + action + "'"
 	}
-	mend := "when it has ended, or now with annotation " + key + "=' + variables.uid + '"
+	action := "when it has ended, or now with annotation " + key + "=' + variables.uid + '"
 	return []admissionregistrationv1.Validation{
 		rule("!variables.deleting || !variables.versionChanged && !variables.parametersChanged",
 			"'the Instance is being deleted: its spec cannot change any more'"),
@@ -100,8 +100,8 @@ func guardValidations() []admissionregistrationv1.Validation {
 			"'the Instance is being deleted: no plan but cleanup can run any more'"),
 		rule("variables.deleting || variables.asked != 'cleanup' || !variables.askedAnew",
 			"'plan cleanup runs when the Instance is deleted; ask for another one'"),
-		rule("!variables.running || variables.supersedes || !variables.versionChanged", running("spec.operatorVersion can change", mend)),
-		rule("!variables.running || variables.supersedes || !variables.parametersChanged", running("spec.parameters can change", mend)),
+		rule("!variables.running || variables.supersedes || !variables.versionChanged", running("spec.operatorVersion can change", action)),
+		rule("!variables.running || variables.supersedes || !variables.parametersChanged", running("spec.parameters can change", action)),
 		rule("!variables.running || variables.asked == '' || variables.asked == variables.plan || !variables.askedAnew",
 			running("spec.planExecution can ask for another plan", "when it has ended")),
 		rule("!variables.running || variables.asked != '' || variables.askedBefore == '' || variables.left",

@@ -2,16 +2,16 @@ package plans
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The ring's own reasons for waiting.
 const (
 	// ReasonNoVersion: the OperatorVersion is not there.
-	// Mend: install the OperatorVersion that the message names, or name one that is.
+	// Action: install the OperatorVersion that the message names, or name one that is.
 	ReasonNoVersion rollout.Reason = "OperatorVersionMissing"
 	// ReasonNoContent: what the plan began with is not there any more.
-	// Mend: abandon the plan: spillway plan abandon.
+	// Action: abandon the plan: spillway plan abandon.
 	ReasonNoContent rollout.Reason = "ContentMissing"
 	// ReasonUnseen: something may not be looked at.
 	ReasonUnseen = reasons.NotPermitted
@@ -26,34 +26,34 @@ const (
 	// ReasonInvalid: something in the Instance cannot be followed.
 	ReasonInvalid = reasons.Invalid
 	// ReasonInProgress: a plan runs; the message says what it waits for.
-	// Mend: nothing, it passes by itself; if it does not, the message says what is lacking.
+	// Action: nothing, it passes by itself; if it does not, the message says what is lacking.
 	ReasonInProgress rollout.Reason = "PlanInProgress"
 	// ReasonFatal: a plan has ended without being complete, and is not tried again by
 	// itself.
-	// Mend: correct what the message says and try again by spillway plan retry, or
+	// Action: correct what the message says and try again by spillway plan retry, or
 	// change the Instance.
 	ReasonFatal rollout.Reason = "PlanInFatalError"
 	// ReasonIdle: there is nothing to do, and all is well.
 	ReasonIdle = reasons.Complete
 	// ReasonUnready: there is nothing to do, and not all is well.
-	// Mend: mend the workload that the message names.
+	// Action: fix the workload that the message names.
 	ReasonUnready rollout.Reason = "WorkloadNotReady"
 )
 
 // The reasons of the Events.
 const (
 	// EventBegan: a plan has begun.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventBegan rollout.Reason = "PlanBegan"
 	// EventComplete: a plan is complete.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventComplete rollout.Reason = "PlanComplete"
 	// EventFailed: a plan has failed, was given up, or was superseded by another.
-	// Mend: nothing of a plan that was given up or superseded; otherwise correct what
+	// Action: nothing of a plan that was given up or superseded; otherwise correct what
 	// the message says and try again by spillway plan retry.
 	EventFailed rollout.Reason = "PlanFailed"
 	// EventStep: a step has failed for the time being.
-	// Mend: correct what the message says; the step is tried again by itself.
+	// Action: correct what the message says; the step is tried again by itself.
 	EventStep rollout.Reason = "StepFailed"
 	// EventStalled: something in the Instance cannot be followed.
 	EventStalled = reasons.Invalid

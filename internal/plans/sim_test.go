@@ -319,10 +319,10 @@ func (s *simulation) finish() {
 	}
 	_, p := s.decide()
 	if len(p.Problems) > 0 {
-		return // two triggers at once: somebody has to mend that
+		return // two triggers at once: somebody has to fix that
 	}
 	if status.Attempted != nil || status.LastAppliedInstanceSpec == nil {
-		s.mend()
+		s.action()
 	}
 	calm := newWorld(s.t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
 	calm.install(s.t, "db-1", simple)
@@ -333,8 +333,8 @@ func (s *simulation) finish() {
 	}
 }
 
-// mend tries again what was given up.
-func (s *simulation) mend() {
+// fix tries again what was given up.
+func (s *simulation) action() {
 	s.annotate(vocabulary.RetryPlan, s.uid())
 	if e := s.instance.Status.Execution; !e.Advances || e.Result == v1beta1.ResultComplete {
 		s.set(func(spec *v1beta1.InstanceSpec) { spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy"} })

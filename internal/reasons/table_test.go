@@ -8,9 +8,9 @@ import (
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	cause, mend, ok := reasons.Of(reasons.Complete)
-	if !ok || cause != "everything is where it should be, and well" || mend != "nothing, this is how it should be" {
-		t.Errorf("of Complete: %q, %q, %v", cause, mend, ok)
+	cause, action, ok := reasons.Of(reasons.Complete)
+	if !ok || cause != "everything is where it should be, and well" || action != "nothing, this is how it should be" {
+		t.Errorf("of Complete: %q, %q, %v", cause, action, ok)
 	}
 	if link := reasons.Link("ConfigMissing"); link != "docs/reasons.md#configmissing" {
 		t.Error(link)
@@ -20,7 +20,7 @@ func TestOf(t *testing.T) {
 func TestOfNoReason(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"", "configmissing", "Whatever"} {
-		if cause, mend, ok := reasons.Of(word); ok || cause != "" || mend != "" || reasons.Link(word) != "" {
+		if cause, action, ok := reasons.Of(word); ok || cause != "" || action != "" || reasons.Link(word) != "" {
 			t.Errorf("%q is a reason", word)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
 // fieldOwner is whoever applies the manifests.
@@ -35,7 +35,9 @@ func (s *simulation) apply(ctx context.Context, objects []*unstructured.Unstruct
 
 // definitionsFirst puts CustomResourceDefinitions before what may be of their kinds.
 func definitionsFirst(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	isDefinition := func(u *unstructured.Unstructured) bool { return store.IsDefinition(u.GroupVersionKind().GroupKind()) }
+	isDefinition := func(u *unstructured.Unstructured) bool {
+		return apiserver.IsDefinition(u.GroupVersionKind().GroupKind())
+	}
 	rest := slices.DeleteFunc(slices.Clone(objects), isDefinition)
 	return append(slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool { return !isDefinition(u) }), rest...)
 }
@@ -93,7 +95,7 @@ func (s *simulation) noteConflicts(u *unstructured.Unstructured, conflicts []met
 		s.conflicts = append(s.conflicts, Risk{
 			Object: strings.ToLower(u.GetKind()) + "/" + u.GetName(), Namespace: u.GetNamespace(),
 			Sentence: fmt.Sprintf("the manifest sets %s, which %s has set: kubectl apply --server-side refuses that", strings.Join(byOwner[owner], ", "), owner),
-			Mend:     "take it out of the manifest, or apply that with --force-conflicts, as was simulated",
+			Action:   "take it out of the manifest, or apply that with --force-conflicts, as was simulated",
 		})
 	}
 }

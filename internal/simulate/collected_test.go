@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
 // NewCollected is a store with the garbage collector, and rest lets that do what it has
 // to do.
-func NewCollected(ctx context.Context) (_ *store.Store, rest func() error, _ error) {
+func NewCollected(ctx context.Context) (_ *apiserver.Store, rest func() error, _ error) {
 	w, err := newWorld(ctx, time.Now(), server{maxUnavailable: true})
 	if err != nil {
 		return nil, nil, err

@@ -26,7 +26,7 @@ func TestWhoseFieldItIs(t *testing.T) {
 		var said []string
 		for _, risk := range r.Risks {
 			if strings.Contains(risk.Sentence, "the manifest sets") {
-				said = append(said, risk.Object+": "+risk.Sentence+"; "+risk.Mend)
+				said = append(said, risk.Object+": "+risk.Sentence+"; "+risk.Action)
 			}
 		}
 		if got := strings.Join(said, "\n"); got != want || len(r.Steps) == 0 {

@@ -16,16 +16,16 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // newFleet is the fleet ring: one actor for each kind of module. All modules are looked
 // at again when a cluster or anything that belongs to one of them changes.
-func newFleet(ctx context.Context, w *world, o fleet.Options) ([]*ring, error) {
-	run, err := fleet.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store}, o)
+func newFleet(ctx context.Context, w *world, o hub.Options) ([]*ring, error) {
+	run, err := hub.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c clusterAPI) look(ctx context.Context, key types.NamespacedName) (time.Du
 	return 0, c.writeStatus(ctx, up)
 }
 
-func fleetWait(e *fleet.Explanation) (w Wait, waits bool) {
+func fleetWait(e *hub.Explanation) (w Wait, waits bool) {
 	w = Wait{Ring: RingFleet, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != string(rollout.PhaseComplete)
 }

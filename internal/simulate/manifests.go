@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -35,7 +35,7 @@ const (
 	mendValue = "give it a value that the kind allows"
 	mendNew   = "take the change out, or delete the object and create it anew"
 	mendKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
-	mendApply = "mend the manifest as the message says"
+	mendApply = "fix the manifest as the message says"
 )
 
 // Check finds what no API server would take, whatever the manifests are applied over;
@@ -51,7 +51,7 @@ func Check(documents []source.Document, kinds *runtime.Scheme) error {
 		if typed == nil {
 			continue
 		}
-		for _, m := range store.Mistakes(typed) {
+		for _, m := range apiserver.Mistakes(typed) {
 			mistakes = append(mistakes, d.MistakeAt(m.Field, m.Error(), mendValue))
 		}
 	}
@@ -95,9 +95,9 @@ const frozen = ": field is immutable"
 // mistakeOf is one cause. What a field has that nobody may change is left out: it may
 // be a whole template.
 func mistakeOf(c metav1.StatusCause, d *source.Document) error {
-	message, mend := c.Message, mendValue
+	message, action := c.Message, mendValue
 	if i := strings.LastIndex(message, frozen); i >= 0 {
-		message, mend = strings.TrimPrefix(message[i:], ": "), mendNew
+		message, action = strings.TrimPrefix(message[i:], ": "), mendNew
 	}
-	return d.MistakeAt(c.Field, c.Field+": "+message, mend)
+	return d.MistakeAt(c.Field, c.Field+": "+message, action)
 }

@@ -78,7 +78,7 @@ func TestWhatIsRefusedAndWhere(t *testing.T) {
 		"a kind of others in two versions": {base: widget, change: strings.Replace(widget, "v1", "v2", 1)},
 		"two versions that nothing converts": {
 			base: "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: a}}\n---\n{apiVersion: resource.k8s.io/v1beta1, kind: ResourceClaim, metadata: {name: b}}\n",
-			want: `-:3: ResourceClaim b cannot be applied: others of its kind are of resource.k8s.io/v1; write all of one kind in one version, because nothing converts them here; mend the manifest as the message says`,
+			want: `-:3: ResourceClaim b cannot be applied: others of its kind are of resource.k8s.io/v1; write all of one kind in one version, because nothing converts them here; fix the manifest as the message says`,
 		},
 		"a version that is not served": {
 			base: "metadata: {name: a}\nkind: Deployment\napiVersion: apps/v1beta1\n",
@@ -137,7 +137,7 @@ spec:
 `)
 	want := `-:10: spec.replicas: Invalid value: -1: must be greater than or equal to 0; give it a value that the kind allows
 -:13: spec.updateStrategy.rollingUpdate: Invalid value: {"maxUnavailable":1}: only allowed for updateStrategy 'RollingUpdate'; give it a value that the kind allows
--:20: DaemonSet has no field spec.unknown; mend its spelling or its place, or take it out
+-:20: DaemonSet has no field spec.unknown; fix its spelling or its place, or take it out
 -:19: spec.updateStrategy: Unsupported value: {"type":"Rolling"}: supported values: "RollingUpdate", "OnDelete"; give it a value that the kind allows`
 	if diff := cmp.Diff(want, simulate.Check(documents, scheme).Error()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
 // jobs is the controller of Jobs: one is complete once its time has passed.
@@ -74,7 +74,7 @@ func (c providers) wakes(_, after client.Object) []types.NamespacedName {
 	case *corev1.PersistentVolumeClaim, *corev1.Service, *policyv1.PodDisruptionBudget:
 		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
 	case *unstructured.Unstructured:
-		if store.IsDefinition(after.GetObjectKind().GroupVersionKind().GroupKind()) {
+		if apiserver.IsDefinition(after.GetObjectKind().GroupVersionKind().GroupKind()) {
 			return []types.NamespacedName{client.ObjectKeyFromObject(after)}
 		}
 	}

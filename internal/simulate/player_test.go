@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
-func (w *world) fleetOptions() fleet.Options {
-	return fleet.Options{
+func (w *world) fleetOptions() hub.Options {
+	return hub.Options{
 		Now: time.Now, StatusDelay: 200 * time.Millisecond, Namespaces: []string{w.namespace},
 		Assemblages: func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil }, // the player does
 	}
@@ -71,7 +71,7 @@ func (w *world) succeed(ctx context.Context, a *fleetv1.ProxyAssemblage) {
 }
 
 func (w *world) fleetWaits(ctx context.Context) ([]string, error) {
-	modules, err := fleet.Status(ctx, w.client, fleet.Options{Now: time.Now}, w.namespace)
+	modules, err := hub.Status(ctx, w.client, hub.Options{Now: time.Now}, w.namespace)
 	if err != nil {
 		return nil, err
 	}

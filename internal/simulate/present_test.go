@@ -15,8 +15,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/simulate"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 // driver is the kind by which the secrets store CSI driver tells what it has mounted.

@@ -19,9 +19,9 @@ type Risk struct {
 	// Object is what it is about.
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
-	// Sentence says what would happen, and Mend what to do.
+	// Sentence says what would happen, and Fix what to do.
 	Sentence string `json:"sentence"`
-	Mend     string `json:"mend"`
+	Action   string `json:"action"`
 }
 
 // unit is a Pod, or a workload, that is never ready.
@@ -90,9 +90,9 @@ func (s *simulation) stops(steps []Step) []Risk {
 	}
 	risk := Risk{Object: s.broken.kind + "/" + s.broken.name, Namespace: s.broken.namespace}
 	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
-	risk.Mend = "undo the change, or mend it"
+	risk.Action = "undo the change, or fix it"
 	if i := slices.IndexFunc(s.waiting, func(w Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
-		risk.Mend += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
+		risk.Action += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
 	}
 	return []Risk{risk}
 }
@@ -139,6 +139,6 @@ func (s *simulation) deadline(risks []Risk, object, namespace string, ready time
 	return append(risks, Risk{
 		Object: object, Namespace: namespace,
 		Sentence: fmt.Sprintf("a Pod takes %s until it is replaced and ready, and its progress deadline is %s: the rollout counts as stalled before it is done", ready, deadline),
-		Mend:     "make " + field + " longer",
+		Action:   "make " + field + " longer",
 	})
 }

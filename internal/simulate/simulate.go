@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
@@ -170,7 +170,7 @@ func (s *simulation) addActors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := newFleet(ctx, w, fleet.Options{Now: s.clock})
+	f, err := newFleet(ctx, w, hub.Options{Now: s.clock})
 	if err != nil {
 		return err
 	}

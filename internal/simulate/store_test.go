@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/simulate"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 // caller does something to an API, and notes how that answers.

@@ -18,9 +18,9 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/simulate/store"
+	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -50,7 +50,7 @@ type actor interface {
 
 // world is the simulated cluster.
 type world struct {
-	store  *store.Store
+	store  *apiserver.Store
 	server server
 	now    time.Time
 	actors []actor
@@ -98,7 +98,7 @@ func newWorld(ctx context.Context, start time.Time, on server) (*world, error) {
 	}
 	w := worldAt(start)
 	w.server = on
-	w.on(store.New(kinds, w.clock))
+	w.on(apiserver.New(kinds, w.clock))
 	w.store.DropsMaxUnavailable = !on.maxUnavailable
 	if err := w.store.IndexField(ctx, &corev1.Pod{}, ownerIndex, ownerOf); err != nil {
 		return nil, err
@@ -110,13 +110,13 @@ func worldAt(start time.Time) *world {
 	return &world{
 		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
-		modules: map[string]map[types.NamespacedName]bool{fleet.KindModule: {}, fleet.KindBootstrap: {}},
+		modules: map[string]map[types.NamespacedName]bool{hub.KindModule: {}, hub.KindBootstrap: {}},
 		met:     map[string]bool{}, gone: map[types.UID]bool{},
 		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
 }
 
-func (w *world) on(s *store.Store) {
+func (w *world) on(s *apiserver.Store) {
 	w.store = s
 	w.store.OnChange = w.changed
 }
@@ -173,9 +173,9 @@ func (w *world) changed(before, after client.Object) {
 	case *v1beta1.Instance:
 		w.instances[client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.Module:
-		w.modules[fleet.KindModule][client.ObjectKeyFromObject(o)] = true
+		w.modules[hub.KindModule][client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.BootstrapModule:
-		w.modules[fleet.KindBootstrap][client.ObjectKeyFromObject(o)] = true
+		w.modules[hub.KindBootstrap][client.ObjectKeyFromObject(o)] = true
 	}
 	if _, isPod := before.(*corev1.Pod); after == nil && !isPod {
 		w.gone[before.GetUID()] = true

@@ -37,13 +37,13 @@ func (d *Document) LineOf(path ...string) int {
 }
 
 // Mistake is an error about a field of the object.
-func (d *Document) Mistake(problem, mend string, path ...string) *Error {
-	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Mend: mend}
+func (d *Document) Mistake(problem, action string, path ...string) *Error {
+	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Action: action}
 }
 
 // MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
-func (d *Document) MistakeAt(field, problem, mend string) *Error {
-	return d.Mistake(problem, mend, pathOf(field)...)
+func (d *Document) MistakeAt(field, problem, action string) *Error {
+	return d.Mistake(problem, action, pathOf(field)...)
 }
 
 // joined is a path as Kubernetes writes it: spec.containers[0].image.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Error is a mistake in a manifest, where it stands, and how to mend it.
+// Error is a mistake in a manifest, where it stands, and how to fix it.
 type Error struct {
 	// File is as in [Document], and Line 0 if it is about the file as a whole.
 	File string
@@ -16,9 +16,9 @@ type Error struct {
 	// Field is the field that is wrong, such as "spec.replicas"; empty if it is not
 	// one field.
 	Field string
-	// Problem says what is wrong, and Mend what to do about it.
-	Problem, Mend string
-	cause         error
+	// Problem says what is wrong, and Fix what to do about it.
+	Problem, Action string
+	cause           error
 }
 
 // Error is the mistake in one line.
@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		at = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%s: %s; %s", at, e.Problem, e.Mend)
+	return fmt.Sprintf("%s: %s; %s", at, e.Problem, e.Action)
 }
 
 // Unwrap is what the mistake was noticed by, nil if it was noticed here.

@@ -16,8 +16,8 @@ const (
 
 // mistake is what keeps an object from being read as one.
 type mistake struct {
-	path          []string
-	problem, mend string
+	path            []string
+	problem, action string
 }
 
 // identity is what says which object an object is.

@@ -28,8 +28,8 @@ type parser struct {
 	errs      []error
 }
 
-func (p *parser) fail(line int, problem, mend string) {
-	p.errs = append(p.errs, &Error{File: p.file, Line: line, Problem: problem, Mend: mend})
+func (p *parser) fail(line int, problem, action string) {
+	p.errs = append(p.errs, &Error{File: p.file, Line: line, Problem: problem, Action: action})
 }
 
 // chunk reads one document twice: for where things stand, and for what they mean to
@@ -42,7 +42,7 @@ func (p *parser) chunk(c chunk) {
 	raw, err := yaml.YAMLToJSONStrict(c.text)
 	if err != nil {
 		line, problem := c.located(err)
-		p.fail(line, "is no YAML that Kubernetes reads: "+problem, "mend the text there")
+		p.fail(line, "is no YAML that Kubernetes reads: "+problem, "fix the text there")
 		return
 	}
 	if bytes.Equal(raw, []byte("null")) {
@@ -64,7 +64,7 @@ func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
 		return nil, false
 	} else if err != nil {
 		line, problem := c.located(err)
-		p.fail(line, "is no YAML: "+problem, "mend the text there")
+		p.fail(line, "is no YAML: "+problem, "fix the text there")
 		return nil, false
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
@@ -119,7 +119,7 @@ func inherit(item, list *unstructured.Unstructured) {
 func (p *parser) checked(d *Document) bool {
 	m, found := mistakeIn(d.Object)
 	if found {
-		p.errs = append(p.errs, d.Mistake(m.problem, m.mend, m.path...))
+		p.errs = append(p.errs, d.Mistake(m.problem, m.action, m.path...))
 	}
 	return !found
 }

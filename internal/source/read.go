@@ -41,8 +41,8 @@ type reader struct {
 	errs      []error
 }
 
-func (r *reader) fail(file, problem, mend string) {
-	r.errs = append(r.errs, &Error{File: file, Problem: problem, Mend: mend})
+func (r *reader) fail(file, problem, action string) {
+	r.errs = append(r.errs, &Error{File: file, Problem: problem, Action: action})
 }
 
 func (r *reader) path(path string) {
@@ -151,6 +151,6 @@ func (r *reader) unreadable(path string, err error) {
 		cause = named.Err
 	}
 	r.errs = append(r.errs, &Error{
-		File: path, Problem: "cannot be read: " + cause.Error(), Mend: "give a file or directory that is there and can be read, or - for standard input", cause: err,
+		File: path, Problem: "cannot be read: " + cause.Error(), Action: "give a file or directory that is there and can be read, or - for standard input", cause: err,
 	})
 }

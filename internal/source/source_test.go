@@ -111,9 +111,9 @@ items:
 func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 	const head = "apiVersion: v1\nkind: ConfigMap\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: is no YAML: did not find expected key; mend the text there`},
-		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: is no YAML: did not find expected ',' or ']'; mend the text there`},
-		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: is no YAML that Kubernetes reads: key "x" already set in map; mend the text there`},
+		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: is no YAML: did not find expected key; fix the text there`},
+		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: is no YAML: did not find expected ',' or ']'; fix the text there`},
+		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: is no YAML that Kubernetes reads: key "x" already set in map; fix the text there`},
 		"no separator":          {head + "metadata: {name: a}\n--- {}\n", `-:4: another document begins without a line of its own; put three dashes, ---, alone on a line before it`},
 		"text alone":            {"hello\n", `-:1: is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"no kind":               {"\n\nreplicaCount: 1\n", `-:3: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out`},
@@ -125,7 +125,7 @@ func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 			`-:8: spec.template.metadata.labels: the value of version is no text; put the value in quotes`},
 		"annotations that are a list": {head + "metadata:\n  name: a\n  annotations: [x]\n", `-:5: metadata.annotations is no map; write it as a map of names to values`},
 		"an item that is none":        {"apiVersion: v1\nkind: List\nitems: [a]\n", `-:1: has an item that is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
-		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: is no YAML that Kubernetes reads: anchor 'm' value contains itself; mend the text there`},
+		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: is no YAML that Kubernetes reads: anchor 'm' value contains itself; fix the text there`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := source.Read(strings.NewReader(c.text), source.Stdin)
@@ -141,7 +141,7 @@ func TestWhatIsRightIsReadBesideWhatIsWrong(t *testing.T) {
 	same(t, `
 -:3 Secret a
 -:1: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out
--:7: is no YAML: did not find expected node content; mend the text there
+-:7: is no YAML: did not find expected node content; fix the text there
 `, shown(source.Read(strings.NewReader(text), source.Stdin)))
 }
 
@@ -251,8 +251,8 @@ func TestInto(t *testing.T) {
 		}
 	})
 	for name, c := range map[string]struct{ change, into, want string }{
-		"unknown fields": {"replicas: 2", "replica: 2", `-:12: Deployment has no field spec.replica; mend its spelling or its place, or take it out`},
-		"deep unknown":   {"image: x", "imagen: x", `-:22: Deployment has no field spec.template.spec.containers[1].imagen; mend its spelling or its place, or take it out`},
+		"unknown fields": {"replicas: 2", "replica: 2", `-:12: Deployment has no field spec.replica; fix its spelling or its place, or take it out`},
+		"deep unknown":   {"image: x", "imagen: x", `-:22: Deployment has no field spec.template.spec.containers[1].imagen; fix its spelling or its place, or take it out`},
 		"a wrong type":   {"replicas: 2", "replicas: two", `-:12: spec.replicas is a string; give it a value of type int32`},
 		"a wrong map":    {"    matchLabels: *labels", "    matchLabels: [x]", `-:14: spec.selector.matchLabels is a array; give it a value of type map[string]string`},
 	} {

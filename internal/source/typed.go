@@ -64,7 +64,7 @@ func (d *Document) unknown(err error) error {
 		return d.mistyped(err)
 	}
 	path := pathOf(found[1])
-	e := d.Mistake(fmt.Sprintf("%s has no field %s", d.Object.GetKind(), found[1]), "mend its spelling or its place, or take it out", path...)
+	e := d.Mistake(fmt.Sprintf("%s has no field %s", d.Object.GetKind(), found[1]), "fix its spelling or its place, or take it out", path...)
 	e.cause = err
 	return e
 }
@@ -73,14 +73,14 @@ func (d *Document) unknown(err error) error {
 var wrongType = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field (\w+)\.(\S+) of type (.*)$`)
 
 func (d *Document) mistyped(err error) error {
-	problem, mend := strings.TrimPrefix(err.Error(), "json: "), "give it a value that the kind allows"
+	problem, action := strings.TrimPrefix(err.Error(), "json: "), "give it a value that the kind allows"
 	var path []string
 	if found := wrongType.FindStringSubmatch(problem); found != nil {
 		path = pathOf(found[3])
 		problem = fmt.Sprintf("%s is a %s", joined(path), found[1])
-		mend = "give it a value of type " + found[4]
+		action = "give it a value of type " + found[4]
 	}
-	e := d.Mistake(problem, mend, path...)
+	e := d.Mistake(problem, action, path...)
 	e.cause = err
 	return e
 }

@@ -55,7 +55,7 @@ var (
 	// ConfigBaseline records what a workload that was taken over from a
 	// predecessor used besides what the predecessor's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
-	// ConfigStatus is a condition, as JSON: what somebody has to mend before the
+	// ConfigStatus is a condition, as JSON: what somebody has to fix before the
 	// workload's config can be followed, and since when. Absent if all is well.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
 )

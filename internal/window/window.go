@@ -19,7 +19,7 @@ type Window struct {
 	place    *time.Location
 }
 
-// The mistakes that [Parse] finds, each with its mend.
+// The mistakes that [Parse] finds, each with its fix.
 var (
 	// ErrSchedule: the schedule is none.
 	ErrSchedule = errors.New(`has to be a schedule as of a CronJob, such as "0 2 * * 1-5" for two o'clock from Monday to Friday`)

@@ -58,7 +58,7 @@ func (b *budgets) bound(ctx context.Context, s *sight) error {
 		set := &s.Sets[i]
 		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
 			set.Settings.Problems = append(set.Settings.Problems, Problem{
-				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "has to be mended before they are rolled",
+				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "has to be fixed before they are rolled",
 			})
 		}
 	}
@@ -70,8 +70,8 @@ func (b *budgets) bound(ctx context.Context, s *sight) error {
 func (b *budgets) watch(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	needed := kube.Needed{
 		Ring: "zones", Called: "the kind ZoneAwarePodDisruptionBudget is", Without: "rollouts keep no such budget",
-		Mend:  "apply what \"spillway install --export\" prints",
-		Kinds: []schema.GroupVersionKind{zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget")},
+		Action: "apply what \"spillway install --export\" prints",
+		Kinds:  []schema.GroupVersionKind{zonesv1.GroupVersion.WithKind("ZoneAwarePodDisruptionBudget")},
 	}
 	return needed.Start(ctx, mgr, func(context.Context) error {
 		toGroups := handler.TypedEnqueueRequestsFromMapFunc(toGroupsIn(mgr.GetCache()))

@@ -48,8 +48,8 @@ func Interests() []kube.Interest {
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	needed := kube.Needed{
 		Ring: "zones", Called: "the kind RolloutGroup is", Without: "nothing is rolled",
-		Mend:  "apply what \"spillway install --export\" prints, or leave zones out of --rings",
-		Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
+		Action: "apply what \"spillway install --export\" prints, or leave zones out of --rings",
+		Kinds:  []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
 	}
 	return needed.Start(ctx, mgr, func(ctx context.Context) error { return start(ctx, mgr, o) })
 }

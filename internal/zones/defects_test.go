@@ -200,13 +200,13 @@ func TestDefect5BrokenPodsGoFirst(t *testing.T) {
 }
 
 // Errors were swallowed. Each of these stalls its own group, says what is wrong
-// and how to mend it, and holds up no other.
+// and how to fix it, and holds up no other.
 func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare func(*world)
 		says    []string
-		mend    func(*world)
+		action  func(*world)
 	}{
 		"mixed strategies": {
 			func(w *world) { w.create(zone("zone-a", onDelete), zone("zone-b", rollingUpdate)) },
@@ -255,7 +255,7 @@ func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
 			w.runs("other: v1")
 			w.roll("v2", "other")
 			w.runs("other: v2", "zone-a: v1 v1 v1", "zone-b: v1 v1 v1")
-			test.mend(w)
+			test.action(w)
 			w.complete("v2", "zone-a", "zone-b")
 			w.is("Stalled", "False")
 			w.witness.testify()

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Explanation says in one sentence how a group stands, and then the facts.
@@ -53,7 +53,7 @@ type Explanation struct {
 	// Pause and Retry are what users asked for.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
 	Retry *v1alpha1.Retry `json:"retry,omitempty"`
-	// Problems are mistakes, each with its mend; Notes are what is worth knowing
+	// Problems are mistakes, each with its fix; Notes are what is worth knowing
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
 	// Faults are the problems for whoever follows them.

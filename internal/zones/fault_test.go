@@ -8,8 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 // The story of the fault tests: two zones come to be, and roll, with one Pod that

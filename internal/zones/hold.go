@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // bar finds the zones that are held and must not be opened. The engine may let

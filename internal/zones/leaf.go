@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // ordinals are those of the replicas, best first: upwards, or downwards as the

@@ -2,7 +2,7 @@ package zones
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The ring's own reasons for a Hold.
@@ -10,24 +10,24 @@ const (
 	// ReasonInvalid: something cannot be understood.
 	ReasonInvalid = reasons.Invalid
 	// ReasonNotObserved: a StatefulSet's status does not speak of its spec yet.
-	// Mend: nothing, it passes by itself; if it does not, see that the controller
+	// Action: nothing, it passes by itself; if it does not, see that the controller
 	// manager of the cluster runs.
 	ReasonNotObserved rollout.Reason = "StatusNotObserved"
 	// ReasonStaleView: this view is older than what was decided upon last.
-	// Mend: nothing, it passes by itself when the watches have caught up.
+	// Action: nothing, it passes by itself when the watches have caught up.
 	ReasonStaleView rollout.Reason = "StaleView"
 	// ReasonDeleting: the StatefulSet is being deleted.
 	ReasonDeleting = reasons.Deleting
 	// ReasonStuck: a Pod is not ready, and the group keeps such Pods.
-	// Mend: make the Pod ready or delete it, or set spec.stuckPods of the group to
+	// Action: make the Pod ready or delete it, or set spec.stuckPods of the group to
 	// Replace.
 	ReasonStuck rollout.Reason = "StuckPodKept"
 	// ReasonRipening: a Pod has not been ready for long enough.
-	// Mend: nothing, it passes by itself; minReadySeconds says how long it takes.
+	// Action: nothing, it passes by itself; minReadySeconds says how long it takes.
 	ReasonRipening rollout.Reason = "MinReadySeconds"
 	// ReasonHeld: a Pod would come back at the revision that it has, because the
 	// partition holds its zone.
-	// Mend: nothing if the turn of its zone comes; otherwise mend what the zones before
+	// Action: nothing if the turn of its zone comes; otherwise fix what the zones before
 	// it wait for, or make the Pod ready at the revision that it has.
 	ReasonHeld rollout.Reason = "HeldByPartition"
 	// ReasonWindow: the group rolls within maintenance windows alone, and none is open.
@@ -37,14 +37,14 @@ const (
 // The reasons of Events that are no Holds.
 const (
 	// EventZoneStarted: a zone begins to move to a revision.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventZoneStarted rollout.Reason = "ZoneStarted"
 	// EventZoneDone: all Pods of a zone are up to date and available.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventZoneDone rollout.Reason = "ZoneDone"
 	// EventNameless: the name of a group cannot be that of an object, so that there is
 	// no RolloutGroup, and nothing of the group rolls.
-	// Mend: name the group in the label rollout-group of its StatefulSets as the
+	// Action: name the group in the label rollout-group of its StatefulSets as the
 	// message says.
 	EventNameless rollout.Reason = "InvalidRolloutGroup"
 )

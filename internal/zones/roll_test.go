@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 // bothWays runs a test for groups that hold themselves, and for groups that are
@@ -237,7 +237,7 @@ func TestProgressDeadlineAndRetry(t *testing.T) {
 		if images := w.images("zone-b"); images != "v1 v1" {
 			w.t.Errorf("zone-b runs %s", images)
 		}
-		w.behave("v3", "", "zone-a", "zone-b") // mended
+		w.behave("v3", "", "zone-a", "zone-b") // fixed
 		w.complete("v3", "zone-a", "zone-b")
 		w.event("RolloutResumed")
 		w.is("Stalled", "False")
@@ -382,7 +382,7 @@ func TestSetsComeAndGoMidRollout(t *testing.T) {
 }
 
 // The controller of an OrderedReady set waits for ever for a Pod of a revision
-// that is broken, also once the template is mended.
+// that is broken, also once the template is fixed.
 func TestOrderedReadySetIsNotStuck(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {

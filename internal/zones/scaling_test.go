@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
 )
 
 // scaleStory makes use of all that the ring does about replicas and evictions: a zone
@@ -148,7 +148,7 @@ func TestARolloutUnderADisruptionBudget(t *testing.T) {
 	}
 }
 
-// A budget that cannot be understood is said, with its mend, and nothing is rolled.
+// A budget that cannot be understood is said, with its fix, and nothing is rolled.
 func TestABudgetThatCannotBeUnderstood(t *testing.T) {
 	w := newWorld(t)
 	labels := zonesv1.Selector{MatchLabels: map[string]string{"app": "zone-a"}}

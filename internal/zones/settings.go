@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
@@ -30,17 +30,17 @@ type Settings struct {
 	Problems []Problem
 }
 
-// Problem is a mistake of a user, and how to mend it. It stalls the group.
+// Problem is a mistake of a user, and how to fix it. It stalls the group.
 type Problem struct {
 	// Object is what has it: "StatefulSet ingester-zone-a".
 	Object string
 	// Field is an annotation or a field, Value what it says.
-	Field, Value, Mend string
+	Field, Value, Action string
 }
 
 // String is the problem as a sentence.
 func (p Problem) String() string {
-	return fmt.Sprintf("%s: %s: %q %s", p.Object, p.Field, p.Value, p.Mend)
+	return fmt.Sprintf("%s: %s: %q %s", p.Object, p.Field, p.Value, p.Action)
 }
 
 // SettingsOf reads the annotations of a StatefulSet.
@@ -58,8 +58,8 @@ type settingsReader struct {
 	s           Settings
 }
 
-func (r *settingsReader) problem(name, value, mend string) {
-	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Mend: mend})
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Action: action})
 }
 
 func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/window"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // windows are the maintenance windows of the group as they can be understood.

@@ -187,7 +187,7 @@ type OnFailure string
 
 // The answers to failure.
 const (
-	// Pause assigns nothing more until somebody mends it or another revision comes.
+	// Pause assigns nothing more until somebody fixes it or another revision comes.
 	Pause OnFailure = "Pause"
 	// Continue goes on as if nothing had failed.
 	Continue OnFailure = "Continue"

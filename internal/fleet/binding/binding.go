@@ -55,7 +55,7 @@ type Result struct {
 	// Needs are the objects that have to be looked at before all is known, sorted.
 	// While there are any, Values and Err are not final.
 	Needs []Object
-	// Err joins one *[Error] for each binding that has to be mended, sorted by
+	// Err joins one *[Error] for each binding that has to be fixed, sorted by
 	// name; nil if there is none.
 	Err error
 }
@@ -64,7 +64,7 @@ type Result struct {
 type Error struct {
 	// Binding is its name.
 	Binding string
-	// Reason says what is wrong, and where it can how to mend it.
+	// Reason says what is wrong, and where it can how to fix it.
 	Reason string
 	// Waits is true if the binding is in order, and what it refers to is not there.
 	Waits bool
@@ -132,7 +132,7 @@ type outcome struct {
 	value string
 	// evaluating is true while it is not known.
 	evaluating bool
-	// lacking is true if there is no value: something has to be mended, or looked at.
+	// lacking is true if there is no value: something has to be fixed, or looked at.
 	lacking bool
 }
 

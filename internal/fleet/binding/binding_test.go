@@ -241,7 +241,7 @@ func TestErrorsNameTheBinding(t *testing.T) {
 	}
 }
 
-// What may still come about is told apart from what somebody has to mend.
+// What may still come about is told apart from what somebody has to fix.
 func TestErrorsSayWhetherSomethingMayStillCome(t *testing.T) {
 	known := Known{configMap("region"): {Content: region()}, configMap("gone"): {}, configMap("closed"): {Refused: "may not be read"}}
 	for waits, bindings := range map[bool][]Binding{

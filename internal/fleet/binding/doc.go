@@ -15,6 +15,6 @@
 //     order of maps, and names are sorted wherever they are listed.
 //   - A binding is evaluated once. One that leads back to itself is an error, and
 //     never a loop.
-//   - An error names the binding that has to be mended. A binding that only uses
+//   - An error names the binding that has to be fixed. A binding that only uses
 //     one with an error has none of its own.
 package binding

@@ -20,7 +20,7 @@ const (
 	userAgent = "spillway-fleet"
 )
 
-// InvalidError says what is wrong with a kubeconfig. Only another content mends it.
+// InvalidError says what is wrong with a kubeconfig. Only another content fixes it.
 type InvalidError struct{ Reason string }
 
 // Error implements error.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 )
@@ -85,16 +85,16 @@ func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(registry); err != nil {
 		return fmt.Errorf("run the registry of clusters: %w", err)
 	}
-	clusters := &assemblage.Clusters{Directory: o.Directory, Registry: registry}
+	clusters := &agent.Clusters{Directory: o.Directory, Registry: registry}
 	clusters.ForgetGone(ctx)
-	if err := assemblage.SetupRemote(ctx, mgr, assemblage.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
+	if err := agent.SetupRemote(ctx, mgr, agent.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
 		return fmt.Errorf("set up RemoteAssemblages: %w", err)
 	}
 	return setup(ctx, mgr, o, clusters)
 }
 
 // setup adds the controller of ProxyAssemblages.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblage.Clusters) error {
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clusters) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ProxyAssemblage{}, secretIndex, func(obj client.Object) []string {
 		if p, ok := obj.(*v1alpha1.ProxyAssemblage); ok {
 			return []string{p.Spec.KubeconfigRef.Name}
@@ -110,9 +110,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, deserters: &assemblage.Deserters{Live: mgr.GetAPIReader()}},
+		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, deserters: &agent.Deserters{Live: mgr.GetAPIReader()}},
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
-		reporter: assemblage.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
+		reporter: agent.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
 	return referents.Build(func() (controller.Controller, error) {
 		c, err := ctrl.NewControllerManagedBy(mgr).Named("fleet-proxyassemblage").
@@ -155,7 +155,7 @@ func toProxies(cached client.Reader) func(context.Context, types.NamespacedName)
 type reconciler struct {
 	observer observer
 	actor    actor
-	reporter *assemblage.Reporter
+	reporter *agent.Reporter
 }
 
 // Reconcile observes, plans, acts and tells; and once more at once while there is more

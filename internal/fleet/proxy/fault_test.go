@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 // tell tells the life of what the hub assigns to a cluster in both ways, and checks on

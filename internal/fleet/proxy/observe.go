@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
@@ -31,9 +31,9 @@ type observer struct {
 	now       func() time.Time
 	cached    client.Reader
 	referents *referent.Reader
-	clusters  *assemblage.Clusters
+	clusters  *agent.Clusters
 	watches   *watches
-	deserters *assemblage.Deserters
+	deserters *agent.Deserters
 }
 
 // observe reads a ProxyAssemblage, and the Assemblage that it stands for. There is

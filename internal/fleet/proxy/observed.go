@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 )
 
@@ -29,7 +29,7 @@ type Observed struct {
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
 	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
-	Refusal *assemblage.Refusal
+	Refusal *agent.Refusal
 	// Deserted is true if nobody has anything in the ProxyAssemblage any more.
 	Deserted bool
 	// Watched is true if a change of it is told.

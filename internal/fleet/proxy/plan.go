@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
@@ -80,7 +80,7 @@ type decision struct {
 	needs map[binding.Object]bool
 	// entries are the syncs to send, reports what became of each.
 	entries []v1alpha1.NamedSync
-	reports []assemblage.Report
+	reports []agent.Report
 	// sent are the places in reports of those that are not on the cluster yet.
 	sent []int
 }
@@ -142,7 +142,7 @@ func (d *decision) each() {
 	for i := range syncs {
 		s := &syncs[i]
 		if s.Source == nil {
-			d.say(s, v1alpha1.StateWaiting, assemblage.ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
+			d.say(s, v1alpha1.StateWaiting, agent.ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
 			continue
 		}
 		entry, err := d.evaluate(s)
@@ -157,8 +157,8 @@ func (d *decision) each() {
 
 // evaluate is a sync as it is sent: with its control-plane bindings as values.
 func (d *decision) evaluate(s *v1alpha1.ProxySync) (v1alpha1.NamedSync, error) {
-	cluster := assemblage.ClusterOf(d.o.Proxy.Spec.ClusterRef, d.o.Proxy.Spec.KubeconfigRef.Name)
-	result := binding.Evaluate(assemblage.Bindings(s.ControlPlaneBindings), binding.Values{binding.ClusterName: cluster}, d.o.Known)
+	cluster := agent.ClusterOf(d.o.Proxy.Spec.ClusterRef, d.o.Proxy.Spec.KubeconfigRef.Name)
+	result := binding.Evaluate(agent.Bindings(s.ControlPlaneBindings), binding.Values{binding.ClusterName: cluster}, d.o.Known)
 	for _, object := range result.Needs {
 		d.needs[object] = true
 	}
@@ -201,7 +201,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and somebody may rely on it
 		d.entries = append(d.entries, kept)
 	}
-	state, reason, message := assemblage.Unbound(err)
+	state, reason, message := agent.Unbound(err)
 	if state == v1alpha1.StateFailed {
 		d.wakeIn(refusedAgain)
 	}
@@ -209,7 +209,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 }
 
 func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
-	d.reports = append(d.reports, assemblage.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
+	d.reports = append(d.reports, agent.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
 }
 
 func (d *decision) liveSync(name string) *v1alpha1.NamedSync {
@@ -238,15 +238,15 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		d.reports = append(d.reports, d.former(s))
 	default:
 		d.sent = append(d.sent, len(d.reports))
-		d.say(s, v1alpha1.StateUpdating, assemblage.ReasonApplying, "it is sent to the cluster")
+		d.say(s, v1alpha1.StateUpdating, agent.ReasonApplying, "it is sent to the cluster")
 	}
 }
 
 // merelyNames is true if all that is sent is which commit it is that has succeeded there: a tag
 // stands for it on the cluster so far.
 func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.NamedSync) bool {
-	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
-	if was == nil || was.State != v1alpha1.StateSucceeded || !assemblage.Names(entry.Source, was.Resolved) {
+	was := agent.Find(&d.o.Proxy.Status, &s.Assignment)
+	if was == nil || was.State != v1alpha1.StateSucceeded || !agent.Names(entry.Source, was.Resolved) {
 		return false
 	}
 	same := *live
@@ -255,9 +255,9 @@ func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.Name
 }
 
 // former is what was said of a sync before.
-func (d *decision) former(s *v1alpha1.ProxySync) assemblage.Report {
-	was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment)
-	return assemblage.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
+func (d *decision) former(s *v1alpha1.ProxySync) agent.Report {
+	was := agent.Find(&d.o.Proxy.Status, &s.Assignment)
+	return agent.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
 }
 
 // holds is true if a sync on the cluster has all that was sent.
@@ -270,17 +270,17 @@ func holds(live, sent *v1alpha1.NamedSync) bool {
 // copied is what the cluster says about a sync, if that is of the assignment that was
 // sent. While it has not looked at the newest version of the Assemblage, what it said
 // before stands.
-func (d *decision) copied(s *v1alpha1.ProxySync) assemblage.Report {
-	r := assemblage.Report{
-		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: assemblage.ReasonApplying, Message: "the cluster has not looked at it yet",
+func (d *decision) copied(s *v1alpha1.ProxySync) agent.Report {
+	r := agent.Report{
+		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: agent.ReasonApplying, Message: "the cluster has not looked at it yet",
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
-		if was := assemblage.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
+		if was := agent.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
 			return d.former(s)
 		}
 		return r
 	}
-	if now := assemblage.Find(&d.o.Live.Status, &s.Assignment); now != nil {
+	if now := agent.Find(&d.o.Live.Status, &s.Assignment); now != nil {
 		r.State, r.Reason, r.Message, r.Resolved = now.State, rollout.Reason(now.Reason), now.Message, now.Resolved
 	}
 	return r
@@ -291,15 +291,15 @@ func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, mess
 	name := d.o.Proxy.Spec.KubeconfigRef.Name
 	switch {
 	case d.o.Problem != nil:
-		return assemblage.Unusable(d.o.Problem, name)
+		return agent.Unusable(d.o.Problem, name)
 	case d.o.Refused != "":
 		return v1alpha1.StateWaiting, ReasonRefused, fmt.Sprintf("the cluster refuses the kubeconfig in Secret %s: %s", name, d.o.Refused)
 	case d.o.KindMissing:
 		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
 	case d.isForeign():
-		return v1alpha1.StateFailed, assemblage.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
+		return v1alpha1.StateFailed, agent.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
 	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
-		return v1alpha1.StateWaiting, assemblage.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be gone"
+		return v1alpha1.StateWaiting, agent.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be gone"
 	default:
 		return "", "", ""
 	}
@@ -378,7 +378,7 @@ func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructur
 	if err != nil {
 		return nil, fmt.Errorf("encode Assemblage: %w", err)
 	}
-	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: assemblage.Hash(raw)})
+	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: agent.Hash(raw)})
 	return u, nil
 }
 
@@ -400,7 +400,7 @@ func (d *decision) end() {
 	case !isThere:
 		d.stuck(state, reason, message)
 	case d.o.Live.DeletionTimestamp != nil:
-		d.stuck(v1alpha1.StateUpdating, assemblage.ReasonDeleting, "waiting for the Assemblage on the cluster to be gone")
+		d.stuck(v1alpha1.StateUpdating, agent.ReasonDeleting, "waiting for the Assemblage on the cluster to be gone")
 		d.poll(true)
 	case vocabulary.AppliedHash.Get(d.o.Live.Annotations) != "":
 		d.release(true)

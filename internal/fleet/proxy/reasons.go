@@ -1,13 +1,13 @@
 package proxy
 
-import "github.com/spillway-dev/spillway/internal/rollout"
+import "github.com/spillway-dev/spillway/rollout"
 
 // The reasons of syncs, besides those of package assemblage.
 const (
 	// ReasonRefused: the cluster does not accept the kubeconfig.
-	// Mend: put valid credentials into the Secret that the message names.
+	// Action: put valid credentials into the Secret that the message names.
 	ReasonRefused rollout.Reason = "KubeconfigRefused"
 	// ReasonKindMissing: Spillway is not installed on the cluster.
-	// Mend: run Spillway there with --rings=assemblage.
+	// Action: run Spillway there with --rings=assemblage.
 	ReasonKindMissing rollout.Reason = "AssemblageKindMissing"
 )

@@ -23,15 +23,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
 )
 
 // The last of the workload clusters is the one that goes away: no test uses it that
@@ -117,7 +117,7 @@ func (w *world) join(i int) {
 func (w *world) serve(i int) (stop func()) {
 	w.Helper()
 	return w.run(fault.New(), testenv.Workload(i).Config(), manager.Options{
-		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: assemblage.Options{Now: time.Now},
+		Rings: []string{manager.RingAssemblage}, Namespaces: []string{w.namespace}, Assemblage: agent.Options{Now: time.Now},
 	})
 }
 
@@ -136,7 +136,7 @@ func (w *world) manageWith(faults *fault.Injector) {
 	}
 	w.stop = w.run(faults, config, manager.Options{
 		Rings: []string{manager.RingFleet}, Namespaces: []string{w.namespace},
-		Fleet: fleet.Options{Now: time.Now, Assemblages: func(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
+		Fleet: hub.Options{Now: time.Now, Assemblages: func(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
 			return proxy.SetupHub(ctx, mgr, proxy.Options{
 				Namespaces: []string{w.namespace}, Now: time.Now, Directory: clusters, Wrap: wrap, BackOff: 50 * time.Millisecond, BackOffMax: 500 * time.Millisecond,
 			})

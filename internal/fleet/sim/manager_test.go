@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
 )
 
 // view is what a manager sees: each kind as it was at some moment.
@@ -20,8 +20,8 @@ type view struct {
 	module      module
 	clusters    []cluster
 	assemblages map[string]assemblage
-	revisions   []fleet.Revision
-	gates       []fleet.Gate
+	revisions   []hub.Revision
+	gates       []hub.Gate
 
 	clustersAt, recordsAt, othersAt uint64
 }
@@ -32,7 +32,7 @@ type request struct {
 	status  *v1alpha1.ModuleStatus
 	version uint64
 	permits bool
-	write   fleet.Write
+	write   hub.Write
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
 	sent, deselected bool
@@ -46,7 +46,7 @@ type manager struct {
 	name     string
 	view     view
 	requests []request
-	refusals map[string]fleet.Refusal
+	refusals map[string]hub.Refusal
 	// skew is by how much its clock is ahead.
 	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
@@ -60,7 +60,7 @@ type manager struct {
 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, refusals: map[string]fleet.Refusal{}, own: map[string]time.Time{}}
+	m := &manager{rules: r, world: w, name: name, refusals: map[string]hub.Refusal{}, own: map[string]time.Time{}}
 	if w.skewed {
 		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
 	}
@@ -121,7 +121,7 @@ func (m *manager) act() {
 	case w.storm && w.chance(0.03):
 		w.notef("%s crashes", m.name)
 		w.count("crashes")
-		m.requests, m.looked, m.refusals = nil, false, map[string]fleet.Refusal{}
+		m.requests, m.looked, m.refusals = nil, false, map[string]hub.Refusal{}
 	case len(m.requests) > 0:
 		for range m.haste() {
 			m.goOn()
@@ -167,7 +167,7 @@ func (m *manager) lookLive() {
 }
 
 // order is the writes of a plan as requests.
-func (m *manager) order(p fleet.Plan) []request {
+func (m *manager) order(p hub.Plan) []request {
 	if m.rash && p.Permits {
 		p = m.actAtOnce(p)
 	}
@@ -185,12 +185,12 @@ func (m *manager) order(p fleet.Plan) []request {
 }
 
 // observed makes of the view what the ring would make of it.
-func (m *manager) observed() fleet.Observed {
+func (m *manager) observed() hub.Observed {
 	v := &m.view
-	o := fleet.Observed{
+	o := hub.Observed{
 		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
-		Module: fleet.Module{
-			Kind: fleet.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
+		Module: hub.Module{
+			Kind: hub.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
 			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
 		},
 	}
@@ -200,7 +200,7 @@ func (m *manager) observed() fleet.Observed {
 		o.Module.Status.Seen = nil
 	}
 
-	o.Clusters = make([]fleet.Cluster, len(v.clusters))
+	o.Clusters = make([]hub.Cluster, len(v.clusters))
 	for i := range v.clusters {
 		o.Clusters[i] = v.clusters[i].Cluster
 		if a, ok := v.assemblages[o.Clusters[i].Name]; ok {
@@ -228,15 +228,15 @@ func digest(resolved string) string { return strings.TrimPrefix(resolved, "tag@"
 
 // has is true of a revision that is seen.
 func (v *view) has(revision string) bool {
-	return slices.ContainsFunc(v.revisions, func(r fleet.Revision) bool { return r.Name == revision })
+	return slices.ContainsFunc(v.revisions, func(r hub.Revision) bool { return r.Name == revision })
 }
 
-func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) fleet.Record {
+func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) hub.Record {
 	if policy == "" {
 		policy = v1alpha1.Delete
 	}
 
-	r := fleet.Record{
+	r := hub.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
 		Assigned: a.assigned, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
@@ -303,7 +303,7 @@ func (m *manager) goOn() {
 // isRight is false of a removal of which the API server itself says, when it is sent, that
 // it is none any more.
 func (m *manager) isRight(r *request) bool {
-	if r.write.Act != fleet.Unassign {
+	if r.write.Act != hub.Unassign {
 		return true
 	}
 
@@ -320,14 +320,14 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = fleet.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = hub.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
-	case r.write.Act == fleet.AddFinalizer:
+	case r.write.Act == hub.AddFinalizer:
 		m.finalize()
-	case r.write.Act == fleet.Resolve:
+	case r.write.Act == hub.Resolve:
 		m.resolve(&r.write)
-	case r.write.Act == fleet.CreateRevision, r.write.Act == fleet.DeleteRevision, r.write.Act == fleet.CreateGate:
+	case r.write.Act == hub.CreateRevision, r.write.Act == hub.DeleteRevision, r.write.Act == hub.CreateGate:
 		m.writeOther(&r.write)
 	default:
 		m.writeRecord(r)
@@ -374,10 +374,10 @@ func (m *manager) writeStatus(r *request) {
 }
 
 // resolve writes down what a tag is, if nobody has done so.
-func (m *manager) resolve(write *fleet.Write) {
+func (m *manager) resolve(write *hub.Write) {
 	w := m.world
 	m.looked = false
-	at := slices.IndexFunc(w.revisions, func(r fleet.Revision) bool { return r.Name == write.Revision })
+	at := slices.IndexFunc(w.revisions, func(r hub.Revision) bool { return r.Name == write.Revision })
 
 	if at < 0 || w.revisions[at].Resolved != "" {
 		w.count("conflicts")
@@ -390,29 +390,29 @@ func (m *manager) resolve(write *fleet.Write) {
 	w.revisions[at].Resolved = write.Resolved
 	w.writes++
 	w.othersAt = w.next()
-	w.count(string(fleet.Resolve))
+	w.count(string(hub.Resolve))
 	w.notef("%s: %s is %s", m.name, write.Revision, write.Resolved)
 }
 
 // writeOther makes revisions and gates, and takes them away.
-func (m *manager) writeOther(write *fleet.Write) {
+func (m *manager) writeOther(write *hub.Write) {
 	w := m.world
 
 	switch write.Act {
-	case fleet.CreateRevision:
-		if slices.ContainsFunc(w.revisions, func(r fleet.Revision) bool { return r.Name == write.Revision }) {
+	case hub.CreateRevision:
+		if slices.ContainsFunc(w.revisions, func(r hub.Revision) bool { return r.Name == write.Revision }) {
 			return
 		}
-		w.revisions = append(slices.Clone(w.revisions), fleet.Revision{Name: write.Revision, Number: write.Number})
-	case fleet.DeleteRevision:
+		w.revisions = append(slices.Clone(w.revisions), hub.Revision{Name: write.Revision, Number: write.Number})
+	case hub.DeleteRevision:
 		w.oracle.deleted(write.Revision)
-		w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), func(r fleet.Revision) bool { return r.Name == write.Revision })
+		w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), func(r hub.Revision) bool { return r.Name == write.Revision })
 	default:
-		name := fleet.GateName(write.Revision, write.Stage, write.Gate)
-		if slices.ContainsFunc(w.gates, func(g fleet.Gate) bool { return g.Name == name }) {
+		name := hub.GateName(write.Revision, write.Stage, write.Gate)
+		if slices.ContainsFunc(w.gates, func(g hub.Gate) bool { return g.Name == name }) {
 			return
 		}
-		w.gates = append(slices.Clone(w.gates), fleet.Gate{Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name})
+		w.gates = append(slices.Clone(w.gates), hub.Gate{Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name})
 	}
 
 	w.writes++
@@ -443,14 +443,14 @@ func (m *manager) writeRecord(r *request) {
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
 	switch known := m.view.has(write.Revision); {
-	case write.Act == fleet.Unassign, write.Act == fleet.Assign && !known: // there is nothing to write
+	case write.Act == hub.Unassign, write.Act == hub.Assign && !known: // there is nothing to write
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	case known:
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0
 
-		if write.Act == fleet.Correct {
+		if write.Act == hub.Correct {
 			a.corrected = a.generation + 1
 		}
 

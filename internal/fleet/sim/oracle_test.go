@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // oracle knows the rules, and nothing of the plan.
@@ -73,13 +73,13 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	write := &r.write
 
 	switch {
-	case write.Act == fleet.Assign && !m.view.has(write.Revision):
+	case write.Act == hub.Assign && !m.view.has(write.Revision):
 		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
-	case r.write.Act == fleet.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
+	case r.write.Act == hub.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
 		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)
-	case write.Act == fleet.Correct && a.hold != nil && !c.deselected:
+	case write.Act == hub.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
-	case write.Act == fleet.Assign && a.assigned && write.Revision != a.revision:
+	case write.Act == hub.Assign && a.assigned && write.Revision != a.revision:
 		// That a cluster answers again is something that no precondition can tell.
 		o.tookDown(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
 	}
@@ -127,7 +127,7 @@ func (o *oracle) isWaived(name string) bool {
 }
 
 // stageOf is the stage of a cluster by the labels alone.
-func (o *oracle) stageOf(c *fleet.Cluster) string {
+func (o *oracle) stageOf(c *hub.Cluster) string {
 	for _, s := range o.world.module.spec.Rollout.Stages {
 		if s.Selector == nil || s.Selector.MatchLabels["stage"] == c.Labels["stage"] {
 			return s.Name
@@ -187,7 +187,7 @@ func (o *oracle) deleted(revision string) {
 }
 
 // planned checks a plan against the view from which it was made.
-func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
+func (o *oracle) planned(v *hub.Observed, p *hub.Plan) {
 	if p.NeedsLive {
 		return
 	}
@@ -212,23 +212,23 @@ func (o *oracle) planned(v *fleet.Observed, p *fleet.Plan) {
 }
 
 // resolved: what is written down of a tag is something that it was.
-func (o *oracle) resolved(write *fleet.Write) {
+func (o *oracle) resolved(write *hub.Write) {
 	if !strings.HasPrefix(digest(write.Resolved), write.Revision+"#") {
 		o.complainf("it is written down that %s is %s, which its tag never was", write.Revision, write.Resolved)
 	}
 }
 
 // checkMoment: what is permitted is later than what is there, and so not done yet.
-func (o *oracle) checkMoment(v *fleet.Observed, m *v1alpha1.Move) {
+func (o *oracle) checkMoment(v *hub.Observed, m *v1alpha1.Move) {
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
 	}
 }
 
 // checkTag: nobody is to be assigned a tag once it could be known what it is.
-func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
-	unknown := slices.ContainsFunc(v.Revisions, func(r fleet.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
-	told := slices.ContainsFunc(v.Records, func(r fleet.Record) bool {
+func (o *oracle) checkTag(v *hub.Observed, m *v1alpha1.Move) {
+	unknown := slices.ContainsFunc(v.Revisions, func(r hub.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
+	told := slices.ContainsFunc(v.Records, func(r hub.Record) bool {
 		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 	})
 
@@ -239,7 +239,7 @@ func (o *oracle) checkTag(v *fleet.Observed, m *v1alpha1.Move) {
 
 // checkMembers: every selected cluster is in exactly one place, and says at most
 // one thing.
-func (o *oracle) checkMembers(v *fleet.Observed, p *fleet.Plan) {
+func (o *oracle) checkMembers(v *hub.Observed, p *hub.Plan) {
 	places := map[string]int{}
 	for _, root := range []rollout.Unit{p.Tree.Root, p.Aside.Root} {
 		leaves(&root, func(u *rollout.Unit) { places[u.Name]++ })
@@ -256,7 +256,7 @@ func (o *oracle) checkMembers(v *fleet.Observed, p *fleet.Plan) {
 	}
 }
 
-func isPending(v *fleet.Observed, name string, r *fleet.Record) bool {
+func isPending(v *hub.Observed, name string, r *hub.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
 		return m.Cluster == name && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
 	})
@@ -272,8 +272,8 @@ func leaves(u *rollout.Unit, visit func(*rollout.Unit)) {
 	}
 }
 
-func recordOf(v *fleet.Observed, name string) *fleet.Record {
-	i := slices.IndexFunc(v.Records, func(r fleet.Record) bool { return r.Cluster == name })
+func recordOf(v *hub.Observed, name string) *hub.Record {
+	i := slices.IndexFunc(v.Records, func(r hub.Record) bool { return r.Cluster == name })
 	if i < 0 {
 		return nil
 	}
@@ -282,8 +282,8 @@ func recordOf(v *fleet.Observed, name string) *fleet.Record {
 }
 
 // checkMove: nothing moves that may not, and nothing before its turn.
-func (o *oracle) checkMove(v *fleet.Observed, m *v1alpha1.Move) {
-	i := slices.IndexFunc(v.Clusters, func(c fleet.Cluster) bool { return c.Name == m.Cluster })
+func (o *oracle) checkMove(v *hub.Observed, m *v1alpha1.Move) {
+	i := slices.IndexFunc(v.Clusters, func(c hub.Cluster) bool { return c.Name == m.Cluster })
 	r := recordOf(v, m.Cluster)
 
 	switch {
@@ -313,7 +313,7 @@ func (o *oracle) checkMove(v *fleet.Observed, m *v1alpha1.Move) {
 }
 
 // checkEarlier: a stage is complete before the next one begins.
-func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
+func (o *oracle) checkEarlier(v *hub.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
 	if v.Module.Spec.Strategy == v1alpha1.Replace {
 		return
 	}
@@ -349,13 +349,13 @@ func (o *oracle) checkEarlier(v *fleet.Observed, s *v1alpha1.Stage, m *v1alpha1.
 
 // isElsewhere is true of a cluster that runs another commit than the one that the tag of
 // its revision was written down to be.
-func (o *oracle) isElsewhere(v *fleet.Observed, r *fleet.Record) bool {
-	return slices.ContainsFunc(v.Revisions, func(known fleet.Revision) bool {
+func (o *oracle) isElsewhere(v *hub.Observed, r *hub.Record) bool {
+	return slices.ContainsFunc(v.Revisions, func(known hub.Revision) bool {
 		return known.Name == r.Revision && known.Resolved != "" && digest(known.Resolved) != digest(r.Resolved)
 	})
 }
 
-func (o *oracle) mayFail(v *fleet.Observed, n int) int {
+func (o *oracle) mayFail(v *hub.Observed, n int) int {
 	r := v.Module.Spec.Rollout
 
 	switch {
@@ -369,7 +369,7 @@ func (o *oracle) mayFail(v *fleet.Observed, n int) int {
 }
 
 // checkSoak: a cluster has been ready for long enough, at this very revision.
-func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record, m *v1alpha1.Move) {
+func (o *oracle) checkSoak(v *hub.Observed, s *v1alpha1.Stage, r *hub.Record, m *v1alpha1.Move) {
 	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
 	if soak > 0 && v.Now.Before(r.Since.Add(soak)) {
 		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
@@ -378,7 +378,7 @@ func (o *oracle) checkSoak(v *fleet.Observed, s *v1alpha1.Stage, r *fleet.Record
 
 // isNew is true of a cluster that has never run the module, where there is a
 // revision for such.
-func (o *oracle) isNew(v *fleet.Observed, _ *fleet.Cluster, r *fleet.Record) bool {
+func (o *oracle) isNew(v *hub.Observed, _ *hub.Cluster, r *hub.Record) bool {
 	good := v.Module.Status.CurrentRevision
 	if r == nil || !r.Assigned {
 		return good != ""
@@ -387,14 +387,14 @@ func (o *oracle) isNew(v *fleet.Observed, _ *fleet.Cluster, r *fleet.Record) boo
 	return good != "" && r.Succeeded == "" && r.Revision == good
 }
 
-func (o *oracle) checkGates(v *fleet.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {
+func (o *oracle) checkGates(v *hub.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {
 	for _, g := range s.Gates {
 		at := g.When
 		if at == "" {
 			at = v1alpha1.After
 		}
-		name := fleet.GateName(m.Revision, s.Name, g)
-		passed := slices.ContainsFunc(v.Gates, func(g fleet.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
+		name := hub.GateName(m.Revision, s.Name, g)
+		passed := slices.ContainsFunc(v.Gates, func(g hub.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
 
 		if at == when && !passed && v.Module.Spec.Strategy != v1alpha1.Replace {
 			o.complainf("%s moves though gate %s has not passed", m.Cluster, name)

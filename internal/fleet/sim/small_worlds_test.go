@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // state is how a cluster does. The order is of no meaning.
@@ -125,7 +125,7 @@ func TestSmallWorldsInDisguise(t *testing.T) {
 // moving are how those do that move, by stage.
 func (w *small) moving() []string {
 	var moving []string
-	for _, s := range fleet.Decide(w.observed()).Steps {
+	for _, s := range hub.Decide(w.observed()).Steps {
 		name := s.Path[len(s.Path)-1]
 		stage, at := name[0]-'a', name[1]-'0'
 		moving = append(moving, fmt.Sprint(stage, w.stages[stage][at], s.From == oldRevision, s.To == newRevision))
@@ -158,8 +158,8 @@ func eachMultiset(size int, visit func([]state)) {
 var (
 	oldTemplate = template("v1")
 	newTemplate = template("v2")
-	oldRevision = fleet.RevisionName(fleet.KindModule, moduleName, oldTemplate)
-	newRevision = fleet.RevisionName(fleet.KindModule, moduleName, newTemplate)
+	oldRevision = hub.RevisionName(hub.KindModule, moduleName, oldTemplate)
+	newRevision = hub.RevisionName(hub.KindModule, moduleName, newTemplate)
 )
 
 func template(tag string) v1alpha1.TemplateSpec {
@@ -171,9 +171,9 @@ func template(tag string) v1alpha1.TemplateSpec {
 func clusterName(stage, i int) string { return fmt.Sprintf("%c%d", 'a'+stage, i) }
 
 // observed is the world as a hub sees it.
-func (w *small) observed() fleet.Observed {
-	o := fleet.Observed{Now: noon, AsOf: "1", Revisions: []fleet.Revision{{Name: oldRevision, Number: 1}, {Name: newRevision, Number: 2}}}
-	o.Module = fleet.Module{Kind: fleet.KindModule, Name: moduleName, Finalized: true, Spec: v1alpha1.ModuleSpec{
+func (w *small) observed() hub.Observed {
+	o := hub.Observed{Now: noon, AsOf: "1", Revisions: []hub.Revision{{Name: oldRevision, Number: 1}, {Name: newRevision, Number: 2}}}
+	o.Module = hub.Module{Kind: hub.KindModule, Name: moduleName, Finalized: true, Spec: v1alpha1.ModuleSpec{
 		Selector: &metav1.LabelSelector{}, Strategy: v1alpha1.Incremental, Template: &v1alpha1.ModuleTemplate{Spec: newTemplate},
 		Rollout: &v1alpha1.Rollout{MaxUnreadyClusters: new(intstr.FromInt(w.budget)), OnFailure: w.onFailure, Stages: []v1alpha1.Stage{
 			{Name: "a", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "0"}}}, {Name: "b"},
@@ -187,7 +187,7 @@ func (w *small) observed() fleet.Observed {
 	for stage, clusters := range w.stages {
 		for i, s := range clusters {
 			name := clusterName(stage, i)
-			o.Clusters = append(o.Clusters, fleet.Cluster{
+			o.Clusters = append(o.Clusters, hub.Cluster{
 				Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{"stage": fmt.Sprint(stage)},
 			})
 			o.Records = append(o.Records, s.record(name))
@@ -197,15 +197,15 @@ func (w *small) observed() fleet.Observed {
 	return o
 }
 
-func (s state) record(name string) fleet.Record {
-	r := fleet.Record{
+func (s state) record(name string) hub.Record {
+	r := hub.Record{
 		Cluster: name, Name: name, Assigned: true, Revision: oldRevision, AssignedAt: noon.Add(-time.Minute), Reported: true,
 		State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Minute), Succeeded: oldRevision, DeletionPolicy: v1alpha1.Delete,
 	}
 
 	switch s {
 	case unassigned:
-		return fleet.Record{Cluster: name, Name: name}
+		return hub.Record{Cluster: name, Name: name}
 	case oldDown:
 		r.State = v1alpha1.StateUpdating
 	case newUp:
@@ -234,7 +234,7 @@ func (s state) isAtTarget() bool { return s == newUp || s == newUpdating || s ==
 func (w *small) check(t *testing.T) {
 	t.Helper()
 
-	p := fleet.Decide(w.observed())
+	p := hub.Decide(w.observed())
 	steps, holds := map[string]rollout.Step{}, map[string]int{}
 
 	for _, s := range p.Steps {

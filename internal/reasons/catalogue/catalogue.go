@@ -14,9 +14,9 @@ const (
 	// module is the path of the module whose reasons these are.
 	module = "github.com/spillway-dev/spillway"
 	// enginePath is that of the package that has the type.
-	enginePath = module + "/internal/rollout"
+	enginePath = module + "/rollout"
 	// standingPath is that of the package that tells of all rings, and decides nothing.
-	standingPath = module + "/internal/standing"
+	standingPath = module + "/internal/describe"
 )
 
 // Use is where a reason is shown.
@@ -42,8 +42,8 @@ type Entry struct {
 	Word, Name string
 	// Ring is who says it; see [Rings].
 	Ring string
-	// Cause is a sentence without a full stop, and so is Mend.
-	Cause, Mend string
+	// Cause is a sentence without a full stop, and so is Fix.
+	Cause, Action string
 	// Uses are where it is shown, in the order of the constants.
 	Uses []Use
 }
@@ -54,7 +54,7 @@ const (
 	shared   = "shared"
 	commands = "commands"
 	// beneath is what explain knows of what no ring decides about.
-	beneath = "standing"
+	beneath = "describe"
 )
 
 // Rings are who gives reasons, in the order in which the page has them.
@@ -64,11 +64,12 @@ func Rings() []string {
 
 // ringOf is the ring of a package.
 func ringOf(path string) string {
+	if path == enginePath {
+		return engine
+	}
 	inside := strings.TrimPrefix(path, module+"/internal/")
 	first, _, _ := strings.Cut(inside, "/")
 	switch first {
-	case "rollout":
-		return engine
 	case "reasons":
 		return shared
 	case "cli":

@@ -28,7 +28,7 @@ func read(t *testing.T, folder string, patterns ...string) *catalogue.Catalogue 
 }
 
 // TestNoOtherReason is the rule for the whole module: what is shown as a reason is a
-// constant with its cause and its mend; and that the page and the table have them all.
+// constant with its cause and its fix; and that the page and the table have them all.
 func TestNoOtherReason(t *testing.T) {
 	t.Parallel()
 	c := read(t, root, "./...")
@@ -60,9 +60,9 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s and %s have one place on the page", e.Word, other)
 		}
 		anchors[e.Anchor()] = e.Word
-		cause, mend, ok := reasons.Of(e.Word)
-		if !ok || cause != e.Cause || mend != e.Mend {
-			t.Errorf("the table says of %s %q and %q", e.Word, cause, mend)
+		cause, action, ok := reasons.Of(e.Word)
+		if !ok || cause != e.Cause || action != e.Action {
+			t.Errorf("the table says of %s %q and %q", e.Word, cause, action)
 		}
 		if link := reasons.Link(e.Word); link != "docs/reasons.md#"+e.Anchor() {
 			t.Errorf("the link of %s is %s", e.Word, link)
@@ -82,7 +82,7 @@ func TestEntries(t *testing.T) {
 func TestUses(t *testing.T) {
 	t.Parallel()
 	got := map[string]string{}
-	c := read(t, ".", "./testdata/right", "../../rollout", "..")
+	c := read(t, ".", "./testdata/right", "../../../rollout", "..")
 	for _, problem := range c.Problems {
 		if strings.HasPrefix(problem, "right/") {
 			t.Error(problem)
@@ -90,7 +90,7 @@ func TestUses(t *testing.T) {
 	}
 	for _, e := range c.Entries {
 		if strings.HasPrefix(e.Name, "right.") || e.Word == string(reasons.Invalid) {
-			got[e.Word] = fmt.Sprintf("%v %s. %s.", e.Uses, e.Cause, e.Mend)
+			got[e.Word] = fmt.Sprintf("%v %s. %s.", e.Uses, e.Cause, e.Action)
 		}
 	}
 	want := map[string]string{
@@ -101,8 +101,8 @@ func TestUses(t *testing.T) {
 		"Counted":   "[metric] it is so. nothing.",
 		"Told":      "[Event] it is so. nothing.",
 	}
-	cause, mend, _ := reasons.Of(reasons.Invalid)
-	want["InvalidInput"] = fmt.Sprintf("[Event] %s. %s.", cause, mend)
+	cause, action, _ := reasons.Of(reasons.Invalid)
+	want["InvalidInput"] = fmt.Sprintf("[Event] %s. %s.", cause, action)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -111,7 +111,7 @@ func TestUses(t *testing.T) {
 // TestRules: each rule finds what breaks it, where it does, and nothing else.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	problems := slices.DeleteFunc(read(t, ".", "./testdata/wrong", "../../rollout").Problems, func(p string) bool { return !strings.HasPrefix(p, "wrong/") })
+	problems := slices.DeleteFunc(read(t, ".", "./testdata/wrong", "../../../rollout").Problems, func(p string) bool { return !strings.HasPrefix(p, "wrong/") })
 	source, err := os.ReadFile("testdata/wrong/wrong.go")
 	if err != nil {
 		t.Fatal(err)

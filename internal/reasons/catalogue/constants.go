@@ -10,7 +10,7 @@ import (
 )
 
 // mendMark begins the line of a comment that says what to do.
-const mendMark = "Mend: "
+const mendMark = "Action: "
 
 // collectConstants finds the constants that a file declares.
 func (s *sources) collectConstants(p *packages.Package, file *ast.File) {
@@ -71,7 +71,7 @@ func (s *sources) declare(p *packages.Package, c *types.Const, doc string) {
 	word := constant.StringVal(c.Val())
 	entry := Entry{Word: word, Name: p.Name + "." + c.Name(), Ring: ringOf(p.PkgPath)}
 	var said bool
-	if entry.Cause, entry.Mend, said = parse(c.Name(), doc); !said {
+	if entry.Cause, entry.Action, said = parse(c.Name(), doc); !said {
 		s.complainf(c.Pos(), "the comment of %s has to be \"%s: \", the cause, and then a line \"// %s\" with what a person does about it", c.Name(), c.Name(), mendMark)
 	}
 	if first := s.words[word]; first != nil {
@@ -83,11 +83,11 @@ func (s *sources) declare(p *packages.Package, c *types.Const, doc string) {
 }
 
 // parse takes a comment apart.
-func parse(name, doc string) (cause, mend string, ok bool) {
+func parse(name, doc string) (cause, action string, ok bool) {
 	before, after, marked := strings.Cut(doc, "\n"+mendMark)
 	before, named := strings.CutPrefix(before, name+": ")
-	cause, mend = sentence(before), sentence(after)
-	return cause, mend, marked && named && cause != "" && mend != ""
+	cause, action = sentence(before), sentence(after)
+	return cause, action, marked && named && cause != "" && action != ""
 }
 
 // sentence is text in one line, without the full stop at its end.

@@ -1,5 +1,5 @@
 // Package catalogue reads the sources of the module and finds every reason: the
-// constants of type [rollout.Reason], with the cause and the mend from their
+// constants of type [rollout.Reason], with the cause and the fix from their
 // comments, and where each is shown. It writes docs/reasons.md and the table of
 // package reasons, and finds what breaks the rules that the doc of that package
 // states.

@@ -47,10 +47,10 @@ func (c *Catalogue) Page() []byte {
 	var b bytes.Buffer
 	b.WriteString(preface)
 	for _, ring := range Rings() {
-		fmt.Fprintf(&b, "\n%s\n\n| reason | in | cause | mend |\n|---|---|---|---|\n", titles()[ring])
+		fmt.Fprintf(&b, "\n%s\n\n| reason | in | cause | fix |\n|---|---|---|---|\n", titles()[ring])
 		for _, e := range c.Entries {
 			if e.Ring == ring {
-				fmt.Fprintf(&b, "| <a id=%q></a>`%s` | %s | %s | %s |\n", e.Anchor(), e.Word, e.usesText(), cell(e.Cause), cell(e.Mend))
+				fmt.Fprintf(&b, "| <a id=%q></a>`%s` | %s | %s | %s |\n", e.Anchor(), e.Word, e.usesText(), cell(e.Cause), cell(e.Action))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Catalogue) Table() ([]byte, error) {
 		"// table has all reasons.\nvar table = map[string]entry{\n")
 	entries := slices.SortedFunc(slices.Values(c.Entries), func(a, b Entry) int { return strings.Compare(a.Word, b.Word) })
 	for _, e := range entries {
-		fmt.Fprintf(&b, "%q: {%q, %q, %q},\n", e.Word, e.Anchor(), e.Cause, e.Mend)
+		fmt.Fprintf(&b, "%q: {%q, %q, %q},\n", e.Word, e.Anchor(), e.Cause, e.Action)
 	}
 	b.WriteString("}\n")
 	source, err := format.Source(b.Bytes())

@@ -66,7 +66,7 @@ func (c *checker) literal(e ast.Expr, above []ast.Node) {
 	if named := namedConstant(c.info, e); named != nil && c.isReason(named.Type()) || c.isPart(above) || isDeclaration(above) {
 		return
 	}
-	c.complainf(e.Pos(), "%s is a reason without a constant; declare it with its cause and its mend", tv.Value)
+	c.complainf(e.Pos(), "%s is a reason without a constant; declare it with its cause and its fix", tv.Value)
 }
 
 // isPart is true within an expression that is itself a constant reason.

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // evictionTries is how often an eviction is decided anew because others were faster.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // eviction is what is known of the Pods that a budget is for when one of them is to

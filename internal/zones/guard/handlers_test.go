@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/spillway-dev/spillway/internal/controlplane"
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // evictions counts the answers to evictions by the predecessor's reasons.

@@ -8,7 +8,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
-	"github.com/spillway-dev/spillway/internal/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
 // What the webhook refuses, the kind's own rules refuse as well, and nothing else.

@@ -1,11 +1,11 @@
 package lock
 
-import "github.com/spillway-dev/spillway/internal/rollout"
+import "github.com/spillway-dev/spillway/rollout"
 
 // The reasons of the guards and of scaling alike.
 const (
 	// ReasonMinTime: another zone was scaled down not long enough ago.
-	// Mend: nothing, it passes by itself; min-time-between-zones-downscale of the
+	// Action: nothing, it passes by itself; min-time-between-zones-downscale of the
 	// StatefulSet that the message names says how long it takes, and has to be set
 	// where the message asks for it.
 	ReasonMinTime rollout.Reason = "MinTimeBetweenZonesDownscale"

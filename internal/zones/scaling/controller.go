@@ -55,8 +55,8 @@ func Interests() []kube.Interest {
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	needed := kube.Needed{
 		Ring: "scaling", Called: "the kind RolloutGroup is", Without: "nothing is scaled",
-		Mend:  "apply what \"spillway install --export\" prints, or leave zones out of --rings",
-		Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
+		Action: "apply what \"spillway install --export\" prints, or leave zones out of --rings",
+		Kinds:  []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RolloutGroup")},
 	}
 	return needed.Start(ctx, mgr, func(context.Context) error { return start(mgr, o) })
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // delay lets only Pods go that have been prepared for long enough: as many as there are

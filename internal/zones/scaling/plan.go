@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The halves of the tree: adding replicas needs no lock.

@@ -2,8 +2,8 @@ package scaling
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/rollout"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The ring's own reasons for a Hold.
@@ -11,19 +11,19 @@ const (
 	// ReasonInvalid: an annotation cannot be understood.
 	ReasonInvalid = reasons.Invalid
 	// ReasonLeader: the leader is not there, or follows the set itself.
-	// Mend: name a StatefulSet of the group as the leader that follows nobody.
+	// Action: name a StatefulSet of the group as the leader that follows nobody.
 	ReasonLeader rollout.Reason = "LeaderMissing"
 	// ReasonLeaderNotReady: not all Pods of the leader are ready.
-	// Mend: nothing if they become ready; otherwise mend the Pods of the leader.
+	// Action: nothing if they become ready; otherwise fix the Pods of the leader.
 	ReasonLeaderNotReady rollout.Reason = "LeaderNotReady"
 	// ReasonMinTime: another zone was scaled down not long enough ago.
 	ReasonMinTime = lock.ReasonMinTime
 	// ReasonMirror: the mirrored object cannot be read.
-	// Mend: create the object that the message names, or grant the permission that it
+	// Action: create the object that the message names, or grant the permission that it
 	// names.
 	ReasonMirror rollout.Reason = "MirrorUnreadable"
 	// ReasonDelay: Pods have not been prepared for long enough.
-	// Mend: nothing, it passes by itself; if Pods do not answer when they are told to
+	// Action: nothing, it passes by itself; if Pods do not answer when they are told to
 	// prepare, see whether they serve the path that the annotation names.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
 )
@@ -31,13 +31,13 @@ const (
 // The reasons of Events that are no Holds.
 const (
 	// EventScaledUp: a StatefulSet was given more replicas.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventScaledUp rollout.Reason = "ScaledUp"
 	// EventScaledDown: a StatefulSet was given fewer replicas.
-	// Mend: nothing, it is news.
+	// Action: nothing, it is news.
 	EventScaledDown rollout.Reason = "ScaledDown"
 	// EventLabel: the minimum time between downscales is a label, which counts, but
 	// is hard to edit.
-	// Mend: move it to the annotation that the message names.
+	// Action: move it to the annotation that the message names.
 	EventLabel rollout.Reason = "LabelInsteadOfAnnotation"
 )

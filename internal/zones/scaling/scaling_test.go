@@ -18,8 +18,8 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
-	"github.com/spillway-dev/spillway/internal/testenv"
-	"github.com/spillway-dev/spillway/internal/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
 const (

@@ -55,15 +55,15 @@ type Delay struct {
 	URL url.URL
 }
 
-// Problem is a mistake of a user, and how to mend it.
+// Problem is a mistake of a user, and how to fix it.
 type Problem struct {
 	// Field is the annotation or label, Value what it says.
-	Field, Value, Mend string
+	Field, Value, Action string
 }
 
 // String is the problem as a clause.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: %q %s", p.Field, p.Value, p.Mend)
+	return fmt.Sprintf("annotation %s: %q %s", p.Field, p.Value, p.Action)
 }
 
 // reader reads settings.
@@ -86,8 +86,8 @@ func SettingsOf(labels, annotations map[string]string) Settings {
 	return r.s
 }
 
-func (r *reader) problem(name, value, mend string) {
-	r.s.Problems = append(r.s.Problems, Problem{Field: name, Value: value, Mend: mend})
+func (r *reader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Field: name, Value: value, Action: action})
 }
 
 func (r *reader) readMinTime() {

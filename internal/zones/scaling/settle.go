@@ -28,7 +28,7 @@ const (
 )
 
 // undoFor is how long it is tried to tell Pods that they stay. What does not answer for
-// so long must not keep the group locked, which may be what would mend it.
+// so long must not keep the group locked, which may be what would fix it.
 const undoFor = 2 * time.Minute
 
 // Settlement is what becomes of what is written down in the status of a group.

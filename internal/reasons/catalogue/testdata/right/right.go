@@ -8,33 +8,33 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
 	// ReasonHeld: it is
 	// held.
-	// Mend: let it
+	// Action: let it
 	// go.
 	ReasonHeld rollout.Reason = "Held"
 	// ReasonCondition: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonCondition rollout.Reason = "Condition"
 	// ReasonMapped: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonMapped rollout.Reason = "Mapped"
 	// ReasonCounted: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonCounted rollout.Reason = "Counted"
 	// ReasonTold: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonTold rollout.Reason = "Told"
 	// ReasonInvalid is what others say too.
 	ReasonInvalid = reasons.Invalid
 )
 
 // ReasonAlone: it is so.
-// Mend: nothing.
+// Action: nothing.
 const ReasonAlone rollout.Reason = "Alone"
 
 var (

@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/spillway-dev/spillway/internal/rollout"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 const (
 	// ReasonNoMend: it is so.
 	ReasonNoMend rollout.Reason = "NoMend" // want "the comment of ReasonNoMend has to be"
 	// It has another name.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonUnnamed rollout.Reason = "Unnamed" // want "the comment of ReasonUnnamed has to be"
 	// ReasonEmpty: it is so.
-	// Mend:
+	// Action:
 	ReasonEmpty  rollout.Reason = "Empty"  // want "the comment of ReasonEmpty has to be"
 	ReasonSilent rollout.Reason = "Silent" // want "the comment of ReasonSilent has to be"
 	// ReasonTwice: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonTwice rollout.Reason = "Empty" // want "ReasonTwice is the word .Empty., as wrong.ReasonEmpty is"
 	// ReasonUnused: it is so.
-	// Mend: nothing.
+	// Action: nothing.
 	ReasonUnused rollout.Reason = "Unused" // want "wrong.ReasonUnused is shown nowhere"
 )
 

@@ -1,0 +1,118 @@
+package describe
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// lookAtConfig is how the workloads stand whose config is tracked; those that are not up
+// to date are beneath the object that has changed or is missing.
+func lookAtConfig(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
+	explanations, err := explainConfig(ctx, o, s)
+	if err != nil {
+		return nil, err
+	}
+	var units []Unit
+	for i := range explanations {
+		e := &explanations[i]
+		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
+			continue
+		}
+		units = addBeneath(units, causeOf(e), workload(e))
+	}
+	return units, nil
+}
+
+// explainConfig looks at all workloads where they share a budget, so that the place in
+// its queue is known; unless the caller may not.
+func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Explanation, error) {
+	if o.Namespace != "" && o.Config.SharesBudget() {
+		all := newSnapshot(s.live, s.scheme, "")
+		if explanations, err := config.Status(ctx, all, o.Config, ""); !apierrors.IsForbidden(err) {
+			return explanations, err
+		}
+	}
+	return config.Status(ctx, s, o.Config, o.Namespace)
+}
+
+func workload(e *config.Explanation) Unit {
+	return Unit{
+		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
+		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until,
+	}
+}
+
+func phaseOfState(e *config.Explanation) rollout.Phase {
+	switch e.State {
+	case config.StateUpToDate:
+		return rollout.PhaseComplete
+	case config.StateNext, config.StateRolling:
+		return rollout.PhaseProgressing
+	case config.StateNotTracked:
+		return ""
+	case config.StateWaiting, config.StateLate:
+	}
+	return phaseOf(e.Reason)
+}
+
+// causeOf is the object that a workload lacks or rolls for, nil if there is none that is
+// known.
+func causeOf(e *config.Explanation) *Ref {
+	if e.State == config.StateUpToDate {
+		return nil
+	}
+	for _, text := range slices.Concat(e.Missing, e.Changed) {
+		for i := range e.Uses {
+			if isAbout(text, e.Uses[i].Object) {
+				of := &e.Uses[i].Of
+				return &Ref{Kind: string(of.Kind), Namespace: of.Namespace, Name: of.Name}
+			}
+		}
+	}
+	return nil
+}
+
+// isAbout is true of a text that begins with the name of an object: "Secret db: password".
+func isAbout(text, object string) bool {
+	rest, ok := strings.CutPrefix(text, object)
+	return ok && (rest == "" || rest[0] == ':' || rest[0] == ' ')
+}
+
+// addBeneath adds a unit beneath the object that it is about, which takes its place
+// where the first of its units is.
+func addBeneath(units []Unit, cause *Ref, u Unit) []Unit {
+	if cause == nil {
+		return append(units, u)
+	}
+	for i := range units {
+		if units[i].Ref == *cause {
+			units[i].Units = append(units[i].Units, u)
+			units[i].sumUp()
+			return units
+		}
+	}
+	parent := Unit{Ref: *cause, Ring: Config, Counted: "workloads", Cause: true, Units: []Unit{u}}
+	parent.sumUp()
+	return append(units, parent)
+}
+
+// sumUp makes the phase of a unit of those beneath it: it moves if one of them does, and
+// else does as the first that is not complete.
+func (u *Unit) sumUp() {
+	u.Done, u.Total, u.Phase = 0, len(u.Units), rollout.PhaseComplete
+	for i := range u.Units {
+		phase := u.Units[i].Phase
+		switch {
+		case phase == rollout.PhaseComplete:
+			u.Done++
+		case u.Phase == rollout.PhaseComplete, phase == rollout.PhaseProgressing:
+			u.Phase = phase
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package describe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kindNames are the names that kubectl takes for a kind.
+type kindNames struct {
+	kind, group string
+	names       []string
+}
+
+// named are the kinds that need not be looked up.
+var named = []kindNames{
+	{"Deployment", "apps", []string{"deployment", "deployments", "deploy"}},
+	{"StatefulSet", "apps", []string{"statefulset", "statefulsets", "sts"}},
+	{"DaemonSet", "apps", []string{"daemonset", "daemonsets", "ds"}},
+	{kindReplicaSet, "apps", []string{"replicaset", "replicasets", "rs"}},
+	{kindJob, "batch", []string{"job", "jobs"}},
+	{kindPod, "", []string{"pod", "pods", "po"}},
+	{kindConfigMap, "", []string{"configmap", "configmaps", "cm"}},
+	{kindSecret, "", []string{"secret", "secrets"}},
+	{kindService, "", []string{"service", "services", "svc"}},
+	{kindClaim, "", []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
+	{kindPDB, "policy", []string{"poddisruptionbudget", "poddisruptionbudgets", "pdb"}},
+	{kindZoneBudget, "rollout-operator.grafana.com", []string{"zoneawarepoddisruptionbudget", "zoneawarepoddisruptionbudgets", "zpdb"}},
+	{kindGroup, "spillway.dev", []string{"rolloutgroup", "rolloutgroups", "rog"}},
+	{kindGate, "spillway.dev", []string{"rolloutgate", "rolloutgates", "gate"}},
+	{kindRevision, "spillway.dev", []string{"modulerevision", "modulerevisions", "mrev"}},
+	{kindInstance, "kudo.dev", []string{"instance", "instances"}},
+	{kindVersion, "kudo.dev", []string{"operatorversion", "operatorversions", "ov"}},
+	{kindModule, "fleet.squaremo.dev", []string{"module", "modules"}},
+	{kindBootstrap, "fleet.squaremo.dev", []string{"bootstrapmodule", "bootstrapmodules"}},
+	{kindProxy, "fleet.squaremo.dev", []string{"proxyassemblage", "proxyassemblages"}},
+	{kindRemote, "fleet.squaremo.dev", []string{"remoteassemblage", "remoteassemblages"}},
+	{kindKustomization, "kustomize.toolkit.fluxcd.io", []string{"kustomization", "kustomizations", "ks"}},
+}
+
+// kindOf is the kind that a word stands for, empty if it is none that is known here.
+func kindOf(word string) string {
+	for _, k := range named {
+		for _, name := range k.names {
+			if word == name || word == name+"."+k.group {
+				return k.kind
+			}
+		}
+	}
+	return ""
+}
+
+// ErrNotNamed is returned for an argument that does not name an object.
+var ErrNotNamed = errors.New("name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME, module/NAME, pod/NAME or another KIND/NAME")
+
+// Split splits KIND/NAME as a person types it.
+func Split(arg string) (kind, name string, err error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q is not known; %w", arg, ErrNotNamed)
+	}
+	return strings.ToLower(kind), name, nil
+}
+
+// Named is what a person means by KIND/NAME, by all names that kubectl takes for the
+// kind. The mapper is asked only for kinds that are neither Kubernetes' nor Spillway's
+// own, and may be nil until then.
+func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Ref, error) {
+	word, name, err := Split(arg)
+	if err != nil {
+		return Ref{}, err
+	}
+	if kind := kindOf(word); kind != "" {
+		return Ref{Kind: kind, Namespace: namespace, Name: name}, nil
+	}
+	kinds, err := mapper()
+	if err != nil {
+		return Ref{}, err
+	}
+	gvk, err := kinds.KindFor(resourceOf(word))
+	if err != nil {
+		return Ref{}, fmt.Errorf("%q is not known: the cluster has no kind %q; %w", arg, word, ErrNotNamed)
+	}
+	mapping, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return Ref{}, fmt.Errorf("look for the kind %s: %w", gvk.Kind, err)
+	}
+	ref := Ref{Kind: gvk.Kind, Namespace: namespace, Name: name, APIVersion: gvk.GroupVersion().String()}
+	if mapping.Scope.Name() == apimeta.RESTScopeNameRoot {
+		ref.Namespace = ""
+	}
+	return ref, nil
+}
+
+// resourceOf is "certificates.cert-manager.io" in its parts.
+func resourceOf(word string) schema.GroupVersionResource {
+	return schema.ParseGroupResource(word).WithVersion("")
+}

@@ -1,0 +1,109 @@
+package describe
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The phases that the rings know besides those of the engine.
+const (
+	// PhaseStalled: something is wrong that a person has to fix.
+	PhaseStalled = plans.PhaseStalled
+	// PhaseUnseen: no manager has looked at it as it is now.
+	PhaseUnseen = plans.PhaseUnseen
+	// PhaseRolledBack: it was given up, and is where it was before.
+	PhaseRolledBack rollout.Phase = "RolledBack"
+)
+
+// Ref names an object, or a unit that is none, such as a zone or a step, as the tree
+// shows it.
+type Ref struct {
+	// Kind is as in a manifest: "RolloutGroup". Of what is no object it is the word
+	// for it: "Cluster", "Zone", "Phase", "Step".
+	Kind string `json:"kind"`
+	// APIVersion is that of the kind where its name alone does not say which it is: of
+	// what is neither Kubernetes', Flux' nor Spillway's own.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Namespace is empty for what has none, and for what belongs to the unit above it.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Cluster is the name of the cluster of a fleet in which it is, empty for the one
+	// that was asked.
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// String is how kubectl names it: "rolloutgroup/ingester".
+func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }
+
+// Unit is something that a ring moves, and how it stands: a node of the tree.
+type Unit struct {
+	Ref
+
+	// Ring is the one that moves it.
+	Ring  string        `json:"ring"`
+	Phase rollout.Phase `json:"phase"`
+	// Done of Total of what Counted names are where they should be: "Pods", "clusters",
+	// "steps". Total is 0 where nothing is counted.
+	Done    int    `json:"done,omitempty"`
+	Total   int    `json:"total,omitempty"`
+	Counted string `json:"counted,omitempty"`
+	// Reason is why it is not complete, empty if it is or if it moves right now.
+	Reason rollout.Reason `json:"reason,omitempty"`
+	// Sentence is the one that the ring says everywhere, without a full stop. Of what
+	// is complete it may be empty.
+	Sentence string     `json:"sentence,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	// Until is when what it waits for ends by itself, nil if that is not known.
+	Until *time.Time `json:"until,omitempty"`
+	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
+	// none in particular.
+	WaitsFor *Ref `json:"waitsFor,omitempty"`
+	// Unseen is why what it was decided from may not be looked at: then it is as the
+	// manager has written. Empty if it may.
+	Unseen string `json:"unseen,omitempty"`
+	// Cause is true of what is not rolled itself: those beneath it are rolled for it, or
+	// wait for it.
+	Cause bool `json:"cause,omitempty"`
+	// Units are those that it consists of, in the order in which they go.
+	Units []Unit `json:"units,omitempty"`
+}
+
+// IsComplete is true of what is where it should be.
+func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
+
+// IsWaiting is true of what is not where it should be and does not move by itself.
+func (u *Unit) IsWaiting() bool {
+	return !slices.Contains([]rollout.Phase{rollout.PhaseComplete, rollout.PhaseProgressing, PhaseRolledBack}, u.Phase)
+}
+
+// Waiting leaves of the units those that wait or have one beneath them that does.
+func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
+
+// Rolled are the units that are rolled, without what they are rolled for.
+func Rolled(units []Unit) []Unit {
+	var rolled []Unit
+	for i := range units {
+		if units[i].Cause {
+			rolled = append(rolled, units[i].Units...)
+		} else {
+			rolled = append(rolled, units[i])
+		}
+	}
+	return rolled
+}
+
+func kept(units []Unit, is func(*Unit) bool) []Unit {
+	var left []Unit
+	for i := range units {
+		u := units[i]
+		u.Units = kept(u.Units, is)
+		if len(u.Units) > 0 || is(&u) {
+			left = append(left, u)
+		}
+	}
+	return left
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// collector deletes the sources of a kind that this package has made once nothing
+// fetches from them: no Kustomization, whoever made it, and no assemblage that is about
+// to have one.
+type collector struct {
+	flavour flavour
+	kind    string
+	cached  client.Reader
+	actor   actor
+}
+
+func startCollectors(mgr ctrl.Manager, f flavour) error {
+	for _, kind := range []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind} {
+		c := &collector{flavour: f, kind: kind, cached: mgr.GetClient(), actor: actor{flavour: f, client: mgr.GetClient()}}
+		err := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower("fleet-"+f.kind+"-"+kind)).
+			Watches(sourceObject(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isShared))).
+			Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.fetchedByKustomization)).
+			Watches(f.object(), handler.EnqueueRequestsFromMapFunc(c.fetchedByAssemblage), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Complete(c)
+		if err != nil {
+			return fmt.Errorf("build the collector of %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+func isShared(obj client.Object) bool { return vocabulary.SharedSource.Get(obj.GetLabels()) == "true" }
+
+func (c *collector) fetchedByKustomization(_ context.Context, obj client.Object) []reconcile.Request {
+	k, ok := obj.(*kustomizev1.Kustomization)
+	if !ok || k.Spec.SourceRef.Kind != c.kind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: k.Namespace, Name: k.Spec.SourceRef.Name}}}
+}
+
+func (c *collector) fetchedByAssemblage(_ context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, key := range fetches(c.flavour.read(obj)) {
+		if name, ok := strings.CutPrefix(key, c.kind+"/"); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}})
+		}
+	}
+	return requests
+}
+
+// Reconcile deletes a source that nobody needs.
+func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	source := sourceObject(c.kind)
+	if err := c.cached.Get(ctx, req.NamespacedName, source); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) //nolint:wrapcheck // nothing to add
+	}
+	if !isShared(source) || source.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, nil
+	}
+	needed, err := c.isNeeded(ctx, source)
+	if err != nil || needed {
+		return reconcile.Result{}, err
+	}
+	if err := c.actor.collect(ctx, source); !errors.Is(err, errOvertaken) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: overtakenPause}, nil
+}
+
+func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {
+	key := SourceKey{c.kind, source.GetName()}.String()
+	for _, list := range []client.ObjectList{&kustomizev1.KustomizationList{}, c.flavour.list()} {
+		err := c.cached.List(ctx, list, client.InNamespace(source.GetNamespace()), client.MatchingFields{fetchIndex: key}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return false, fmt.Errorf("look who fetches from %s: %w", key, err)
+		}
+		if apimeta.LenList(list) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,50 @@
+// Package agent makes what is assigned to a cluster run there: each sync of an
+// assemblage becomes a source and a Kustomization of Flux.
+//
+// It has two controllers that differ only in where Flux applies. An Assemblage is on
+// a workload cluster, and so is the Flux that applies it. A RemoteAssemblage is on
+// the hub, whose Flux applies it to a cluster with the kubeconfig of that. Whoever
+// wants a rollout of their own writes assemblages and reads their status; nothing
+// here knows of modules.
+//
+// # Invariants
+//
+//   - What a sync is made into follows from the assemblage, from what its bindings
+//     refer to, and from nothing else.
+//   - Names do not depend on the order of syncs. They are the Kustomization
+//     ASSEMBLAGE-SYNC, on the hub SYNC-ASSEMBLAGE, and the source SYNC-HASH, with a
+//     hash of what it fetches. Where one of the two has a hyphen there are two between
+//     them, so that no other two have the name. A name that would be too long ends with
+//     a hash of all of it.
+//   - A Kustomization keeps its name as long as there is one.
+//   - A source never changes: another version is another source. So assemblages at
+//     different revisions do not disturb each other, and those at the same one share
+//     it. A source that nobody fetches from, or is about to, is collected.
+//   - A sync whose bindings cannot be evaluated stays as it is, whatever else the
+//     assemblage says about it, but for what becomes of what runs when it is removed:
+//     that is said on the Kustomization at once. The others go on.
+//   - The status says that what runs stays when a sync is removed once the
+//     Kustomization says so, and not before.
+//   - What has the name that it needs and is somebody else's is left alone.
+//   - Before a write it is made sure that the assemblage is still what was decided
+//     about. What is deleted is what was seen, by its UID.
+//   - A Kustomization is deleted before the assemblage goes, and the assemblage goes
+//     when Flux has taken away what it had applied.
+//   - Converged, nothing is written.
+//
+// # When a sync has settled, and when it has succeeded
+//
+// It has settled when the source has fetched what is wanted, the Kustomization is
+// what is wanted, and its condition Ready is not Unknown and speaks of its present
+// generation. (Its status.observedGeneration stays behind when something fails, so
+// that it tells nothing of failures.) It has succeeded when besides Ready is True
+// and status.lastAppliedRevision is the revision of the source's artifact. So an
+// older success is never taken for one of this revision.
+//
+// Flux looks again at each interval, and says Unknown while it does. A sync that had
+// succeeded, or failed, is still said to have until there is something new to say.
+//
+// That a cluster does not answer looks to Flux like a manifest that it cannot apply.
+// So the hub asks the cluster itself whether it is there, after the failure and
+// before it says anything about it.
+package agent

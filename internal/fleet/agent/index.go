@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// The indices of the cache.
+const (
+	// ownerIndex finds Kustomizations by the UID of the assemblage that they belong to.
+	ownerIndex = "spillway.owner"
+	// fetchIndex finds Kustomizations, and assemblages, by the sources that they fetch
+	// from, as KIND/NAME.
+	fetchIndex = "spillway.fetches"
+	// secretIndex finds assemblages by the Secret with the kubeconfig of their cluster.
+	secretIndex = "spillway.secret"
+)
+
+// needed are the kinds without which nothing is done about assemblages of a kind.
+func needed(f flavour) kube.Needed {
+	return kube.Needed{
+		Ring: "fleet", Called: "kinds are", Without: "nothing is done about " + f.kind + "s",
+		Action: "install Flux, and apply what \"spillway install --export\" prints",
+		Kinds: []schema.GroupVersionKind{
+			v1alpha1.GroupVersion.WithKind(f.kind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+			sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind), sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
+		},
+	}
+}
+
+// index adds the indices. Those of Kustomizations may be there already, for another
+// kind of assemblage.
+func index(ctx context.Context, mgr ctrl.Manager, f flavour) error {
+	indexer := mgr.GetFieldIndexer()
+	err := errors.Join(
+		indexer.IndexField(ctx, f.object(), fetchIndex, func(obj client.Object) []string { return fetches(f.read(obj)) }),
+		indexer.IndexField(ctx, f.object(), secretIndex, func(obj client.Object) []string { return []string{f.read(obj).Secret} }),
+		indexKustomizations(ctx, indexer),
+	)
+	if err != nil {
+		return fmt.Errorf("index %ss: %w", f.kind, err)
+	}
+	return nil
+}
+
+func indexKustomizations(ctx context.Context, indexer client.FieldIndexer) error {
+	k := &kustomizev1.Kustomization{}
+	err := indexer.IndexField(ctx, k, ownerIndex, func(obj client.Object) []string {
+		if owner := metav1.GetControllerOf(obj); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil && strings.Contains(err.Error(), "conflict") {
+		return nil // the other kind of assemblage was faster
+	}
+	return errors.Join(err, indexer.IndexField(ctx, k, fetchIndex, func(obj client.Object) []string {
+		if k, ok := obj.(*kustomizev1.Kustomization); ok {
+			return []string{sourceOfKustomization(k).String()}
+		}
+		return nil
+	}))
+}
+
+// String is how indices know a source.
+func (k SourceKey) String() string { return k.Kind + "/" + k.Name }
+
+func sourceOfKustomization(k *kustomizev1.Kustomization) SourceKey {
+	return SourceKey{k.Spec.SourceRef.Kind, k.Spec.SourceRef.Name}
+}
+
+// fetches are the sources that an assemblage needs.
+func fetches(a Assemblage) []string {
+	var keys []string
+	for i := range a.Syncs {
+		if a.Syncs[i].isAssigned() {
+			keys = append(keys, sourceKey(&a.Syncs[i]).String())
+		}
+	}
+	return keys
+}
+
+// toThoseThatFetch finds the assemblages that need a source.
+func toThoseThatFetch(cached client.Reader, f flavour, kind string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return found(ctx, cached, f, client.InNamespace(obj.GetNamespace()), client.MatchingFields{fetchIndex: SourceKey{kind, obj.GetName()}.String()})
+	}
+}
+
+// toThoseBySecret finds the assemblages of the cluster whose kubeconfig is in a Secret.
+func toThoseBySecret(cached client.Reader, f flavour) func(context.Context, types.NamespacedName) []reconcile.Request {
+	return func(ctx context.Context, secret types.NamespacedName) []reconcile.Request {
+		return found(ctx, cached, f, client.InNamespace(secret.Namespace), client.MatchingFields{secretIndex: secret.Name})
+	}
+}
+
+func found(ctx context.Context, cached client.Reader, f flavour, options ...client.ListOption) []reconcile.Request {
+	list := f.list()
+	if err := cached.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil // the cache has stopped
+	}
+	var requests []reconcile.Request
+	each(list, func(o client.Object) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+	})
+	return requests
+}
+
+func each(list client.ObjectList, do func(client.Object)) {
+	_ = apimeta.EachListItem(list, func(obj runtime.Object) error { // it is a list
+		if o, ok := obj.(client.Object); ok {
+			do(o)
+		}
+		return nil
+	})
+}

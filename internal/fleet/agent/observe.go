@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/referent"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// observer makes all the reads. Assemblages and the objects of Flux come from the
+// cache, which has seen the controller's own writes; what bindings refer to comes
+// from the API server.
+type observer struct {
+	flavour   flavour
+	options   Options
+	cached    client.Reader
+	referents *referent.Reader
+	// clusters and deserters are nil where Flux applies where it runs.
+	clusters  *Clusters
+	deserters *Deserters
+}
+
+// Clusters are how the hub knows its clusters.
+type Clusters struct {
+	Directory *cluster.Directory
+	Registry  *cluster.Registry
+}
+
+// observe reads an assemblage and what there is of Flux, without what bindings refer
+// to. There is nothing to observe if it is not ok.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Observed, ok bool, err error) {
+	obj := b.flavour.object()
+	err = b.cached.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("get %s: %w", b.flavour.kind, err)
+	}
+	o = &Observed{
+		Now: b.options.Now(), Assemblage: b.flavour.read(obj), Known: binding.Known{},
+		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
+	}
+	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
+		return nil, false, err
+	}
+	if b.deserters != nil {
+		o.Deserted, err = b.deserters.Deserted(ctx, o.Assemblage.GroupVersionKind, obj, len(o.Assemblage.Syncs))
+	}
+	return o, err == nil, err
+}
+
+// forget forgets an assemblage that is gone.
+func (b *observer) forget(key types.NamespacedName) {
+	b.referents.Forget(key)
+	if b.deserters != nil {
+		b.deserters.Forget(key)
+	}
+}
+
+// observeKustomizations reads those that belong to the assemblage, and those whose
+// names it needs.
+func (b *observer) observeKustomizations(ctx context.Context, o *Observed) error {
+	list := &kustomizev1.KustomizationList{}
+	err := b.cached.List(ctx, list, client.InNamespace(o.Assemblage.Namespace), client.MatchingFields{ownerIndex: string(o.Assemblage.UID)})
+	if err != nil {
+		return fmt.Errorf("list Kustomizations: %w", err)
+	}
+	for i := range list.Items {
+		o.Kustomizations[list.Items[i].Name] = &list.Items[i]
+	}
+	for i := range o.Assemblage.Syncs {
+		name := KustomizationName(&o.Assemblage, o.Assemblage.Syncs[i].Name)
+		if o.Kustomizations[name] != nil {
+			continue
+		}
+		k := &kustomizev1.Kustomization{}
+		err := b.cached.Get(ctx, client.ObjectKey{Namespace: o.Assemblage.Namespace, Name: name}, k)
+		switch {
+		case err == nil:
+			o.Kustomizations[name] = k
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("get Kustomization %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (b *observer) observeSources(ctx context.Context, o *Observed) error {
+	for i := range o.Assemblage.Syncs {
+		s := &o.Assemblage.Syncs[i]
+		if !s.isAssigned() {
+			continue
+		}
+		key := sourceKey(s)
+		if _, seen := o.Sources[key]; seen {
+			continue
+		}
+		source, err := b.source(ctx, o.Assemblage.Namespace, key)
+		if err != nil {
+			return err
+		}
+		if source != nil {
+			o.Sources[key] = source
+		}
+	}
+	return nil
+}
+
+// source reads a source, nil if it is not there.
+func (b *observer) source(ctx context.Context, namespace string, key SourceKey) (*Source, error) {
+	obj := sourceObject(key.Kind)
+	if obj == nil {
+		return nil, nil //nolint:nilnil // of a kind that Flux does not have there is none
+	}
+	err := b.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key.Name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is a common answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", key.Kind, key.Name, err)
+	}
+	return sourceOf(obj), nil
+}
+
+// sourceObject is an empty object of a kind of source, nil if there is no such kind.
+func sourceObject(kind string) fluxSource {
+	switch kind {
+	case sourcev1.GitRepositoryKind:
+		return &sourcev1.GitRepository{}
+	case sourcev1.OCIRepositoryKind:
+		return &sourcev1.OCIRepository{}
+	case sourcev1.BucketKind:
+		return &sourcev1.Bucket{}
+	default:
+		return nil
+	}
+}
+
+// fluxSource is what the sources of Flux have in common.
+type fluxSource interface {
+	client.Object
+	sourcev1.Source
+	meta.ObjectWithConditions
+}
+
+// sourceOf is what is seen of a source.
+func sourceOf(obj fluxSource) *Source {
+	s := &Source{
+		UID: obj.GetUID(), Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
+		Shared: vocabulary.SharedSource.Get(obj.GetLabels()) == "true", Content: content(obj),
+		Ready: apimeta.FindStatusCondition(obj.GetConditions(), meta.ReadyCondition), ObservedGeneration: observedGeneration(obj),
+	}
+	if a := obj.GetArtifact(); a != nil {
+		s.Revision = a.Revision
+	}
+	return s
+}
+
+func observedGeneration(obj fluxSource) int64 {
+	switch s := obj.(type) {
+	case *sourcev1.GitRepository:
+		return s.Status.ObservedGeneration
+	case *sourcev1.OCIRepository:
+		return s.Status.ObservedGeneration
+	case *sourcev1.Bucket:
+		return s.Status.ObservedGeneration
+	default:
+		return 0
+	}
+}
+
+// observeReach asks how the cluster can be reached. It does not wait for it. One that
+// was taken away is given up.
+func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Object) (err error) {
+	if b.clusters == nil {
+		return nil
+	}
+	if a := &o.Assemblage; a.Deleting {
+		if !a.Abandoned {
+			a.Abandoned, err = b.clusters.Directory.IsLost(ctx, obj, a.Secret)
+		}
+		return err
+	}
+	problem, err := b.clusters.Reach(ctx, o.Assemblage.secretKey())
+	o.Reach = Reach{Problem: problem, Verified: map[string]bool{}}
+	return err
+}
+
+// Reach says why a cluster cannot be reached, nil if it can be, or if nobody knows.
+func (c *Clusters) Reach(ctx context.Context, secret types.NamespacedName) (problem, err error) {
+	_, problem, err = c.Connect(ctx, secret)
+	if errors.Is(problem, cluster.ErrUnproven) {
+		problem = nil
+	}
+	return problem, err
+}
+
+// ForgetGone has the connections to clusters dropped whose Secret is gone.
+func (c *Clusters) ForgetGone(ctx context.Context) {
+	c.Directory.SubscribeSecrets(func(secret types.NamespacedName) {
+		if version, err := c.Directory.SecretVersion(ctx, secret); err == nil && version == "" {
+			c.Registry.Forget(secret)
+		}
+	})
+}
+
+// Connect is [cluster.Registry.Connect] with the Secret as it is known here. What is
+// wrong with the cluster is the problem; an error is that the hub did not answer.
+func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (conn *cluster.Connection, problem, err error) {
+	version, err := c.Directory.SecretVersion(ctx, secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err = c.Registry.Connect(ctx, secret, version)
+	var (
+		invalid *cluster.InvalidError
+		down    *cluster.UnreachableError
+	)
+	if errors.Is(err, cluster.ErrMissing) || errors.Is(err, cluster.ErrUnproven) || errors.As(err, &invalid) || errors.As(err, &down) {
+		return nil, err, nil
+	}
+	return conn, nil, err
+}
+
+// decide decides, and looks at all that is needed for it.
+func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
+	for range looksAtOnce {
+		p := Decide(o)
+		if b.ask(o, p.Asks) {
+			continue
+		}
+		if len(p.Needs) == 0 {
+			b.referents.Follow(o.Assemblage.NamespacedName, o.Known)
+			return p, nil
+		}
+		for _, object := range p.Needs {
+			look, err := b.referents.Look(ctx, o.Assemblage.NamespacedName, object)
+			if err != nil {
+				return Plan{}, err
+			}
+			o.Known[object] = look
+		}
+	}
+	return Plan{}, errors.New("it never has all that it needs")
+}
+
+// ask asks the cluster about failures. It is true if there is an answer that was not
+// known yet.
+func (b *observer) ask(o *Observed, asks []string) (news bool) {
+	for _, failure := range asks {
+		if b.clusters != nil && !o.Reach.Verified[failure] && b.clusters.Registry.Answered(o.Assemblage.secretKey(), failure) {
+			o.Reach.Verified[failure], news = true, true
+		}
+	}
+	return news
+}

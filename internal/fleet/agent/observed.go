@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
+)
+
+// Observed is one assemblage, read at one moment. Nobody changes it.
+type Observed struct {
+	Now        time.Time
+	Assemblage Assemblage
+	// Known are the objects that bindings refer to, as far as they were looked at.
+	Known binding.Known
+	// Kustomizations are those that belong to the assemblage, and those that have a
+	// name that one of its syncs needs.
+	Kustomizations map[string]*kustomizev1.Kustomization
+	// Sources are those of Flux that its syncs need.
+	Sources map[SourceKey]*Source
+	// Reach is how to reach the cluster, on the hub.
+	Reach Reach
+	// Refusals are the writes of this pass that were not accepted, by the syncs that need
+	// them; of those that none needs, the last is under an empty name.
+	Refusals map[string]*Refusal
+	// Deserted is true of an assemblage of the hub in which nobody has anything any
+	// more.
+	Deserted bool
+}
+
+// Assemblage is what an Assemblage and a RemoteAssemblage have in common.
+type Assemblage struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+
+	UID                    types.UID
+	ResourceVersion        string
+	Generation             int64
+	Deleting, HasFinalizer bool
+	// Abandoned is true if it may go without taking anything away: somebody has said
+	// so, or its cluster was taken away.
+	Abandoned bool
+	// Cluster is the name of the cluster, empty where it is not known.
+	Cluster string
+	// Secret is that of the kubeconfig, empty if Flux applies where it runs.
+	Secret string
+	Syncs  []Sync
+	Status v1alpha1.AssemblageStatus
+}
+
+// meta is what identifies the assemblage.
+func (a *Assemblage) meta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: a.UID}
+}
+
+// isRemote is true if Flux applies to another cluster.
+func (a *Assemblage) isRemote() bool { return a.Secret != "" }
+
+// Sync is what the syncs of all assemblages have in common.
+type Sync struct {
+	v1alpha1.Assignment
+	v1alpha1.SyncOptions
+
+	Bindings  []v1alpha1.Binding
+	Source    *v1alpha1.Source
+	SourceRef *v1alpha1.SourceReference
+	Package   *v1alpha1.Package
+}
+
+// isAssigned is false of a sync that merely pins a cluster.
+func (s *Sync) isAssigned() bool { return s.Source != nil || s.SourceRef != nil }
+
+// SourceKey names a source of Flux in the namespace of the assemblage.
+type SourceKey struct{ Kind, Name string }
+
+// Source is a source of Flux, as far as anything is decided about it.
+type Source struct {
+	UID        types.UID
+	Generation int64
+	Deleting   bool
+	// Shared is true of one that this package has made.
+	Shared bool
+	// Content is what is compared with what is wanted.
+	Content *unstructured.Unstructured
+	// Ready is its condition, nil if there is none.
+	Ready *metav1.Condition
+	// ObservedGeneration is what its status speaks of.
+	ObservedGeneration int64
+	// Revision is that of its artifact, empty if there is none.
+	Revision string
+}
+
+// Reach is how to reach a cluster from the hub.
+type Reach struct {
+	// Problem is why it cannot be, nil if it can be, or if nobody knows.
+	Problem error
+	// Verified are the failures after which the cluster has answered.
+	Verified map[string]bool
+}

@@ -1,0 +1,28 @@
+package agent
+
+import "time"
+
+const (
+	// assemblagesAtOnce is how many assemblages are worked on at a time.
+	assemblagesAtOnce = 8
+	// passesAtOnce bounds how many passes follow one another without a look at the queue.
+	passesAtOnce = 5
+	// looksAtOnce bounds how often a decision may ask to look at more.
+	looksAtOnce = 70
+	// retryFirst and retryPass bound how long to wait before a pass that failed is made
+	// again.
+	retryFirst = 20 * time.Millisecond
+	retryPass  = time.Minute
+	// overtakenPause is how long to wait for what has overtaken a pass.
+	overtakenPause = 50 * time.Millisecond
+	// writeTimeout is how long a write may take.
+	writeTimeout = 30 * time.Second
+)
+
+// Options are the choices of whoever runs the controllers.
+type Options struct {
+	// Namespaces are those to look at, all if empty.
+	Namespaces []string
+	// Now is the clock.
+	Now func() time.Time
+}

@@ -1,0 +1,350 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// refusedAgain is when to look again at what could not be looked at: no watch tells.
+const refusedAgain = time.Minute
+
+// Act is what a write does.
+type Act string
+
+// The acts.
+const (
+	// AddFinalizer and RemoveFinalizer are about the assemblage.
+	AddFinalizer    Act = "AddFinalizer"
+	RemoveFinalizer Act = "RemoveFinalizer"
+	// Apply applies a source or a Kustomization.
+	Apply Act = "Apply"
+	// Delete deletes a Kustomization.
+	Delete Act = "Delete"
+	// Dispose says on a Kustomization what becomes of what it has applied when it is
+	// deleted, and changes nothing else of it.
+	Dispose Act = "Dispose"
+	// Kick has Flux try again at once.
+	Kick Act = "Kick"
+	// Retire deletes the assemblage itself, in which nobody has anything any more.
+	Retire Act = "Retire"
+)
+
+// Write is an intended write.
+type Write struct {
+	Act Act
+	// Object is what to apply.
+	Object *unstructured.Unstructured
+	// Name and UID are those of the Kustomization that the other acts are about, as
+	// it was seen. What is applied over something has its UID as well.
+	Name string
+	UID  types.UID
+	// Policy is what to say, in the words of Flux, for Dispose.
+	Policy string
+	// Sync is the one that needs it, empty if none does.
+	Sync string
+}
+
+// Plan is what to do next.
+type Plan struct {
+	// Needs are objects that have to be looked at before anything can be decided.
+	Needs []binding.Object
+	// Writes are to be made in this order.
+	Writes []Write
+	// Asks are failures after which the cluster has to be asked whether it answers.
+	Asks []string
+	// Status is what to say, Changes is true if that is not what is said already.
+	Status  v1alpha1.AssemblageStatus
+	Changes bool
+	// Wake is when to look again though nothing changes, zero if that is never.
+	Wake time.Time
+}
+
+// decision is one run of [Decide].
+type decision struct {
+	o      *Observed
+	plan   Plan
+	needs  map[binding.Object]bool
+	wanted map[string]bool
+	// verdicts are those of the syncs, in their order.
+	verdicts []verdict
+}
+
+// Decide says what is to be done for an assemblage. It is pure.
+func Decide(o *Observed) Plan {
+	d := &decision{o: o, needs: map[binding.Object]bool{}, wanted: map[string]bool{}}
+	a := &o.Assemblage
+	switch {
+	case a.Deleting:
+		d.end()
+	case !a.HasFinalizer && len(a.Syncs) > 0:
+		d.write(Write{Act: AddFinalizer})
+		d.plan.Status = a.Status
+	default:
+		d.each()
+		d.removeUnwanted()
+		d.report()
+		d.retire()
+	}
+	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
+		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
+	})
+	return d.plan
+}
+
+func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
+
+// wake has it looked at again at a time, or sooner.
+func (d *decision) wake(at time.Time) {
+	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
+		d.plan.Wake = at
+	}
+}
+
+// end takes everything away, and then lets the assemblage go.
+func (d *decision) end() {
+	a := &d.o.Assemblage
+	left := ""
+	for _, k := range d.owned() {
+		left = k.Name
+		if a.Abandoned && k.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan {
+			d.dispose(k, kustomizev1.DeletionPolicyOrphan)
+		}
+		d.remove(k)
+	}
+	if left == "" && a.HasFinalizer {
+		d.write(Write{Act: RemoveFinalizer})
+		d.plan.Status = a.Status
+		return
+	}
+	d.reportEnd(left)
+}
+
+func (d *decision) dispose(k *kustomizev1.Kustomization, policy string) {
+	d.write(Write{Act: Dispose, Name: k.Name, UID: k.UID, Policy: policy})
+}
+
+func (d *decision) remove(k *kustomizev1.Kustomization) {
+	if k.DeletionTimestamp == nil {
+		d.write(Write{Act: Delete, Name: k.Name, UID: k.UID})
+	}
+}
+
+// owned are the Kustomizations of the assemblage, by name.
+func (d *decision) owned() []*kustomizev1.Kustomization {
+	var owned []*kustomizev1.Kustomization
+	for _, name := range slices.Sorted(maps.Keys(d.o.Kustomizations)) {
+		if k := d.o.Kustomizations[name]; d.o.isOurs(k) {
+			owned = append(owned, k)
+		}
+	}
+	return owned
+}
+
+// removeUnwanted deletes what no sync is made into any more.
+func (d *decision) removeUnwanted() {
+	for _, k := range d.owned() {
+		if !d.wanted[k.Name] {
+			d.remove(k)
+		}
+	}
+}
+
+// retire lets an assemblage go in which nobody has anything any more, once all that it
+// had brought about is gone.
+func (d *decision) retire() {
+	if d.o.Deserted && len(d.owned()) == 0 {
+		d.write(Write{Act: Retire})
+	}
+}
+
+// each decides about every sync by itself.
+func (d *decision) each() {
+	a := &d.o.Assemblage
+	for i := range a.Syncs {
+		s := &a.Syncs[i]
+		first := len(d.plan.Writes)
+		v := d.sync(s)
+		v.policy = d.disposed(s)
+		if v.ask != "" {
+			d.plan.Asks = append(d.plan.Asks, v.ask)
+		}
+		if v.kick {
+			name := d.o.kustomizationName(s.Name)
+			d.write(Write{Act: Kick, Name: name, UID: d.o.Kustomizations[name].UID})
+		}
+		for j := range d.plan.Writes[first:] {
+			d.plan.Writes[first+j].Sync = s.Name
+		}
+		if r := d.o.Refusals[s.Name]; r != nil {
+			v.state, v.reason, v.message = r.State, ReasonWriteRefused, r.Message
+		}
+		d.verdicts = append(d.verdicts, v)
+	}
+}
+
+// disposed has the Kustomization of a sync say what becomes of what it has applied when
+// it is deleted, also where the rest of it has to wait: whoever removes the sync relies
+// on it. What runs is left if it says so, or if there is none yet.
+func (d *decision) disposed(s *Sync) (left v1alpha1.DeletionPolicy) {
+	k, wanted := d.o.Kustomizations[d.o.kustomizationName(s.Name)], deletionPolicy(s)
+	if !s.isAssigned() || k != nil && !d.o.isOurs(k) {
+		return ""
+	}
+	if k != nil && k.Spec.DeletionPolicy != wanted && !d.applies(k.Name) {
+		d.dispose(k, wanted)
+	}
+	if wanted == kustomizev1.DeletionPolicyOrphan && (k == nil || k.Spec.DeletionPolicy == wanted) {
+		return v1alpha1.Orphan
+	}
+	return ""
+}
+
+// applies is true if a Kustomization is about to be applied.
+func (d *decision) applies(name string) bool {
+	return slices.ContainsFunc(d.plan.Writes, func(w Write) bool {
+		return w.Act == Apply && w.Object.GetKind() == kustomizev1.KustomizationKind && w.Object.GetName() == name
+	})
+}
+
+// sync is the chain of what may stand in the way of a sync. What comes first is said.
+func (d *decision) sync(s *Sync) verdict {
+	if !s.isAssigned() {
+		return waits(ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
+	}
+	name := d.o.kustomizationName(s.Name)
+	d.wanted[name] = true
+	substitute, result := evaluate(&d.o.Assemblage, s, d.o.Known)
+	for _, object := range result.Needs {
+		d.needs[object] = true
+	}
+	if result.Err != nil {
+		return d.unbound(result.Err)
+	}
+	if v, ok := d.unusable(); ok {
+		return v
+	}
+	source, err := expandSource(&d.o.Assemblage, s)
+	if err != nil {
+		return failed(ReasonForeign, "%s", err)
+	}
+	k, err := expandKustomization(&d.o.Assemblage, s, name, substitute)
+	if err != nil {
+		return failed(ReasonForeign, "%s", err)
+	}
+	return d.bring(s, source, k)
+}
+
+// unbound is what is said of a sync with a binding that has no value.
+func (d *decision) unbound(err error) verdict {
+	state, reason, message := Unbound(err)
+	if state == v1alpha1.StateFailed {
+		d.wake(d.o.Now.Add(refusedAgain))
+	}
+	return verdict{state: state, reason: reason, message: message}
+}
+
+// Unbound is what is said of a sync whose bindings have such an error: what has to be
+// fixed goes before what may still come about.
+func Unbound(err error) (state v1alpha1.State, reason rollout.Reason, message string) {
+	for _, e := range unjoin(err) {
+		var b *binding.Error
+		if !errors.As(e, &b) || !b.Waits {
+			return v1alpha1.StateFailed, ReasonInvalidBinding, e.Error()
+		}
+	}
+	return v1alpha1.StateWaiting, ReasonBindingNotReady, unjoin(err)[0].Error()
+}
+
+// unjoin are the errors that were joined.
+func unjoin(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// unusable is ok if there is no kubeconfig with which to apply anything. What was
+// applied already is left as it is.
+func (d *decision) unusable() (v verdict, ok bool) {
+	state, reason, message := Unusable(d.o.Reach.Problem, d.o.Assemblage.Secret)
+	if reason != ReasonKubeconfig {
+		return verdict{}, false
+	}
+	return verdict{state: state, reason: reason, message: message}, true
+}
+
+// Unusable is what is said of the syncs of a cluster that cannot be reached, for a reason
+// that package cluster gives.
+func Unusable(problem error, secret string) (state v1alpha1.State, reason rollout.Reason, message string) {
+	var invalid *cluster.InvalidError
+	switch {
+	case problem == nil:
+		return "", "", ""
+	case errors.Is(problem, cluster.ErrMissing):
+		return v1alpha1.StateWaiting, ReasonKubeconfig, fmt.Sprintf("there is no Secret %s with a kubeconfig", secret)
+	case errors.As(problem, &invalid):
+		return v1alpha1.StateFailed, ReasonKubeconfig, fmt.Sprintf("Secret %s: %s", secret, invalid)
+	default:
+		return v1alpha1.StateUnreachable, ReasonUnreachable, problem.Error()
+	}
+}
+
+// bring brings the source and the Kustomization about, and says how they do.
+func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict {
+	fetched := d.o.Sources[sourceKey(s)]
+	live := d.o.Kustomizations[k.GetName()]
+	if v, ok := d.blocked(s, fetched, live); ok {
+		return v
+	}
+	changed := false
+	if source != nil && (fetched == nil || !isApplied(source, fetched.Content)) {
+		d.write(Write{Act: Apply, Object: source})
+		changed = true
+	}
+	if live == nil || !isApplied(k, content(live)) {
+		if d.repoints(s, live, k) {
+			return d.repoint(s, fetched, live, k, changed)
+		}
+		w := Write{Act: Apply, Object: k}
+		if live != nil {
+			w.UID = live.UID
+		}
+		d.write(w)
+		changed = true
+	}
+	if changed {
+		return updating("it is handed to Flux")
+	}
+	return settle(d.o, fetched, live, Find(&d.o.Assemblage.Status, &s.Assignment))
+}
+
+// blocked is ok if what has the names that are needed is in the way.
+func (d *decision) blocked(s *Sync, source *Source, k *kustomizev1.Kustomization) (v verdict, ok bool) {
+	key := sourceKey(s)
+	switch {
+	case k != nil && !d.o.isOurs(k):
+		return failed(ReasonForeign, "Kustomization %s is there already, and is somebody else's; rename or delete it", k.Name), true
+	case k != nil && k.DeletionTimestamp != nil:
+		return waits(ReasonTerminating, "waiting for the old Kustomization %s to be gone", k.Name), true
+	case source == nil || s.SourceRef != nil:
+		return verdict{}, false
+	case !source.Shared:
+		return failed(ReasonForeign, "%s %s is there already, and is somebody else's; rename or delete it", key.Kind, key.Name), true
+	case source.Deleting:
+		return waits(ReasonTerminating, "waiting for the old %s %s to be gone", key.Kind, key.Name), true
+	default:
+		return verdict{}, false
+	}
+}

@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// verdict is what became of a sync.
+type verdict struct {
+	state   v1alpha1.State
+	reason  rollout.Reason
+	message string
+	// resolved is what was applied, if it succeeded.
+	resolved string
+	// policy is Orphan if what runs stays when the sync is removed.
+	policy v1alpha1.DeletionPolicy
+	// ask is a failure of which the cluster may be the cause: it has to be asked.
+	ask string
+	// kick has Flux try again at once.
+	kick bool
+}
+
+func waits(reason rollout.Reason, format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateWaiting, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func failed(reason rollout.Reason, format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateFailed, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func updating(format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: fmt.Sprintf(format, args...)}
+}
+
+// permanent are failures that have nothing to do with the cluster.
+var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
+
+// passing are reasons for not being ready that pass by themselves, as a rule.
+var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true}
+
+// settle says what became of a sync whose source and Kustomization are what is
+// wanted. was is what was said of the same assignment before, nil if nothing was.
+func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+	v := judge(o, source, k, was)
+	if v.state == v1alpha1.StateUpdating && was != nil && was.State == v1alpha1.StateSucceeded && isRepointed(k) {
+		return stays(was)
+	}
+	return v
+}
+
+// judge goes by what Flux says.
+func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
+	if o.Reach.Problem != nil {
+		return verdict{state: v1alpha1.StateUnreachable, reason: ReasonUnreachable, message: o.Reach.Problem.Error()}
+	}
+	if v, fetched := fetch(source); !fetched {
+		return v
+	}
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	switch {
+	case k.Spec.Suspend:
+		return waits(ReasonSuspended, "Kustomization %s is suspended", k.Name)
+	case isKicked(k):
+		return updating("Flux was asked to try again")
+	case ready == nil || ready.ObservedGeneration != k.Generation:
+		return updating("Flux has not looked at Kustomization %s yet", k.Name)
+	case ready.Status == metav1.ConditionUnknown:
+		return meanwhile(k, source, was)
+	case ready.Status == metav1.ConditionTrue && k.Status.LastAppliedRevision == source.Revision:
+		return succeeded(source)
+	case ready.Status == metav1.ConditionTrue:
+		return updating("Flux has not applied %s yet", source.Revision)
+	case passing[ready.Reason]:
+		return updating("%s", shortened(ready.Message))
+	case ready.Reason == meta.DependencyNotReadyReason:
+		return waits(ReasonDependency, "%s", shortened(ready.Message))
+	default:
+		return fail(o, k, ready, was)
+	}
+}
+
+func succeeded(source *Source) verdict {
+	return verdict{
+		state: v1alpha1.StateSucceeded, reason: ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
+	}
+}
+
+// fetch is not fetched while there is no artifact of the source as it is wanted.
+func fetch(source *Source) (v verdict, fetched bool) {
+	switch {
+	case source == nil:
+		return waits(ReasonSourceNotReady, "its source does not exist"), false
+	case source.Revision != "" && source.ObservedGeneration == source.Generation:
+		return verdict{}, true // that it cannot be fetched again just now does no harm
+	case source.Ready != nil && source.Ready.Status == metav1.ConditionFalse && source.Ready.ObservedGeneration == source.Generation:
+		return waits(ReasonSourceNotReady, "it cannot be fetched: %s", shortened(source.Ready.Message)), false
+	default:
+		return updating("its source is being fetched"), false
+	}
+}
+
+// isKicked is true until Flux has done what it was asked for.
+func isKicked(k *kustomizev1.Kustomization) bool {
+	asked, ok := meta.ReconcileAnnotationValue(k.Annotations)
+	return ok && asked != k.Status.LastHandledReconcileAt
+}
+
+// meanwhile is what is said while Flux looks again: what it has found at this very
+// generation and revision, or what it failed with before.
+func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncStatus) verdict {
+	switch {
+	case k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == source.Revision:
+		return succeeded(source)
+	case was != nil && was.State == v1alpha1.StateFailed:
+		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
+	default:
+		return updating("Flux applies %s", source.Revision)
+	}
+}
+
+// fail says that it has failed, unless the cluster is to blame.
+func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
+	v := failed(reasonOf(ready), "%s", shortened(ready.Message))
+	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
+		return v
+	}
+	v.ask = failureID(k, ready)
+	switch {
+	case was != nil && was.State == v1alpha1.StateUnreachable:
+		v := updating("the cluster answers again")
+		v.kick = true
+		return v
+	case o.Reach.Verified[v.ask]:
+		return v
+	case was != nil && was.State == v1alpha1.StateFailed: // and is not asked each time
+		v.ask = ""
+		return v
+	default:
+		return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: "Flux could not apply it; the cluster is asked whether it answers", ask: v.ask}
+	}
+}
+
+// failureID tells one failure of a Kustomization from another.
+func failureID(k *kustomizev1.Kustomization, ready *metav1.Condition) string {
+	return fmt.Sprintf("%s/%s/%d/%d/%s", k.Namespace, k.Name, k.Generation, ready.LastTransitionTime.Unix(), ready.Reason)
+}
+
+// messageLength bounds what is quoted of others.
+const messageLength = 1024
+
+// temporary are folders that Flux works in, by another name each time.
+var temporary = regexp.MustCompile(`\S*/kustomization-[0-9]+/`)
+
+// shortened is a message of Flux, as it is each time that the same is wrong.
+func shortened(message string) string {
+	message = strings.TrimSpace(temporary.ReplaceAllString(message, ""))
+	if len(message) <= messageLength {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageLength], "") + " ..."
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"strconv"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// A module names a tag, and its clusters are told the commit that the tag turned out
+// to be on the first of them; on that one the commit takes the place of the tag once it
+// is known. Nothing that runs changes by that: so what has succeeded stays so, while
+// Flux is told, fetches the same by another name, and finds nothing to do.
+
+// Digest is the commit or the digest of a revision in Flux's words: "sha1:..." of
+// "v1@sha1:...".
+func Digest(revision string) string { return revision[strings.LastIndex(revision, "@")+1:] }
+
+// Names is true if a source names no tag, but the very thing that a revision in Flux's
+// words is of.
+func Names(s *v1alpha1.Source, revision string) bool {
+	digest := Digest(revision)
+	switch {
+	case s == nil || digest == "":
+		return false
+	case s.Git != nil:
+		return s.Git.Version.Revision != "" && strings.HasSuffix(digest, ":"+s.Git.Version.Revision)
+	case s.OCI != nil:
+		return s.OCI.Version.Digest == digest
+	default:
+		return false
+	}
+}
+
+// repoints is true if all that becomes different about a Kustomization is where the
+// very thing is fetched from that it has applied with success. It may have been said
+// since that it cannot be fetched from there.
+func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
+	was := Find(&d.o.Assemblage.Status, &s.Assignment)
+	return live != nil && was != nil && (was.State == v1alpha1.StateSucceeded || was.Reason == string(ReasonSourceNotReady)) &&
+		Names(s.Source, was.Resolved) && hasApplied(live, was.Resolved) && isSameButSource(live, wanted)
+}
+
+// repoint points a Kustomization to the commit once that has been fetched. Until then, and
+// for ever if the commit is on no branch, it goes on with its tag: what runs needs no
+// source that is not there.
+func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured, changed bool) verdict {
+	was := Find(&d.o.Assemblage.Status, &s.Assignment)
+	if v, ok := fetch(fetched); !ok || changed {
+		if fetched != nil && !changed && v.state == v1alpha1.StateWaiting {
+			return waits(ReasonSourceNotReady, "it goes on with its tag, as what that is: %s", v.message)
+		}
+		return stays(was)
+	}
+	noteRepointed(wanted, live)
+	d.write(Write{Act: Apply, Object: wanted, UID: live.UID})
+	if was.State != v1alpha1.StateSucceeded {
+		return updating("it is handed to Flux")
+	}
+	return stays(was)
+}
+
+// hasApplied is true if the success of a Kustomization as it is now stands, and was at
+// what a revision is of.
+func hasApplied(k *kustomizev1.Kustomization, revision string) bool {
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	return ready != nil && ready.Status != metav1.ConditionFalse && k.Status.ObservedGeneration == k.Generation &&
+		Digest(k.Status.LastAppliedRevision) == Digest(revision)
+}
+
+// isSameButSource is true if a Kustomization would be what is wanted if it fetched
+// from elsewhere.
+func isSameButSource(live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
+	same := wanted.DeepCopy()
+	ref := map[string]any{"kind": live.Spec.SourceRef.Kind, "name": live.Spec.SourceRef.Name}
+	if hash(same, unstructured.SetNestedMap(same.Object, ref, "spec", "sourceRef")) != nil {
+		return false
+	}
+	return isApplied(same, content(live))
+}
+
+// noteRepointed notes on a Kustomization the generation that it gets by being pointed
+// elsewhere. Whatever else is changed about it gives it another one.
+func noteRepointed(wanted *unstructured.Unstructured, live *kustomizev1.Kustomization) {
+	annotations := wanted.GetAnnotations()
+	annotations[vocabulary.Repointed.Native] = strconv.FormatInt(live.Generation+1, 10)
+	wanted.SetAnnotations(annotations)
+}
+
+func isRepointed(k *kustomizev1.Kustomization) bool {
+	return vocabulary.Repointed.Get(k.Annotations) == strconv.FormatInt(k.Generation, 10)
+}
+
+// stays is what was said of a success.
+func stays(was *v1alpha1.SyncStatus) verdict {
+	return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message, resolved: was.Resolved}
+}

@@ -1,0 +1,226 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+)
+
+// The story of the fault tests: a module comes to three clusters, one of which is the
+// canary, and then rolls; a cluster is not wanted any more; and the module goes.
+// Whatever goes wrong on the way, never is more than one cluster down, and the end is
+// the same.
+const story = `strategy: Incremental, selector: {matchExpressions: [{key: retired, operator: DoesNotExist}]}, rollout: {progressDeadlineSeconds: 3600,
+	stages: [{name: canary, selector: {matchLabels: {canary: "true"}}, gates: [{name: approve}]}, {name: rest}]}`
+
+func (w *world) beginStory() {
+	w.t.Helper()
+	w.clusters("a canary=true", "b", "c")
+	w.module("v1", story)
+}
+
+// tell tells the story to its end; meanwhile is called all along.
+func (w *world) tell(meanwhile func()) {
+	w.t.Helper()
+	w.beginStory()
+	w.arrives("a:v1 b:v1 c:v1", meanwhile)
+	w.module("v2", story)
+	w.arrives("a:v2 b:v2 c:v2", meanwhile)
+	w.patch(&corev1.Secret{}, "c-kubeconfig", `{"metadata":{"labels":{"retired":"true"}}}`)
+	w.arrives("a:v2 b:v2", meanwhile)
+	w.remove(&v1alpha1.Module{}, app)
+	w.eventually(func() error {
+		meanwhile()
+		if got := w.runs(); got != "" {
+			return fmt.Errorf("they still run %s", got)
+		}
+		return w.isGone(&v1alpha1.Module{}, app)
+	})
+	w.player.atMost(1)
+	if told := w.player.told("v2"); !strings.HasPrefix(told, "a ") {
+		w.t.Errorf("the order was %s", told)
+	}
+}
+
+// arrives is complete with something that goes on meanwhile, and with somebody who
+// approves.
+func (w *world) arrives(want string, meanwhile func()) {
+	w.t.Helper()
+	w.eventually(func() error {
+		meanwhile()
+		w.approve()
+		if got := w.runs(); got != want {
+			return fmt.Errorf("they run %q, want %q: %s", got, want, w.says())
+		}
+		if s := w.status(); s.Phase != "Complete" || len(s.Moves) > 0 || s.CurrentRevision != s.TargetRevision {
+			return fmt.Errorf("%s", w.says())
+		}
+		return nil
+	})
+}
+
+func noFault() {}
+
+// storyWrites is how many writes the story has without a fault.
+var storyWrites = sync.OnceValues(func() (*sync.Mutex, *int) { return &sync.Mutex{}, new(int) })
+
+func countStory(t *testing.T) int {
+	t.Helper()
+	mu, n := storyWrites()
+	mu.Lock()
+	defer mu.Unlock()
+	if *n == 0 {
+		t.Run("without a fault", func(t *testing.T) {
+			w := newWorldNow(t)
+			w.manage()
+			w.tell(noFault)
+			*n = len(w.requests.Writes())
+		})
+	}
+	return *n
+}
+
+// TestFaultTheManagerStopsAtEveryWrite tells the story once for each write of it,
+// stopping the manager before and after that write and starting another.
+func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
+	writes := countStory(t)
+	t.Logf("the story has %d writes", writes)
+	for n := 1; n <= writes; n++ {
+		for _, when := range []fault.When{fault.Before, fault.After} {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				w, inj := newWorld(t), fault.New()
+				inj.StopAt(n, when)
+				stop := w.managed(inj)
+				successor := sync.OnceFunc(func() { stop(); w.managed(fault.New()) })
+				w.tell(func() {
+					if isStopped(inj) {
+						successor()
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFaultTwoHubsAtOnce has two managers that know nothing of each other.
+func TestFaultTwoHubsAtOnce(t *testing.T) {
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			w := newWorld(t)
+			w.managed(fault.New())
+			w.managed(fault.New())
+			w.tell(noFault)
+		})
+	}
+}
+
+// TestFaultTwoHubsOneBehind has two managers, of which one sees nothing for a part of
+// the story, and acts all the same.
+func TestFaultTwoHubsOneBehind(t *testing.T) {
+	w := newWorld(t)
+	lagging := fault.New()
+	w.managed(lagging)
+	w.beginStory()
+	w.arrives("a:v1 b:v1 c:v1", noFault)
+	w.managed(fault.New())
+	release := lagging.HoldWatches()
+	w.module("v2", story)
+	w.happens("a:v2")
+	release()
+	w.arrives("a:v2 b:v2 c:v2", noFault)
+	w.player.atMost(1)
+}
+
+// TestFaultARemovalFromAnOldView has a hub that sees the assemblages, and does not see that
+// a cluster is selected again: by the module, or by its labels.
+func TestFaultARemovalFromAnOldView(t *testing.T) {
+	const prod, dev = `selector: {matchLabels: {env: prod}}`, `selector: {matchLabels: {env: dev}}`
+	relabel := func(w *world, env string) {
+		w.patch(&corev1.Secret{}, "a-kubeconfig", fmt.Sprintf(`{"metadata":{"labels":{"env":%q}}}`, env))
+	}
+	for unseen, test := range map[string]struct{ deselect, reselect func(*world) }{
+		"modules": {func(w *world) { w.module("v1", dev) }, func(w *world) { w.module("v1", prod) }},
+		"secrets": {func(w *world) { relabel(w, "dev") }, func(w *world) { relabel(w, "prod") }},
+	} {
+		t.Run(unseen, func(t *testing.T) {
+			w := newWorld(t)
+			w.manage()
+			w.clusters("a env=prod")
+			w.module("v1", prod)
+			w.complete("a:v1")
+			refused := make(chan struct{}, 100)
+			w.requests.Conflict(func(r fault.Request) bool {
+				if r.Resource == "proxyassemblages" {
+					refused <- struct{}{}
+				}
+				return r.Resource == "proxyassemblages"
+			})
+			test.deselect(w)
+			<-refused // it is about to remove it
+			release := w.requests.HoldWatches(unseen)
+			test.reselect(w)
+			w.requests.Conflict(nil)
+			w.requests.Reset()
+			w.eventually(func() error {
+				for _, r := range w.requests.Requests() {
+					if r.Verb == "list" && r.Resource == "modules" {
+						return nil
+					}
+				}
+				return errors.New("it does not look before it removes something")
+			})
+			release()
+			w.bystander()
+			w.complete("a:v1")
+			if told := w.player.told("v1"); told != "a" {
+				t.Errorf("v1 was taken away and assigned anew: %s", told)
+			}
+		})
+	}
+}
+
+// TestFaultConflicts refuses every other write.
+func TestFaultConflicts(t *testing.T) {
+	w, n, inj := newWorld(t), 0, fault.New()
+	inj.Conflict(func(fault.Request) bool { n++; return n%2 == 1 })
+	w.managed(inj)
+	w.tell(noFault)
+}
+
+// TestFaultTheConnectionIsCut cuts the connection in the middle.
+func TestFaultTheConnectionIsCut(t *testing.T) {
+	w, inj := newWorld(t), fault.New()
+	w.managed(inj)
+	w.beginStory()
+	w.arrives("a:v1 b:v1 c:v1", noFault)
+	w.module("v2", story)
+	w.happens("a:v2")
+	inj.Cut()
+	w.module("v3", story)
+	inj.Restore()
+	w.arrives("a:v3 b:v3 c:v3", noFault)
+	w.player.atMost(1)
+}
+
+// approve decides all gates that there are.
+func (w *world) approve() {
+	w.t.Helper()
+	for _, g := range w.gates() {
+		if len(g.Status.Conditions) == 0 {
+			g.Status.Conditions = []metav1.Condition{{
+				Type: "Passed", Status: metav1.ConditionTrue, Reason: "Decided", LastTransitionTime: metav1.Now(),
+			}}
+			if err := w.client.Status().Update(w.t.Context(), &g); err != nil && !isConflict(err) {
+				w.t.Log(err)
+			}
+		}
+	}
+}

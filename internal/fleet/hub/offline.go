@@ -1,0 +1,59 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// Offline is the ring without a manager: the same passes, asked for one by one.
+type Offline struct {
+	on      kube.Offline
+	options Options
+}
+
+// NewOffline makes the ring run upon what stands for a hub. Nobody carries out there
+// what is assigned: whoever runs it says what becomes of that.
+func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, error) {
+	err := errors.Join(
+		on.Indexer.IndexField(ctx, &spillway.ModuleRevision{}, moduleIndex, indexModule),
+		on.Indexer.IndexField(ctx, &spillway.RolloutGate{}, moduleIndex, indexModule),
+	)
+	return &Offline{on: on, options: o}, err
+}
+
+// Reconcilers are one for each kind of module, by its name.
+func (o *Offline) Reconcilers() map[string]reconcile.Reconciler {
+	all := map[string]reconcile.Reconciler{}
+	for _, k := range kinds() {
+		all[k.name] = &reconciler{
+			observer: observer{options: o.options, kind: k, cached: o.on, live: o.on, clusters: looking{o.on}},
+			actor:    actor{kind: k, client: o.on, live: o.on, now: o.options.Now},
+			reporter: reporter{kind: k, events: o.on.Events(), now: o.options.Now},
+		}
+	}
+	return all
+}
+
+// Status explains every module, and writes nothing.
+func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
+	return Status(ctx, o.on, o.options, "")
+}
+
+// looking is a directory that looks anew each time.
+type looking struct{ client.Reader }
+
+// List implements [Directory].
+func (l looking) List(ctx context.Context, namespace string) ([]cluster.Cluster, error) {
+	return cluster.Look(ctx, l.Reader, namespace)
+}
+
+// Subscribe implements [Directory]. Nobody is called: whoever runs the ring sees to it.
+func (looking) Subscribe(func(types.NamespacedName)) {}

@@ -1,0 +1,60 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+)
+
+// Options are the choices of whoever runs the manager.
+type Options struct {
+	// Namespaces are those to look at, all if empty.
+	Namespaces []string
+	// StatusDelay is how old a status may become while nothing is written that it
+	// could be part of. Zero is [DefaultStatusDelay].
+	StatusDelay time.Duration
+	// Assemblages adds the controllers that carry out what is assigned. Nobody does if
+	// it is nil.
+	Assemblages func(context.Context, ctrl.Manager, *cluster.Directory) error
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// DefaultStatusDelay makes of the reports of many clusters one write a second.
+const DefaultStatusDelay = time.Second
+
+const (
+	// modulesAtOnce is how many modules are seen to at a time.
+	modulesAtOnce = 8
+	// writeTimeout bounds one write, so that a hanging admission webhook is noticed.
+	writeTimeout = 10 * time.Second
+	// A write that was refused is tried again after retryFirst, then after twice
+	// as long, up to retryMost.
+	retryFirst     = 500 * time.Millisecond
+	retryDoublings = 9
+	retryMost      = 2 * time.Minute
+	// One for which somebody else was faster is decided anew once the cache shows
+	// that, or after overtakenFirst, then after twice as long, up to overtakenMost.
+	overtakenFirst     = 10 * time.Millisecond
+	overtakenDoublings = 9
+	overtakenMost      = 5 * time.Second
+	// retryPass is the longest wait after a pass that could not observe at all.
+	retryPass = 15 * time.Second
+	// together is how long to wait for more reports before looking at a module.
+	together = 50 * time.Millisecond
+)
+
+func (o Options) statusDelay() time.Duration {
+	if o.StatusDelay > 0 {
+		return o.StatusDelay
+	}
+	return DefaultStatusDelay
+}
+
+// backoff doubles a first delay with each attempt before this one.
+func backoff(first time.Duration, attempts, doublings int, most time.Duration) time.Duration {
+	return min(first<<min(attempts, doublings), most)
+}

@@ -1,0 +1,484 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// TestMain lets more tests run at a time than there are processors: they wait for
+// controllers, most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	testenv.Main(m, testenv.Options{})
+}
+
+const app = "app"
+
+// world is a namespace of its own on the hub, a user in it, and a player who does
+// with assemblages what their controllers do.
+type world struct {
+	t         *testing.T
+	client    client.WithWatch
+	namespace string
+	options   hub.Options
+	// requests are what the managers of this world have asked of the API server.
+	requests *fault.Injector
+	player   *player
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return newWorldNow(t)
+}
+
+// newWorldNow is newWorld for a test that others wait for.
+func newWorldNow(t *testing.T) *world {
+	t.Helper()
+	installKinds(t)
+	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: fault.New()}
+	w.options = hub.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 200 * time.Millisecond}
+	w.options.Assemblages = func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil } // the player does
+	testenv.KnownReasons(t, w.client, w.namespace, &v1alpha1.ModuleList{}, &v1alpha1.BootstrapModuleList{})
+	w.player = newPlayer(t, w.client, w.namespace)
+	return w
+}
+
+func newClient(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(testenv.Shared().Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var installed sync.Mutex
+
+// installKinds makes the kinds of the ring known to the API server, and as much of
+// Cluster API's Cluster as the hub looks at.
+func installKinds(t *testing.T) {
+	t.Helper()
+	installed.Lock()
+	defer installed.Unlock()
+	clusters := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(clusterKind), clusters); err != nil {
+		t.Fatal(err)
+	}
+	_, err := envtest.InstallCRDs(testenv.Shared().Config(), envtest.CRDInstallOptions{
+		Paths: []string{"../../manifests/generated/fleet"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters}, ErrorIfPathMissing: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const clusterKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  names: {kind: Cluster, listKind: ClusterList, plural: clusters, singular: cluster}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// manage starts a manager, which is stopped at the end of the test or by what is returned.
+func (w *world) manage() (stop func()) {
+	w.t.Helper()
+	return w.managed(w.requests)
+}
+
+// managed is manage with a transport.
+func (w *world) managed(inj *fault.Injector) (stop func()) {
+	w.t.Helper()
+	log := &safeBuffer{}
+	o := manager.Options{
+		Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
+		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o); err != nil && !isStopped(inj) {
+			w.t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+		if w.t.Failed() {
+			w.t.Log(log.String())
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// isStopped is true of a transport that has stopped its manager, which then may
+// well complain.
+func isStopped(inj *fault.Injector) bool {
+	select {
+	case <-inj.Stopped():
+		return true
+	default:
+		return false
+	}
+}
+
+// secretCluster makes a cluster by a Secret with a kubeconfig, where there is no
+// Cluster API: "name key=value ...".
+func (w *world) clusters(lines ...string) {
+	w.t.Helper()
+	for _, line := range lines {
+		name, labels := parse(line)
+		labels["spillway.dev/cluster"] = "true"
+		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster.SecretName(name), Labels: labels}, StringData: map[string]string{"value": "x"}})
+	}
+}
+
+func parse(line string) (name string, labels map[string]string) {
+	words := strings.Fields(line)
+	labels = map[string]string{}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		labels[key] = value
+	}
+	return words[0], labels
+}
+
+// capiCluster makes a Cluster of Cluster API with a kubeconfig, and says whether its
+// control plane has come up.
+func (w *world) capiCluster(line string, initialized bool) {
+	w.t.Helper()
+	name, labels := parse(line)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster.SecretName(name)}, StringData: map[string]string{"value": "x"}})
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"controlPlaneEndpoint": map[string]any{"host": "x", "port": int64(1)}}}}
+	u.SetGroupVersionKind(cluster.GVK)
+	u.SetName(name)
+	u.SetLabels(labels)
+	w.create(u)
+	w.initialize(name, initialized)
+}
+
+func (w *world) initialize(name string, initialized bool) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(cluster.GVK)
+	u.SetNamespace(w.namespace)
+	u.SetName(name)
+	patch := fmt.Sprintf(`{"status":{"initialization":{"controlPlaneInitialized":%v}}}`, initialized)
+	if err := w.client.Status().Patch(w.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// create creates objects as a user does.
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		obj.SetNamespace(w.namespace)
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// module applies the module as a user does: everything in the spec but what is to
+// run, which is a tag.
+func (w *world) module(tag, spec string) {
+	w.t.Helper()
+	w.apply(hub.KindModule, tag, spec)
+}
+
+func (w *world) apply(kind, tag, spec string) {
+	w.t.Helper()
+	obj := &unstructured.Unstructured{}
+	doc := fmt.Sprintf(`{spec: {%s, template: {spec: {sync: {source: {git: {url: "https://x.test/a", version: {tag: %q}}}}}}}}`, spec, tag)
+	if err := yaml.Unmarshal([]byte(doc), &obj.Object); err != nil {
+		w.t.Fatal(doc, err)
+	}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	obj.SetNamespace(w.namespace)
+	obj.SetName(app)
+	if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) get(obj client.Object, name string) error {
+	return w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj)
+}
+
+func (w *world) patch(obj client.Object, name, patch string) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	if err := w.client.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// status is that of the module.
+func (w *world) status() *v1alpha1.ModuleStatus {
+	w.t.Helper()
+	m := &v1alpha1.Module{}
+	if err := w.get(m, app); client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	return &m.Status
+}
+
+// runs is the tag that each cluster is assigned, and a "!" if it does not run it:
+// "a:v1 b:v2!". Clusters that are assigned nothing are left out.
+func (w *world) runs() string {
+	w.t.Helper()
+	list := &v1alpha1.ProxyAssemblageList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	var words []string
+	for i := range list.Items {
+		if word := wordOf(&list.Items[i]); word != "" {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+func wordOf(p *v1alpha1.ProxyAssemblage) string {
+	for _, s := range p.Spec.Assemblage.Syncs {
+		if s.Name != app || s.Source == nil {
+			continue
+		}
+		word := p.Name + ":" + s.Source.Git.Version.Tag + s.Source.Git.Version.Revision
+		if isUp(p) {
+			return word
+		}
+		return word + "!"
+	}
+	return ""
+}
+
+// isUp is true if the sync of the module has succeeded, at what it is assigned now.
+func isUp(p *v1alpha1.ProxyAssemblage) bool {
+	for _, s := range p.Spec.Assemblage.Syncs {
+		for _, status := range p.Status.Syncs {
+			if s.Name == app && status.Name == app {
+				return status.State == v1alpha1.StateSucceeded && status.Revision == s.Revision && status.AssignedAt.Equal(s.AssignedAt)
+			}
+		}
+	}
+	return false
+}
+
+func (w *world) eventually(check func() error) {
+	w.t.Helper()
+	testenv.Eventually(w.t, func(context.Context) error { return check() })
+}
+
+// comes waits until the clusters run something, as [world.runs] has it.
+func (w *world) comes(want string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if got := w.runs(); got != want {
+			return fmt.Errorf("they run %q, want %q: %s", got, want, w.says())
+		}
+		return nil
+	})
+}
+
+// complete waits until the clusters run something and the module says that all is done.
+func (w *world) complete(want string) {
+	w.t.Helper()
+	w.comes(want)
+	w.eventually(func() error {
+		s := w.status()
+		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, hub.ConditionReady) || len(s.Moves) > 0 {
+			return errors.New(w.says())
+		}
+		return nil
+	})
+}
+
+// waits waits until the module is in a phase and waits for something.
+func (w *world) waits(phase, text string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if s := w.status(); s.Phase != phase || !strings.Contains(s.WaitingFor, text) {
+			return fmt.Errorf("want phase %s and %q: %s", phase, text, w.says())
+		}
+		return nil
+	})
+}
+
+// says is what the status of the module says in short.
+func (w *world) says() string {
+	s := w.status()
+	var rows []string
+	for _, row := range s.Stages {
+		rows = append(rows, fmt.Sprintf("%s %d/%d/%d %s %s", row.Name, row.Ready, row.Updated, row.Total, row.State, row.Message))
+	}
+	return fmt.Sprintf("%s %s %s, %d moves, waits for %q, target %s good %s; %s",
+		s.Phase, s.Stage, s.Clusters, len(s.Moves), s.WaitingFor, s.TargetRevision, s.CurrentRevision, strings.Join(rows, "; "))
+}
+
+// still is that it comes to rest: a bystander is seen to, and by then whatever had to
+// be looked at was looked at, and nothing was written.
+func (w *world) still(why string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		w.requests.Reset()
+		w.bystander()
+		for _, r := range w.requests.Writes() {
+			if !strings.HasPrefix(r.Name, "bystander") && r.Resource != "modulerevisions" {
+				return fmt.Errorf("%s: %s %s/%s %s", why, r.Verb, r.Resource, r.Name, r.Subresource)
+			}
+		}
+		return nil
+	})
+}
+
+// bystander makes another module, for no cluster, and waits until it was seen to.
+func (w *world) bystander() {
+	w.t.Helper()
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
+	m.Spec.Sync = &v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/b", Version: v1alpha1.GitVersion{Tag: "v1"}}}}
+	if err := w.get(&v1alpha1.Module{}, m.Name); apierrors.IsNotFound(err) {
+		w.create(m)
+	} else {
+		w.patch(m, m.Name, fmt.Sprintf(`{"spec":{"sync":{"source":{"git":{"version":{"tag":"v%d"}}}}}}`, time.Now().UnixNano()))
+	}
+	w.eventually(func() error {
+		seen := &v1alpha1.Module{}
+		if err := w.get(seen, m.Name); err != nil || seen.Status.ObservedGeneration != seen.Generation {
+			return fmt.Errorf("the bystander was not seen to: %w", err)
+		}
+		return nil
+	})
+}
+
+func (w *world) revisions() []string {
+	w.t.Helper()
+	list := &spillway.ModuleRevisionList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, r := range list.Items {
+		if r.Spec.ModuleRef.Name == app {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+func (w *world) gates() []spillway.RolloutGate {
+	w.t.Helper()
+	list := &spillway.RolloutGateList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (w *world) remove(obj client.Object, name string) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// isGone is nil if an object is not there any more.
+func (w *world) isGone(obj client.Object, name string) error {
+	if err := w.get(obj, name); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is still there: %w", name, err)
+	}
+	return nil
+}
+
+// decide decides a gate as a person does.
+func (w *world) decide(stage string, verdict metav1.ConditionStatus) {
+	w.t.Helper()
+	w.eventually(func() error {
+		list := &spillway.RolloutGateList{}
+		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			g := &list.Items[i]
+			if g.Spec.Stage == stage && g.Spec.Revision == w.status().TargetRevision {
+				apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: verdict, Reason: "Decided", Message: "said carol"})
+				return w.client.Status().Update(w.t.Context(), g)
+			}
+		}
+		return fmt.Errorf("there is no gate for stage %s", stage)
+	})
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+const (
+	zoneGroup = "store"
+	zonePods  = 6
+)
+
+// moveZones edits the config of a store that is spread over three zones, and
+// watches one zone go after the other. It fails if two were down at once.
+func (s *story) moveZones(ctx context.Context) error {
+	if !s.Zones {
+		s.view.heading("Zones are left out: this cluster does not know RolloutGroups (spillway install --rings=config,zones)")
+		return nil
+	}
+	s.view.heading("Somebody edits ConfigMap store: COMPRESSION=zstd, which a store in three zones uses")
+	s.view.line("All three StatefulSets get the new hash at once; their Pods are replaced one zone at a time, one Pod at a time.\n")
+	began := s.Now()
+	edit := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: zoneGroup}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"COMPRESSION":"zstd"}}`))
+	if err := s.client.Patch(ctx, edit, patch, client.FieldOwner(owner)); err != nil {
+		return fmt.Errorf("edit %s: %w", zoneGroup, err)
+	}
+	ticker := time.NewTicker(100 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
+	defer ticker.Stop()
+	for {
+		done, err := s.lookAtZones(ctx)
+		if done || err != nil {
+			s.zonesTook = s.Now().Sub(began)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the zones did not settle")
+		case <-ticker.C:
+		}
+	}
+}
+
+// lookAtZones shows the zones, and is true once all of them have moved.
+func (s *story) lookAtZones(ctx context.Context) (bool, error) {
+	e, err := zones.Explain(ctx, s.client, zones.Options{Now: s.Now}, s.Namespace, zoneGroup)
+	if err != nil {
+		return false, fmt.Errorf("look at the zones: %w", err)
+	}
+	rows, down := []row{{zoneGroup, "  " + e.Sentence}}, []string{}
+	for i := range e.Zones {
+		z := &e.Zones[i]
+		rows = append(rows, row{z.Name, zoneRow(z)})
+		if z.Ready < z.Total {
+			down = append(down, z.Name)
+		}
+	}
+	s.view.show(rows)
+	if len(down) > 1 {
+		return false, fmt.Errorf("%v are down at once", down)
+	}
+	if len(down) == 1 && !slices.Contains(s.moved, down[0]) {
+		s.moved = append(s.moved, down[0])
+	}
+	return len(s.moved) == len(e.Zones) && e.Phase == string(rollout.PhaseComplete), nil
+}
+
+func zoneRow(z *v1alpha1.Zone) string {
+	mark := "↻"
+	switch {
+	case z.Message == "":
+		mark = "✓"
+	case z.Ready == z.Total:
+		mark = "…"
+	}
+	return fmt.Sprintf("%s %s  %d/%d updated, %d ready  %s", mark, z.Name, z.Updated, z.Total, z.Ready, z.Message)
+}

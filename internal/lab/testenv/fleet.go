@@ -1,0 +1,98 @@
+package testenv
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/flux"
+)
+
+// fleet is what [MainFleet] has started besides the hub.
+var fleet struct {
+	workloads []*controlplane.ControlPlane
+	sources   *flux.Sources
+}
+
+// MainFleet is [Main] with a hub, which is [Shared], and further clusters of which
+// each has an API server of its own. In all of them the kinds of Flux and of
+// Cluster API are installed, the real kustomize-controller runs, and [Sources]
+// plays source-controller. More tests run at a time than there are processors: most of
+// the time they wait for controllers.
+func MainFleet(m *testing.M, workloads int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m, Options{}, func(ctx context.Context) error { return startFleet(ctx, workloads) }))
+}
+
+func startFleet(ctx context.Context, workloads int) error {
+	assets, err := flux.Find(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if fleet.sources, err = flux.Serve(); err != nil {
+		return err
+	}
+	fleet.workloads = make([]*controlplane.ControlPlane, workloads)
+	var group errgroup.Group
+	group.Go(func() error { return startFlux(ctx, assets, shared) })
+	for i := range fleet.workloads {
+		group.Go(func() error {
+			var err error
+			if fleet.workloads[i], err = shared.Beside(ctx); err != nil {
+				return err
+			}
+			return startFlux(ctx, assets, fleet.workloads[i])
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("start the fleet: %w", err)
+	}
+	return nil
+}
+
+func startFlux(ctx context.Context, assets flux.Assets, cp *controlplane.ControlPlane) error {
+	if err := assets.Install(ctx, cp.Config()); err != nil {
+		return err
+	}
+	if err := fleet.sources.Play(ctx, cp.Config()); err != nil {
+		return err
+	}
+	return assets.Run(cp)
+}
+
+// Workload is the i-th cluster that [MainFleet] has started beside the hub.
+func Workload(i int) *controlplane.ControlPlane { return fleet.workloads[i] }
+
+// Publish has a version of a repository consist of these files, and returns its
+// revision in Flux's words.
+func Publish(t testing.TB, url, version string, files map[string]string) (revision string) {
+	t.Helper()
+	revision, err := fleet.sources.Publish(t.Context(), url, version, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// KubeconfigSecret is the Secret by which a cluster is reached, in Cluster API's way.
+func KubeconfigSecret(t testing.TB, namespace, cluster string, cp *controlplane.ControlPlane) *corev1.Secret {
+	t.Helper()
+	raw, err := os.ReadFile(cp.Kubeconfig())
+	if err != nil {
+		t.Fatal(fmt.Errorf("kubeconfig of %s: %w", cluster, err))
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-kubeconfig"},
+		Data:       map[string][]byte{"value": raw},
+	}
+}

@@ -1,0 +1,115 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+)
+
+// AtOnce lets more tests run at a time than there are processors, for packages
+// whose tests wait for controllers most of the time. Call it from TestMain.
+func AtOnce(tests int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", fmt.Sprint(tests)); err != nil {
+		panic(err)
+	}
+}
+
+// Managed runs a manager until the end of the test, or until stop, which returns
+// once it has stopped. What it logs, down to the least detail, is shown if the test
+// fails. An error of it fails the test, unless the faults have stopped it.
+func Managed(t testing.TB, faults *fault.Injector, run func(context.Context, logr.Logger) error) (stop func()) {
+	t.Helper()
+	log := &Buffer{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := run(ctx, logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})))
+		if err != nil && !faults.HasStopped() {
+			t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Buffer is a buffer that several may write to. The zero value is empty.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p) //nolint:wrapcheck // it never fails
+}
+
+// String is what was written.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Kinds makes the CustomResourceDefinitions among some objects known to the API
+// server, and returns once they are served.
+func Kinds(t testing.TB, c client.Client, objects []client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
+			continue
+		}
+		Apply(t, c, obj)
+		Eventually(t, func(ctx context.Context) error { return established(ctx, c, obj) })
+	}
+}
+
+// Apply applies an object, which says of which kind it is, as a user does.
+func Apply(t testing.TB, c client.Client, obj client.Object) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func established(ctx context.Context, c client.Client, crd client.Object) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(crd.GetObjectKind().GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(crd), u); err != nil {
+		return fmt.Errorf("look at the kind: %w", err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+			return nil
+		}
+	}
+	return errors.New("the kind is not established")
+}

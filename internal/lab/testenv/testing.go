@@ -1,0 +1,156 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+)
+
+// patience is how long a test waits for a condition. It says nothing about how
+// long anything may take: it is for a machine that does three things at once.
+const patience = 3 * time.Minute
+
+// Options say what to start.
+type Options = controlplane.Options
+
+// shared is the control plane of a test package.
+var shared *controlplane.ControlPlane
+
+// Main runs the tests of a package on a control plane of their own. Call it
+// from TestMain; the tests find it by [Shared].
+func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
+
+// Run is [Main] for packages that do more than run their tests; it returns the
+// exit code.
+func Run(m *testing.M, options Options) int { return run(m, options, nil) }
+
+// run starts what stands beside the control plane as well, if there is something.
+func run(m *testing.M, options Options, beside func(context.Context) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // each manager has a log of its own
+	options.Progress = os.Stderr
+	cp, err := controlplane.Start(ctx, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	shared = cp
+	code := runBeside(ctx, m, beside)
+	if err := cp.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		code = 1
+	}
+	return code
+}
+
+func runBeside(ctx context.Context, m *testing.M, beside func(context.Context) error) int {
+	if beside == nil {
+		return m.Run()
+	}
+	ctx, cancel := context.WithCancel(ctx) // an API server waits for whoever watches
+	defer cancel()
+	if err := beside(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Shared is the control plane that [Main] has started.
+func Shared() *controlplane.ControlPlane { return shared }
+
+// Namespace makes a namespace for a test, and asks for its removal at the end.
+func Namespace(t testing.TB) string {
+	t.Helper()
+	name := makeNamespace(t, shared)
+	removeNamespace(t, shared, name)
+	return name
+}
+
+// NamespaceOn makes a namespace on a control plane. On one that is thrown away at the
+// end it stays: to remove all that is in it costs more than most tests.
+func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
+	t.Helper()
+	name := makeNamespace(t, cp)
+	if cp.Dir == "" {
+		removeNamespace(t, cp, name)
+	}
+	return name
+}
+
+func makeNamespace(t testing.TB, cp *controlplane.ControlPlane) string {
+	t.Helper()
+	c, err := cp.Clientset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+func removeNamespace(t testing.TB, cp *controlplane.ControlPlane, name string) {
+	t.Helper()
+	c, err := cp.Clientset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Log(err)
+		}
+	})
+}
+
+const (
+	// lookFirst is how soon a test looks again; each time it waits a little longer, up
+	// to lookLast, so that many tests that wait leave the API server time to work.
+	lookFirst = 10 * time.Millisecond
+	lookLast  = 150 * time.Millisecond
+)
+
+// Eventually waits until check returns nil, and fails the test with its last
+// error if that takes too long.
+func Eventually(t testing.TB, check func(context.Context) error) {
+	t.Helper()
+	if err := Until(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Until waits as [Eventually] does, for who has no test at hand.
+func Until(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var last error
+	again := wait.Backoff{Duration: lookFirst, Factor: 1.3, Cap: lookLast, Steps: math.MaxInt}
+	err := again.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waited %s in vain: %w", patience, last)
+	}
+	return nil
+}

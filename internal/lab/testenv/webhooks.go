@@ -1,0 +1,141 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+)
+
+// loopback is where webhooks are served in tests.
+const loopback = "127.0.0.1"
+
+// Webhooks is a registration of webhooks for one namespace, at a loopback address.
+type Webhooks struct {
+	// Options are for the manager that is to serve them. It injects its CA.
+	Options   admission.Options
+	namespace string
+	client    client.Client
+}
+
+// RegisterWebhooks makes the webhooks of a ring known to the API server, for
+// objects of the namespace alone, so that tests can run side by side. Nobody
+// serves them yet: that is what a manager with the Options does. Webhooks of
+// its own tell [Webhooks.WaitServed] when calls come through.
+func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webhook) *Webhooks {
+	t.Helper()
+	c, err := client.New(shared.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(loopback, strconv.Itoa(port))
+	w := &Webhooks{namespace: namespace, client: c, Options: admission.Options{
+		Enabled: true, Address: address, Hosts: []string{loopback}, Namespace: namespace,
+		Own: []string{namespace}, Only: []string{namespace}, Now: time.Now,
+	}}
+	registration := admission.Registration{
+		Metadata: metav1.ObjectMeta{Name: namespace}, Client: admission.ByURL("https://" + address), Namespaces: []string{namespace},
+	}
+	for _, obj := range registration.Configurations(append(slices.Clone(webhooks), probe(mutating), probe(validating))) {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Delete(context.Background(), obj); err != nil {
+				t.Log(err)
+			}
+		})
+	}
+	return w
+}
+
+// The API server learns of the two kinds of configurations independently, and of
+// one of them a second later when it is busy: each kind has a probe of its own.
+const (
+	mutating   = "testenv-probe-mutating"
+	validating = "testenv-probe-validating"
+)
+
+// probe is a webhook that nobody answers, for the ConfigMap of the same name.
+// That it is refused with 404, and not for its certificate, shows that the server
+// is called and trusted.
+func probe(name string) admission.Webhook {
+	return admission.Webhook{
+		Name: name + ".spillway.dev", Path: "/probe", Mutating: name == mutating, TimeoutSeconds: 5,
+		FailurePolicy: admissionregistrationv1.Fail,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.?name.orValue('') == '" + name + "'"}},
+	}
+}
+
+// WaitServed waits until the API server calls the server, and trusts it.
+func (w *Webhooks) WaitServed(t testing.TB) {
+	t.Helper()
+	w.WaitCalled(t, "could not find the requested resource") // its word for 404
+}
+
+// WaitCalled waits until the API server calls, and fails with this text.
+func (w *Webhooks) WaitCalled(t testing.TB, text string) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		return errors.Join(w.called(ctx, mutating, text), w.called(ctx, validating, text))
+	})
+}
+
+func (w *Webhooks) called(ctx context.Context, probe, text string) error {
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: probe}}
+	err := w.client.Create(ctx, obj, client.DryRunAll)
+	if err == nil {
+		return fmt.Errorf("the API server does not call the webhook %s yet", probe)
+	}
+	if !strings.Contains(err.Error(), text) {
+		return fmt.Errorf("the call of %s does not fail with %q: %w", probe, text, err)
+	}
+	return nil
+}
+
+// WaitInjected waits until the manager has injected its CA, for tests in which
+// the server that presents the certificate is not to be trusted.
+func (w *Webhooks) WaitInjected(t testing.TB) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, c); err != nil {
+			return fmt.Errorf("look at the webhooks: %w", err)
+		}
+		if len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
+			return errors.New("no CA has been injected yet")
+		}
+		return nil
+	})
+}
+
+// Bundle is the CA bundle that was injected.
+func (w *Webhooks) Bundle(t testing.TB) []byte {
+	t.Helper()
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.namespace}, c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Webhooks[0].ClientConfig.CABundle
+}

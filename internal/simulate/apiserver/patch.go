@@ -1,0 +1,208 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patch implements [client.Writer].
+func (s *Store) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	o := (&client.PatchOptions{}).ApplyOptions(opts)
+	return s.patch(obj, patch, keepStatus, o)
+}
+
+func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *client.PatchOptions) error {
+	raw, err := patch.Data(obj)
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, before, err := s.existing(obj)
+	if err != nil {
+		return err
+	}
+	after, err := s.patched(k, before, patch.Type(), raw)
+	if err != nil {
+		return err
+	}
+	if err := k.checkPatched(before, after); err != nil {
+		return err
+	}
+	if len(o.DryRun) > 0 {
+		keep(before, after)
+		if err := s.settle(k, before, after); err != nil {
+			return err
+		}
+		return s.fill(after, obj)
+	}
+	return s.finish(k, before, after, keep, o.FieldManager, obj)
+}
+
+// checkPatched refuses a patch of another object than this one, or of another version
+// of it. To an API server the former is a change of a field that nobody may change.
+func (k *kind) checkPatched(before, after client.Object) error {
+	if after.GetUID() != before.GetUID() {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), before.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), after.GetUID(), "field is immutable"),
+		})
+	}
+	return k.checkPreconditions(before, preconditionsOf(after))
+}
+
+// patched is an object after a patch. A resourceVersion or a UID in the patch is
+// then that of the object, and so is checked as a precondition.
+func (s *Store) patched(k *kind, before client.Object, how types.PatchType, raw []byte) (client.Object, error) {
+	is, err := content(before)
+	if err != nil {
+		return nil, err
+	}
+	original, err := json.Marshal(is)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", before.GetName(), err)
+	}
+	merged, err := merge(how, original, raw, before)
+	if err != nil {
+		return nil, err
+	}
+	will := map[string]any{}
+	if err := json.Unmarshal(merged, &will); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", before.GetName(), err)
+	}
+	will["apiVersion"], will["kind"] = k.gvk.GroupVersion().String(), k.gvk.Kind
+	return s.typed(k, normalise(will))
+}
+
+// normalise turns the numbers that JSON has into those that objects have.
+func normalise(content map[string]any) map[string]any {
+	for key, value := range content {
+		content[key] = normaliseValue(value)
+	}
+	return content
+}
+
+func normaliseValue(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return normalise(v)
+	case []any:
+		for i := range v {
+			v[i] = normaliseValue(v[i])
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+func merge(how types.PatchType, original, raw []byte, before client.Object) ([]byte, error) {
+	switch how {
+	case types.JSONPatchType:
+		return mergeJSON(original, raw)
+	case types.MergePatchType:
+		merged, err := jsonpatch.MergePatch(original, raw)
+		return merged, refused(err)
+	case types.StrategicMergePatchType:
+		if isUntyped(before) {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", schema.GroupResource{}, before.GetName(), "no strategic merge patch of this kind", 0, false)
+		}
+		merged, err := strategicpatch.StrategicMergePatch(original, raw, before)
+		return merged, refused(err)
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("nobody knows patches of type %s", how))
+	}
+}
+
+func mergeJSON(original, raw []byte) ([]byte, error) {
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		return nil, refused(err)
+	}
+	merged, err := patch.Apply(original)
+	if err != nil { // the API server answers so to a test that fails
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return merged, nil
+}
+
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+// Status implements [client.StatusClient].
+func (s *Store) Status() client.SubResourceWriter { return s.SubResource("status") }
+
+// SubResource implements [client.SubResourceClientConstructor]. Of subresources
+// there is the status.
+func (s *Store) SubResource(name string) client.SubResourceClient { return subresource{s, name} }
+
+type subresource struct {
+	store *Store
+	name  string
+}
+
+func (r subresource) known() error {
+	if r.name == "status" {
+		return nil
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "there is no subresource "+r.name+" offline", 0, false)
+}
+
+// Get implements [client.SubResourceReader].
+func (r subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	return subresource{r.store, "to read " + r.name}.known()
+}
+
+// Create implements [client.SubResourceWriter].
+func (r subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return subresource{r.store, "to create " + r.name}.known()
+}
+
+// Update implements [client.SubResourceWriter].
+func (r subresource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	if err := r.known(); err != nil {
+		return err
+	}
+	return r.store.update(obj, keepRest, "") // nobody asks who owns a status
+}
+
+// Patch implements [client.SubResourceWriter].
+func (r subresource) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if err := r.known(); err != nil {
+		return err
+	}
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	return r.store.patch(obj, patch, keepRest, &o.PatchOptions)
+}
+
+// Apply implements [client.SubResourceWriter].
+func (r subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return subresource{r.store, "to apply " + r.name}.known()
+}
+
+// keepRest is a write of the status alone.
+func keepRest(before, after client.Object) {
+	kept, ok := before.DeepCopyObject().(client.Object)
+	if !ok {
+		return
+	}
+	copyStatus(after, kept)
+	assign(kept, after)
+	after.SetManagedFields(before.GetManagedFields())
+}

@@ -1,0 +1,140 @@
+package rollout
+
+import "time"
+
+// Plan is what Decide returns: an inert value that says what may happen next.
+type Plan struct {
+	// Steps are the leaves to move now, in the order to move them.
+	Steps []Step
+	// Holds are the units that are not where they should be and are not moved
+	// now, each with the one reason, in the order of the tree: leaves, and units
+	// all of whose leaves are done that still soak or wait for a gate.
+	Holds []Hold
+	// Phase sums up the whole tree.
+	Phase Phase
+	// Wake is when to look again if nothing changes, zero for never.
+	Wake time.Time
+	// Acquire is the lock to take before the first step, nil if none is needed
+	// or it is held already. It is set too when the lock is ours but names another
+	// unit than the one that goes next. Whoever has to take it does so by
+	// compare-and-swap on what was observed, and looks again before moving
+	// anything that might have changed meanwhile.
+	Acquire *Lock
+	// Release is true when the lock is ours and nothing beneath it needs it any
+	// more: no step is taken, nothing is unavailable, nothing soaks, and nothing
+	// merely waits for a retry or a rate. A rollout that is paused or behind a
+	// gate while everything is up does not keep others from the lock.
+	Release bool
+}
+
+// Step moves one leaf to its target.
+type Step struct {
+	// Path are the names from below the root down to the leaf; empty if the root
+	// itself is the leaf.
+	Path     Path
+	From, To string
+	// Repair is true if the leaf was down already, so that moving it takes no
+	// place in a budget.
+	Repair bool
+}
+
+// Hold is the one reason why a unit is not moved now.
+type Hold struct {
+	Path   Path
+	Reason Reason
+	// On is the unit that the leaf waits for, nil if it is none in particular.
+	On Path
+	// Message is a whole sentence, without a final full stop, that names the
+	// unit and the cause, and does not change merely because time passes:
+	// "zone-b waits: zone-a has 2 of 3 ready, zone-a-1 is not ready".
+	Message string
+	// Since is when the cause began, zero if that is unknown.
+	Since time.Time
+	// Until is when it ends by itself, zero if it does not.
+	Until time.Time
+	// Position is the place in the queue for a budget or a rate, from 1; zero
+	// if the leaf does not queue. Where several stop it, it is that of the
+	// tightest: the smallest budget, or the rate whose next token comes last.
+	Position int
+}
+
+// Path names a unit by the names of the units above it and its own.
+type Path []string
+
+// Reason is a word that machines may depend on, CamelCase but for those that a
+// predecessor's metrics have.
+type Reason string
+
+// The reasons that the engine itself gives. Rings add their own with [Block]. Of
+// each, the comment says the cause, and then, after "Action:", what a person does about it.
+const (
+	// ReasonPaused: a user has paused the unit or one above it.
+	// Action: resume it, after asking whoever the message names: spillway resume for a
+	// group, spillway fleet resume for a module, spillway fleet release for a cluster;
+	// or take away the annotation or field that pauses it.
+	ReasonPaused Reason = "Paused"
+	// ReasonLocked: somebody else holds the lock.
+	// Action: nothing, it passes by itself when the holder that the message names is done.
+	ReasonLocked Reason = "Locked"
+	// ReasonGate: a gate has not passed yet.
+	// Action: decide the gate: spillway fleet approve for one of a module; or wait for
+	// whatever decides it.
+	ReasonGate Reason = "GatePending"
+	// ReasonGateRefused: a gate was refused.
+	// Action: correct what was refused and roll out another revision, or let the gate pass
+	// after all.
+	ReasonGateRefused Reason = "GateRefused"
+	// ReasonOrder: an earlier unit is not complete.
+	// Action: nothing if that unit goes on; otherwise fix what the message says of it.
+	ReasonOrder Reason = "WaitingForPrevious"
+	// ReasonOther: another child is disrupted and only one may be.
+	// Action: nothing if that unit becomes well; otherwise fix what the message says of it.
+	ReasonOther Reason = "WaitingForOther"
+	// ReasonBudget: as many as may be are unavailable already.
+	// Action: nothing if those become well; otherwise fix them, or raise maxUnavailable.
+	ReasonBudget Reason = "BudgetExhausted"
+	// ReasonRate: steps are taken as often as they may be.
+	// Action: nothing, it passes by itself.
+	ReasonRate Reason = "RateLimited"
+	// ReasonSoak: it, or what it waits for, has to stay healthy for a while yet:
+	// a leaf for MinReady, a unit for Soak.
+	// Action: nothing, it passes by itself.
+	ReasonSoak Reason = "Soaking"
+	// ReasonProgressing: it has moved and is not healthy yet.
+	// Action: nothing, it passes by itself; if it does not, the message says what is lacking.
+	ReasonProgressing Reason = "Progressing"
+	// ReasonUnhealthy: it is up to date and was not brought down by a step.
+	// Action: fix it as the message says; it is not the rollout that broke it.
+	ReasonUnhealthy Reason = "Unhealthy"
+	// ReasonDeadline: it has moved and did not become healthy in time.
+	// Action: fix it as the message says, or roll out another revision; spillway retry
+	// gives a group the time anew.
+	ReasonDeadline Reason = "DeadlineExceeded"
+	// ReasonFailed: it has failed, or too many others have.
+	// Action: fix it as the message says, or roll out another revision.
+	ReasonFailed Reason = "Failed"
+	// ReasonRetry: a step failed and is tried again later.
+	// Action: nothing, it is tried again by itself; if it fails each time, fix what the
+	// message says.
+	ReasonRetry Reason = "RetryLater"
+)
+
+// Phase sums up a tree in one word.
+type Phase string
+
+// The phases, by precedence: the first that applies.
+const (
+	// PhaseComplete: every leaf is where it should be, soaked, gates passed. Of
+	// failures that are borne the plan is Failed at its end, not Complete.
+	PhaseComplete Phase = "Complete"
+	// PhaseRollingBack: too many failed and the policy says Rollback.
+	PhaseRollingBack Phase = "RollingBack"
+	// PhaseProgressing: a step is taken now, or something moved is on its way.
+	PhaseProgressing Phase = "Progressing"
+	// PhaseFailed: nothing moves, and it needs somebody: failure, refusal, deadline.
+	PhaseFailed Phase = "Failed"
+	// PhasePaused: nothing moves because of a pause.
+	PhasePaused Phase = "Paused"
+	// PhaseWaiting: nothing moves for any other reason.
+	PhaseWaiting Phase = "Waiting"
+)
