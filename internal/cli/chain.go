@@ -6,6 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -13,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/describe"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
@@ -61,7 +64,7 @@ func dial(kubeconfig []byte) (client.Client, error) {
 
 // writeChain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func writeChain(w io.Writer, s style, chain *describe.Chain, now time.Time) {
+func writeChain(w io.Writer, s style, chain *chain.Chain, now time.Time) {
 	_, _ = fmt.Fprintln(w, s.paint(bold, s.fold(plain(chain.Links[0].Sentence)+".", 0)))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
@@ -75,7 +78,7 @@ func writeChain(w io.Writer, s style, chain *describe.Chain, now time.Time) {
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
 // for it. What was said before is not said again.
-func writeBecauses(w io.Writer, links []describe.Link) {
+func writeBecauses(w io.Writer, links []chain.Link) {
 	said := map[string]bool{links[0].Sentence: true}
 	depth := 0
 	for i := range links {
@@ -90,7 +93,7 @@ func writeBecauses(w io.Writer, links []describe.Link) {
 }
 
 // writeBecause writes a link.
-func writeBecause(w io.Writer, link *describe.Link, depth int) {
+func writeBecause(w io.Writer, link *chain.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range wrap("because "+namely(link), lineWidth-len(indent)-2) {
 		if i > 0 {
@@ -101,7 +104,7 @@ func writeBecause(w io.Writer, link *describe.Link, depth int) {
 }
 
 // namely is the sentence of a link, with the object if the sentence does not name it.
-func namely(link *describe.Link) string {
+func namely(link *chain.Link) string {
 	if strings.Contains(link.Sentence, link.Name) {
 		return link.Sentence
 	}
@@ -109,11 +112,11 @@ func namely(link *describe.Link) string {
 }
 
 // addFacts adds what the ring knows besides.
-func addFacts(f *facts, chain *describe.Chain, now time.Time) {
+func addFacts(f *facts, chain *chain.Chain, now time.Time) {
 	switch e := chain.Details.(type) {
 	case config.Explanation:
 		writeExplanation(f, &e)
-	case describe.GroupDetails:
+	case explain.GroupDetails:
 		writeGroup(f, &e)
 	case plans.Explanation:
 		writeSteps(f, &e, now, everyPhase)
@@ -123,20 +126,20 @@ func addFacts(f *facts, chain *describe.Chain, now time.Time) {
 		writeCluster(f, &e)
 	default:
 		for _, fact := range chain.Facts {
-			f.row(fact.Name, fact.Value)
+			f.row(fact.Name, fact.Values...)
 		}
 	}
 }
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type:
 // first what makes the file that the next command reads, if it reads one.
-func writeOutlook(w io.Writer, s style, chain *describe.Chain) {
+func writeOutlook(w io.Writer, s style, chain *chain.Chain) {
 	first, root := &chain.Links[0], chain.Root()
 	var rows []describe.Fact
 	text := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				rows = append(rows, describe.Fact{Name: name, Value: value})
+				rows = append(rows, describe.FactOf(name, value))
 				return
 			}
 		}
@@ -173,11 +176,11 @@ func writeOutlook(w io.Writer, s style, chain *describe.Chain) {
 func writeOutlookRow(w io.Writer, s style, lead string, row describe.Fact) {
 	switch row.Name {
 	case factFirst, factNext:
-		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Value))
+		_, _ = fmt.Fprintln(w, lead+s.paint(cyan, row.Values[0]))
 	case factMend:
-		writeHanging(w, lead, row.Value)
+		writeHanging(w, lead, row.Values[0])
 	default:
-		_, _ = fmt.Fprintln(w, lead+row.Value)
+		_, _ = fmt.Fprintln(w, lead+row.Values[0])
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -139,18 +142,18 @@ func (a *asker) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := a.chain(cmd.Context(), describe.World{Client: reader, Options: options, Dial: dial, Flags: a.cluster.given()}, ref, onCluster)
+	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: dial, Flags: a.cluster.given()}, ref, onCluster)
 	if err != nil {
 		return err
 	}
 	return show(cmd.OutOrStdout(), a.output, chain, func(w io.Writer) { writeChain(w, styleOf(w, a.env.Lookup), &chain, a.env.Now()) })
 }
 
-func (a *asker) chain(ctx context.Context, w describe.World, ref describe.Ref, onCluster string) (describe.Chain, error) {
+func (a *asker) chain(ctx context.Context, w chain.World, ref describe.Ref, onCluster string) (chain.Chain, error) {
 	if onCluster != "" {
-		return describe.ExplainCluster(ctx, w, ref, onCluster)
+		return explain.ExplainCluster(ctx, w, ref, onCluster)
 	}
-	return describe.Explain(ctx, w, ref)
+	return explain.Explain(ctx, w, ref)
 }
 
 func exactly(n int, action string) cobra.PositionalArgs {

@@ -3,8 +3,9 @@ package cli
 import (
 	"fmt"
 
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // writeGroup writes the facts of a group.
-func writeGroup(f *facts, e *describe.GroupDetails) {
+func writeGroup(f *facts, e *explain.GroupDetails) {
 	writeGroupState(f, &e.Explanation)
 	for _, problem := range e.Problems {
 		f.row("problem", problem)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe/history"
+
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,20 +83,20 @@ func (p *past) run(cmd *cobra.Command, ref describe.Ref) error {
 
 // tell prints the history of an object.
 func (p *past) tell(cmd *cobra.Command, reader client.Reader, ref describe.Ref) error {
-	episodes, err := describe.History(cmd.Context(), reader, ref)
+	episodes, err := history.History(cmd.Context(), reader, ref)
 	if err != nil {
 		return err
 	}
 	if p.limit > 0 && len(episodes) > p.limit {
 		episodes = episodes[:p.limit]
 	}
-	return show(cmd.OutOrStdout(), p.output, slices.Concat([]describe.Episode{}, episodes), func(w io.Writer) {
+	return show(cmd.OutOrStdout(), p.output, slices.Concat([]history.Entry{}, episodes), func(w io.Writer) {
 		writeHistory(w, styleOf(w, p.env.Lookup), ref, episodes, p.env.Now())
 	})
 }
 
 // writeHistory writes a paragraph for each episode.
-func writeHistory(w io.Writer, s style, ref describe.Ref, episodes []describe.Episode, now time.Time) {
+func writeHistory(w io.Writer, s style, ref describe.Ref, episodes []history.Entry, now time.Time) {
 	if len(episodes) == 0 {
 		_, _ = fmt.Fprintf(w, "Nothing was rolled of %s yet.\n", ref)
 	}
@@ -109,7 +111,7 @@ func writeHistory(w io.Writer, s style, ref describe.Ref, episodes []describe.Ep
 // factColumn is where the facts of an episode begin.
 const factColumn = 11
 
-func writeEpisode(w io.Writer, s style, e *describe.Episode, now time.Time) {
+func writeEpisode(w io.Writer, s style, e *history.Entry, now time.Time) {
 	title := s.paint(bold, e.What)
 	if e.Outcome != "" {
 		title += "  " + s.word(e.Outcome)
@@ -129,7 +131,7 @@ func writeEpisode(w io.Writer, s style, e *describe.Episode, now time.Time) {
 }
 
 // beganText says when an episode began, and how long it took if that is known.
-func beganText(e *describe.Episode, now time.Time) string {
+func beganText(e *history.Entry, now time.Time) string {
 	switch {
 	case e.Started == nil:
 		return "never, as far as is known"
@@ -143,7 +145,7 @@ func beganText(e *describe.Episode, now time.Time) string {
 }
 
 // writeStretches writes how long the parts took, in columns.
-func writeStretches(w io.Writer, s style, e *describe.Episode, now time.Time) {
+func writeStretches(w io.Writer, s style, e *history.Entry, now time.Time) {
 	f := newFacts(w, s)
 	shown := min(len(e.Units), shownStretches)
 	for i := range shown {
@@ -159,7 +161,7 @@ func writeStretches(w io.Writer, s style, e *describe.Episode, now time.Time) {
 	}
 }
 
-func addStretch(f *facts, what string, u *describe.Stretch, now time.Time) {
+func addStretch(f *facts, what string, u *history.Part, now time.Time) {
 	took := ""
 	switch {
 	case u.Started == nil:
@@ -172,7 +174,7 @@ func addStretch(f *facts, what string, u *describe.Stretch, now time.Time) {
 }
 
 // writeNote writes what was told, with its object where that is another one.
-func writeNote(w io.Writer, s style, n *describe.Note, of *describe.Episode) {
+func writeNote(w io.Writer, s style, n *history.Event, of *history.Entry) {
 	text := n.Text
 	if n.About != of.Ref {
 		text = n.About.String() + ": " + text

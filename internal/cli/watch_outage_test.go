@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +63,7 @@ func (r *recorder) misses(error, time.Time) {
 	r.missed++
 }
 
-func (r *recorder) hears(*describe.Note) {}
+func (r *recorder) hears(*history.Event) {}
 
 // await waits until what was recorded is as it should be.
 func (r *recorder) await(t *testing.T, what string, is func() bool) {
@@ -88,7 +91,7 @@ func watchThrough(ctx context.Context, t *testing.T, namespace string, wrap func
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := describe.NewMirror(ctx, at, live, namespace)
+	mirror, err := snapshot.Watch(ctx, at, live, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe/history"
+
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
@@ -79,7 +81,7 @@ func (l *lineWriter) text(u *describe.Unit) string {
 }
 
 // hears implements [onlooker].
-func (l *lineWriter) hears(n *describe.Note) {
+func (l *lineWriter) hears(n *history.Event) {
 	if n.At.Before(l.began.Add(-time.Second)) {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe/history"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/describe"
@@ -23,7 +25,7 @@ func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen
 func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
 
 // hears implements [onlooker].
-func (s sender) hears(n *describe.Note) { s.program.Send(heard{*n}) }
+func (s sender) hears(n *history.Event) { s.program.Send(heard{*n}) }
 
 // interactively watches in a terminal, until the rollout has ended or the person quits.
 // How it ended stays on the terminal.

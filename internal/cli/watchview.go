@@ -6,9 +6,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 
-	"github.com/spillway-dev/spillway/internal/describe"
+	tea "charm.land/bubbletea/v2"
 )
 
 const (
@@ -244,7 +244,7 @@ func (m *watchModel) told(width, room int) []string {
 }
 
 // note is what was told, wrapped.
-func (m *watchModel) note(n *describe.Note, width int) []string {
+func (m *watchModel) note(n *history.Event, width int) []string {
 	text := n.Reason + " " + n.Text
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text
