@@ -6,10 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -17,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // telling is which Events are wanted.

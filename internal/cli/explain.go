@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +15,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 

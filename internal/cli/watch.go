@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -23,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

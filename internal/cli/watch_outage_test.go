@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +19,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/rollout"

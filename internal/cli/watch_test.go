@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // lineWriter writes a line for whatever changes, for logs and pipes.

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // sender hands on to the model what is seen and heard.

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/spillway-dev/spillway/internal/describe/history"
-
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 const (

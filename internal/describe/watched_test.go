@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/describetest"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe/describetest"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"

@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/describetest"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/describetest"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/describetest"
-
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/describe/describetest"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/spillway-dev/spillway/internal/describe/describetest"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/describe/describetest"
 )
 
 // Whatever is asked for, and however often, more than a few requests are one list.

@@ -15,8 +15,8 @@ const (
 	module = "github.com/spillway-dev/spillway"
 	// enginePath is that of the package that has the type.
 	enginePath = module + "/rollout"
-	// standingPath is that of the package that tells of all rings, and decides nothing.
-	standingPath = module + "/internal/describe"
+	// chainPath is that of the package that has the links of what explain shows.
+	chainPath = module + "/internal/describe/explain/chain"
 )
 
 // Use is where a reason is shown.

@@ -50,7 +50,7 @@ func places() []place {
 	return []place{
 		{enginePath, "Hold", UsedInHold},
 		{enginePath, "Block", UsedInHold},
-		{standingPath, "Link", UsedInChain},
+		{chainPath, "Link", UsedInChain},
 		{"k8s.io/apimachinery/pkg/apis/meta/v1", "Condition", UsedInCondition},
 		{module + "/internal/config", "Condition", UsedInCondition},
 		{module + "/api/fleet/v1alpha1", "SyncStatus", UsedInCondition},

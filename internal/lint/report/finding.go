@@ -1,4 +1,6 @@
-package lint
+// Package report has findings and rules as they are shown: as text, as JSON, as SARIF and
+// as the page that documents the rules.
+package report
 
 import (
 	"cmp"
@@ -52,7 +54,7 @@ func (f *Finding) Place() string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
-func compareFindings(a, b Finding) int {
+func CompareFindings(a, b Finding) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 }
 
@@ -87,4 +89,14 @@ func ParseLevel(text string) (Level, error) {
 		return Levels()[i], nil
 	}
 	return "", errors.New("has to be error, warning or note")
+}
+
+// Rule is something to look for.
+type Rule struct {
+	// Code is how the rule is called; it never means anything else.
+	Code  string
+	Level Level
+	// Title says in a few words what is found, Why what comes of it, and Fix what
+	// to do about it.
+	Title, Why, Action string
 }

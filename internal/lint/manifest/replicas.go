@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"slices"
@@ -10,17 +10,18 @@ import (
 	"k8s.io/utils/ptr"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
-// unknown is a number of Pods that no manifest says.
-const unknown = -1
+// Unknown is a number of Pods that no manifest says.
+const Unknown = -1
 
 // scaler is an object that writes the replicas of another, which it names.
 type scaler struct {
 	*Object
 
-	kind, name string
+	Kind, Name string
 	// fewest is how few it leaves, or unknown.
 	fewest int
 }
@@ -47,9 +48,9 @@ func (o *Object) scaledObject() scaler {
 		value, _, _ := unstructured.NestedString(o.Object.Object, path...)
 		return value
 	}
-	s := scaler{Object: o, kind: text("spec", "scaleTargetRef", "kind"), name: text("spec", "scaleTargetRef", "name"), fewest: unknown}
-	if s.kind == "" {
-		s.kind = "Deployment"
+	s := scaler{Object: o, Kind: text("spec", "scaleTargetRef", "kind"), Name: text("spec", "scaleTargetRef", "name"), fewest: Unknown}
+	if s.Kind == "" {
+		s.Kind = "Deployment"
 	}
 	_, idles, _ := unstructured.NestedFieldNoCopy(o.Object.Object, "spec", "idleReplicaCount")
 	_, paused := o.Object.GetAnnotations()["autoscaling.keda.sh/paused-replicas"]
@@ -63,38 +64,38 @@ func (o *Object) scaledObject() scaler {
 // scalerOf is what writes the replicas of an object; nil if that is nothing among the
 // manifests.
 func (m *Manifests) scalerOf(o *Object) *scaler {
-	for i := range m.scalers {
-		if s := &m.scalers[i]; s.kind == o.kind() && s.name == o.name() && s.namespace() == o.namespace() {
+	for i := range m.Scalers {
+		if s := &m.Scalers[i]; s.Kind == o.Kind() && s.Name == o.Name() && s.Namespace() == o.Namespace() {
 			return s
 		}
 	}
 	return nil
 }
 
-// count is how few Pods something runs, or unknown, and by which scaler.
-type count struct {
-	pods int
-	by   *scaler
+// Count is how few Pods something runs, or unknown, and by which scaler.
+type Count struct {
+	Pods int
+	By   *scaler
 }
 
-// fewest is how few Pods an object runs as long as everything is well: as few as a
+// Fewest is how few Pods an object runs as long as everything is well: as few as a
 // scaler leaves, as many as the one that it follows or mirrors has, or what it says
 // itself. Asked are those whose replicas depend on the answer.
-func (m *Manifests) fewest(o *Object, asked ...*Object) count {
+func (m *Manifests) Fewest(o *Object, asked ...*Object) Count {
 	own, ok := replicasOf(o)
 	if !ok || slices.Contains(asked, o) {
-		return count{pods: unknown}
+		return Count{Pods: Unknown}
 	}
 	switch other, follows := m.followed(o); {
 	case follows && other == nil:
-		return count{pods: unknown}
+		return Count{Pods: Unknown}
 	case follows:
-		return m.fewest(other, append(asked, o)...)
+		return m.Fewest(other, append(asked, o)...)
 	}
 	if s := m.scalerOf(o); s != nil && own > 0 { // what is scaled to zero is left alone
-		return count{s.fewest, s}
+		return Count{s.fewest, s}
 	}
-	return count{pods: own}
+	return Count{Pods: own}
 }
 
 // replicasOf is how many replicas an object asks for, 1 if it does not say; not ok if
@@ -126,13 +127,20 @@ func (m *Manifests) followed(o *Object) (other *Object, follows bool) {
 	case s.Force != nil:
 		return nil, true
 	case s.Leader != "":
-		return m.leader(o), true
+		return m.Leader(o), true
 	}
 	i := slices.IndexFunc(m.Objects, func(other *Object) bool {
-		return other.kind() == s.Mirror.Kind.Kind && other.name() == s.Mirror.Name && other.namespace() == o.namespace()
+		return other.Kind() == s.Mirror.Kind.Kind && other.Name() == s.Mirror.Name && other.Namespace() == o.Namespace()
 	})
 	if i < 0 {
 		return nil, true
 	}
 	return m.Objects[i], true
+}
+
+// Leader is the StatefulSet that an object is to follow, nil if it is not among the
+// manifests.
+func (m *Manifests) Leader(o *Object) *Object {
+	leader, _ := Find[*appsv1.StatefulSet](m, o.Namespace(), vocabulary.DownscaleLeader.Get(o.Object.GetAnnotations()))
+	return leader
 }

@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"regexp"
@@ -13,14 +13,14 @@ import (
 // what is in them, or which chart or repository has them.
 var running = regexp.MustCompile(`^(replicas|replicaCount|instances|nodeSets|containers|chart|repoURL)$`)
 
-// mayRunPods is true if something among the manifests may bring Pods to a namespace
+// MayRunPods is true if something among the manifests may bring Pods to a namespace
 // that the manifests do not show: an operator's resource, a release, an Instance.
-func (m *Manifests) mayRunPods(namespace string) bool {
+func (m *Manifests) MayRunPods(namespace string) bool {
 	return slices.ContainsFunc(m.Objects, func(o *Object) bool {
 		if !m.isOperated(o) {
 			return false
 		}
-		return !o.placed || o.namespace() == namespace || slices.Contains(namespacesIn(o.Object.Object["spec"], nil), namespace)
+		return !o.placed || o.Namespace() == namespace || slices.Contains(namespacesIn(o.Object.Object["spec"], nil), namespace)
 	})
 }
 

@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"slices"
@@ -29,19 +29,19 @@ var fillers = []string{
 	vocabulary.GenerateOnce.Native,
 }
 
-// isFilled is true of a ConfigMap or Secret of which a controller writes the data, so
+// IsFilled is true of a ConfigMap or Secret of which a controller writes the data, so
 // that its manifest does not say what is in it.
-func (m *Manifests) isFilled(o *Object) bool {
+func (m *Manifests) IsFilled(o *Object) bool {
 	if secret, ok := o.Typed.(*corev1.Secret); ok && secret.Type == corev1.SecretTypeServiceAccountToken {
 		return true
 	}
-	return hasKey(o, fillers) || m.mentions.made.has(o.namespace(), o.name())
+	return hasKey(o, fillers) || m.Mentions.made.has(o.Namespace(), o.Name())
 }
 
 // hasKey is true of an object with a label or annotation that begins in one of some
 // ways.
 func hasKey(o *Object, beginnings []string) bool {
-	keys := append(sortedKeys(o.Object.GetAnnotations()), sortedKeys(o.Object.GetLabels())...)
+	keys := append(SortedKeys(o.Object.GetAnnotations()), SortedKeys(o.Object.GetLabels())...)
 	return slices.ContainsFunc(keys, func(key string) bool {
 		return slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(key, beginning) })
 	})
@@ -50,9 +50,9 @@ func hasKey(o *Object, beginnings []string) bool {
 // inEveryNamespace are the ConfigMaps that are in each namespace without anybody's doing.
 var inEveryNamespace = []string{"kube-root-ca.crt", "openshift-service-ca.crt"}
 
-// isThere is true of config that is among the manifests, or that something among them
+// IsThere is true of config that is among the manifests, or that something among them
 // makes, or Kubernetes itself.
-func (m *Manifests) isThere(ref config.Object) bool {
-	return m.configs[ref] != nil || m.mentions.made.has(ref.Namespace, ref.Name) ||
+func (m *Manifests) IsThere(ref config.Object) bool {
+	return m.Configs[ref] != nil || m.Mentions.made.has(ref.Namespace, ref.Name) ||
 		ref.Kind == config.ConfigMap && slices.Contains(inEveryNamespace, ref.Name)
 }

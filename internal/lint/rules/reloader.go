@@ -1,10 +1,12 @@
-package lint
+package rules
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -40,31 +42,31 @@ func reloaderKeys() []reloaderKey {
 	}
 }
 
-func reloaderRules() []Rule {
-	return []Rule{
-		{
-			Code: "SPW111", Level: Warning, Title: "A workload that both Spillway and Reloader roll",
+func reloaderRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW111", Level: report.Warning, Title: "A workload that both Spillway and Reloader roll",
 			Why:    "A change of config rolls it twice, once by each, and Reloader keeps to no order, budget or pause.",
-			Action: "Take the annotations of Reloader out.", check: rolledTwice,
-		},
-		{
-			Code: "SPW112", Level: Note, Title: "An annotation of Reloader, which Spillway does not read",
+			Action: "Take the annotations of Reloader out.",
+		}, rolledTwice},
+		{report.Rule{
+			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway does not read",
 			Why:    "It is right where Reloader runs. Where Spillway takes its place, another annotation does the same.",
-			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.", check: reloaderAlone,
-		},
+			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.",
+		}, reloaderAlone},
 	}
 }
 
 // reloaderUses visits the annotations of Reloader on workloads that Spillway could
 // follow, and on config.
-func reloaderUses(m *Manifests, visit func(o *Object, u *use, key *reloaderKey)) {
+func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey)) {
 	keys := reloaderKeys()
 	for _, o := range m.Objects {
-		if !o.canTrack() && !o.isConfig() {
+		if !o.CanTrack() && !o.IsConfig() {
 			continue
 		}
-		for _, u := range o.keys() {
-			i := slices.IndexFunc(keys, func(k reloaderKey) bool { return k.name == u.name && u.place != vocabulary.Label })
+		for _, u := range o.Keys() {
+			i := slices.IndexFunc(keys, func(k reloaderKey) bool { return k.name == u.Name && u.At != vocabulary.Label })
 			if i >= 0 {
 				visit(o, &u, &keys[i])
 			}
@@ -73,24 +75,24 @@ func reloaderUses(m *Manifests, visit func(o *Object, u *use, key *reloaderKey))
 }
 
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
-func rollsTwice(o *Object, u *use, key *reloaderKey) bool {
-	return key.rolls && strings.TrimSpace(u.value) != "" && u.value != "false" && o.canTrack() && config.ManifestOf(o.Typed).Tracked
+func rollsTwice(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
+	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && config.ManifestOf(o.Typed).Tracked
 }
 
-func rolledTwice(m *Manifests, r *reporter) {
-	reloaderUses(m, func(o *Object, u *use, key *reloaderKey) {
+func rolledTwice(m *manifest.Manifests, r *reporter) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
 		if rollsTwice(o, u, key) {
-			r.findf(o, u.path, "%s lets Reloader roll it as well", u.name)
-			r.mendf("Take it out: %s.", key.instead)
+			r.findf(o, u.Path, "%s lets Reloader roll it as well", u.Name)
+			r.actionf("Take it out: %s.", key.instead)
 		}
 	})
 }
 
-func reloaderAlone(m *Manifests, r *reporter) {
-	reloaderUses(m, func(o *Object, u *use, key *reloaderKey) {
+func reloaderAlone(m *manifest.Manifests, r *reporter) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
 		if !rollsTwice(o, u, key) {
-			r.findf(o, u.path, "%s is read by Reloader, and not by Spillway", u.name)
-			r.mendf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
+			r.findf(o, u.Path, "%s is read by Reloader, and not by Spillway", u.Name)
+			r.actionf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package rules
 
 import (
 	"errors"
@@ -17,66 +17,67 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 )
 
-func fleetRules() []Rule { //nolint:dupl // tables of rules are alike but for their words
-	return []Rule{
-		{
-			Code: "SPW501", Level: Error, Title: "A module has a selector that cannot be understood",
+func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for their words
+	return []rule{
+		{report.Rule{
+			Code: "SPW501", Level: report.Error, Title: "A module has a selector that cannot be understood",
 			Why:    "The module stalls: no cluster is assigned anything, nor is anything taken away.",
-			Action: "Correct the field that is named.", check: moduleSpecs,
-		},
-		{
-			Code: "SPW502", Level: Warning, Title: "A stage that selects no cluster",
+			Action: "Correct the field that is named.",
+		}, moduleSpecs},
+		{report.Rule{
+			Code: "SPW502", Level: report.Warning, Title: "A stage that selects no cluster",
 			Why:    "It is passed over at once, with its soak; a canary that is none protects nobody.",
-			Action: "Fix the selector of the stage, or the labels of the clusters.", check: emptyStages,
-		},
-		{
-			Code: "SPW503", Level: Error, Title: "Stages that leave nothing for those after them",
+			Action: "Fix the selector of the stage, or the labels of the clusters.",
+		}, emptyStages},
+		{report.Rule{
+			Code: "SPW503", Level: report.Error, Title: "Stages that leave nothing for those after them",
 			Why:    "Once stages have taken all clusters, a later one has none.",
-			Action: "Give earlier stages fewer clusters or a selector, or take the later ones out.", check: greedyStages,
-		},
-		{
-			Code: "SPW504", Level: Warning, Title: "Settings of a rollout that its strategy does not look at",
+			Action: "Give earlier stages fewer clusters or a selector, or take the later ones out.",
+		}, greedyStages},
+		{report.Rule{
+			Code: "SPW504", Level: report.Warning, Title: "Settings of a rollout that its strategy does not look at",
 			Why:    "With the strategy Replace, which is the default, all clusters get a revision at once: there are no stages, gates or budgets.",
-			Action: "Set spec.strategy to Incremental, or take them out.", check: idleRollout,
-		},
-		{
-			Code: "SPW505", Level: Warning, Title: "A RolloutGate that no module waits for",
+			Action: "Set spec.strategy to Incremental, or take them out.",
+		}, idleRollout},
+		{report.Rule{
+			Code: "SPW505", Level: report.Warning, Title: "A RolloutGate that no module waits for",
 			Why:    "Gates are made by the controller, one for each revision. One that no stage names is never looked at.",
-			Action: "Delete it; name the gate in the stage of the module instead.", check: idleGates,
-		},
-		{
-			Code: "SPW506", Level: Note, Title: "Gates that no Role among the manifests lets anybody pass",
+			Action: "Delete it; name the gate in the stage of the module instead.",
+		}, idleGates},
+		{report.Rule{
+			Code: "SPW506", Level: report.Note, Title: "Gates that no Role among the manifests lets anybody pass",
 			Why:    "Whoever passes a gate needs the permission to update or patch rolloutgates/status.",
-			Action: "Grant it to those who decide, or make sure that somebody has it.", check: impassableGates,
-		},
-		{
-			Code: "SPW507", Level: Error, Title: "A binding that cannot be evaluated",
+			Action: "Grant it to those who decide, or make sure that somebody has it.",
+		}, impassableGates},
+		{report.Rule{
+			Code: "SPW507", Level: report.Error, Title: "A binding that cannot be evaluated",
 			Why:    "Clusters wait for the value of each binding before they are assigned a revision.",
-			Action: "Correct the binding.", check: badBindings,
-		},
-		{
-			Code: "SPW508", Level: Error, Title: "A window of a module that cannot be understood, or none that ever opens",
+			Action: "Correct the binding.",
+		}, badBindings},
+		{report.Rule{
+			Code: "SPW508", Level: report.Error, Title: "A window of a module that cannot be understood, or none that ever opens",
 			Why:    "Outside of its windows no cluster is assigned a new revision.",
-			Action: "Correct the schedule or the time zone.", check: moduleWindows,
-		},
-		{
-			Code: "SPW509", Level: Warning, Title: "A module for no cluster",
+			Action: "Correct the schedule or the time zone.",
+		}, moduleWindows},
+		{report.Rule{
+			Code: "SPW509", Level: report.Warning, Title: "A module for no cluster",
 			Why:    "Without a selector a module is for no cluster; an empty one, {}, is for all.",
-			Action: "Set spec.selector, or fix the labels of the clusters.", check: homeless,
-		},
-		{
-			Code: "SPW510", Level: Error, Title: "A budget of a module that lets nothing move",
+			Action: "Set spec.selector, or fix the labels of the clusters.",
+		}, homeless},
+		{report.Rule{
+			Code: "SPW510", Level: report.Error, Title: "A budget of a module that lets nothing move",
 			Why:    "With not even one cluster unready, or none in a stage, nothing could ever be assigned. The API server refuses it.",
-			Action: "Set it to 1 or more, or to a percentage.", check: zeroBudgets,
-		},
+			Action: "Set it to 1 or more, or to a percentage.",
+		}, zeroBudgets},
 	}
 }
 
 // modules visits the modules of both kinds.
-func modules(m *Manifests, visit func(*Object, *v1alpha1.ModuleSpec)) {
+func modules(m *manifest.Manifests, visit func(*manifest.Object, *v1alpha1.ModuleSpec)) {
 	for _, o := range m.Objects {
 		switch o.Typed.(type) {
 		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
@@ -88,22 +89,22 @@ func modules(m *Manifests, visit func(*Object, *v1alpha1.ModuleSpec)) {
 
 const moduleWindow = "spec.rollout.windows"
 
-func moduleProblems(m *Manifests, r *reporter, wanted func(string) bool) {
-	modules(m, func(o *Object, _ *v1alpha1.ModuleSpec) {
+func moduleProblems(m *manifest.Manifests, r *reporter, wanted func(string) bool) {
+	modules(m, func(o *manifest.Object, _ *v1alpha1.ModuleSpec) {
 		for _, problem := range hub.ProblemsOf(o.Typed, m.Now) {
 			field, _, _ := strings.Cut(problem, ":")
 			if wanted(field) {
-				r.findf(o, fields(field), "%s", problem)
+				r.findf(o, manifest.Fields(field), "%s", problem)
 			}
 		}
 	})
 }
 
-func moduleSpecs(m *Manifests, r *reporter) {
+func moduleSpecs(m *manifest.Manifests, r *reporter) {
 	moduleProblems(m, r, func(field string) bool { return !strings.HasPrefix(field, moduleWindow) })
 }
 
-func moduleWindows(m *Manifests, r *reporter) {
+func moduleWindows(m *manifest.Manifests, r *reporter) {
 	moduleProblems(m, r, func(field string) bool { return strings.HasPrefix(field, moduleWindow) })
 }
 
@@ -112,17 +113,12 @@ func isStaged(spec *v1alpha1.ModuleSpec) bool {
 	return spec.Rollout != nil && (spec.Strategy == v1alpha1.Incremental || spec.Strategy == v1alpha1.External)
 }
 
-// isFleetCluster is true of what stands for a cluster of the fleet.
-func isFleetCluster(o *Object) bool {
-	return o.is("cluster.x-k8s.io", "Cluster") || o.is("", "Secret") && vocabulary.Cluster.Get(o.Object.GetLabels()) == "true"
-}
-
-// clusters are those of the fleet in a namespace that the manifests show.
-func (m *Manifests) clusters(namespace string) []hub.Cluster {
+// clustersIn are those of the fleet in a namespace that the manifests show.
+func clustersIn(m *manifest.Manifests, namespace string) []hub.Cluster {
 	var found []hub.Cluster
 	for _, o := range m.Objects {
-		if isFleetCluster(o) && o.namespace() == namespace {
-			found = append(found, hub.Cluster{Name: o.name(), UID: types.UID(o.name()), Labels: o.Object.GetLabels()})
+		if manifest.IsFleetCluster(o) && o.Namespace() == namespace {
+			found = append(found, hub.Cluster{Name: o.Name(), UID: types.UID(o.Name()), Labels: o.Object.GetLabels()})
 		}
 	}
 	return found
@@ -130,12 +126,12 @@ func (m *Manifests) clusters(namespace string) []hub.Cluster {
 
 // emptyStages asks the ring which clusters a stage has, where there are any to be
 // seen; where there are none, it finds stages that no cluster could be in.
-func emptyStages(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+func emptyStages(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		if !isStaged(spec) {
 			return
 		}
-		clusters := m.clusters(o.namespace())
+		clusters := clustersIn(m, o.Namespace())
 		stages, _ := hub.StagesOf(o.Typed, clusters)
 		total := 0
 		for i := range stages {
@@ -145,9 +141,9 @@ func emptyStages(m *Manifests, r *reporter) {
 			stage := &spec.Rollout.Stages[i]
 			switch key := contradiction(spec.Selector, stage.Selector); {
 			case key != "":
-				r.findf(o, item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
+				r.findf(o, manifest.Item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
 			case total > 0 && i < len(stages) && len(stages[i].Clusters) == 0:
-				r.findf(o, item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
+				r.findf(o, manifest.Item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
 			}
 		}
 	})
@@ -183,8 +179,8 @@ func allowed(s *metav1.LabelSelector) map[string][]string {
 }
 
 // greedyStages adds up the percentages of stages that take from all clusters.
-func greedyStages(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+func greedyStages(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		if !isStaged(spec) {
 			return
 		}
@@ -192,12 +188,12 @@ func greedyStages(m *Manifests, r *reporter) {
 		for i := range spec.Rollout.Stages {
 			stage := &spec.Rollout.Stages[i]
 			if by != "" {
-				r.findf(o, item("spec.rollout.stages", i), "stage %s is left no cluster: stage %s and those before it take them all", stage.Name, by)
+				r.findf(o, manifest.Item("spec.rollout.stages", i), "stage %s is left no cluster: stage %s and those before it take them all", stage.Name, by)
 				continue
 			}
 			share := shareOf(stage)
 			if taken += share; taken > 100 && share < 100 {
-				r.findf(o, item("spec.rollout.stages", i, "clusters"), "the stages up to %s are to take %d%% of the clusters", stage.Name, taken)
+				r.findf(o, manifest.Item("spec.rollout.stages", i, "clusters"), "the stages up to %s are to take %d%% of the clusters", stage.Name, taken)
 			}
 			if taken >= 100 {
 				by = stage.Name
@@ -224,35 +220,35 @@ func shareOf(s *v1alpha1.Stage) int {
 }
 
 // idleRollout finds what only strategies with stages look at.
-func idleRollout(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+func idleRollout(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		if spec.Rollout == nil || isStaged(spec) {
 			return
 		}
 		for _, field := range []string{"stages", "maxUnreadyClusters", "orderBy", "unmatchedClusters"} {
-			if step(step(step(o.Object.Object, "spec"), "rollout"), field) != nil {
-				r.findf(o, append(fields("spec.rollout"), field), "rollout.%s has no effect with the strategy Replace", field)
+			if manifest.Step(manifest.Step(manifest.Step(o.Object.Object, "spec"), "rollout"), field) != nil {
+				r.findf(o, append(manifest.Fields("spec.rollout"), field), "rollout.%s has no effect with the strategy Replace", field)
 			}
 		}
 	})
 }
 
 // idleGates finds gates of modules among the manifests that do not name them.
-func idleGates(m *Manifests, r *reporter) {
-	each(m, func(o *Object, gate *spillway.RolloutGate) {
+func idleGates(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, gate *spillway.RolloutGate) {
 		found := false
-		modules(m, func(module *Object, spec *v1alpha1.ModuleSpec) {
+		modules(m, func(module *manifest.Object, spec *v1alpha1.ModuleSpec) {
 			ref := gate.Spec.TargetRef
-			if module.kind() != ref.Kind || module.name() != ref.Name || module.namespace() != gate.Namespace {
+			if module.Kind() != ref.Kind || module.Name() != ref.Name || module.Namespace() != gate.Namespace {
 				return
 			}
 			found = true
 			if !isStaged(spec) || !hasGate(spec.Rollout, &gate.Spec) {
-				r.findf(o, fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
+				r.findf(o, manifest.Fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
 		if !found && gate.Spec.TargetRef.Kind != hub.KindModule && gate.Spec.TargetRef.Kind != hub.KindBootstrap {
-			r.findf(o, fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
+			r.findf(o, manifest.Fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
 }
@@ -265,42 +261,37 @@ func hasGate(rollout *v1alpha1.Rollout, gate *spillway.RolloutGateSpec) bool {
 
 // impassableGates looks at permissions only where the manifests have some: else they
 // are somewhere else.
-func impassableGates(m *Manifests, r *reporter) {
-	rules := m.permissions()
+func impassableGates(m *manifest.Manifests, r *reporter) {
+	rules := permissionsIn(m)
 	if len(rules) == 0 || slices.ContainsFunc(rules, passesGates) {
 		return
 	}
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		if !isStaged(spec) {
 			return
 		}
 		for i := range spec.Rollout.Stages {
 			if len(spec.Rollout.Stages[i].Gates) > 0 {
-				r.findf(o, item("spec.rollout.stages", i, "gates"), "no Role among the manifests permits to pass the gates of stage %s", spec.Rollout.Stages[i].Name)
+				r.findf(o, manifest.Item("spec.rollout.stages", i, "gates"), "no Role among the manifests permits to pass the gates of stage %s", spec.Rollout.Stages[i].Name)
 			}
 		}
 	})
 }
 
-func (m *Manifests) permissions() []rbacv1.PolicyRule {
+func permissionsIn(m *manifest.Manifests) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	each(m, func(_ *Object, role *rbacv1.Role) { rules = append(rules, role.Rules...) })
-	each(m, func(_ *Object, role *rbacv1.ClusterRole) { rules = append(rules, role.Rules...) })
+	manifest.Each(m, func(_ *manifest.Object, role *rbacv1.Role) { rules = append(rules, role.Rules...) })
+	manifest.Each(m, func(_ *manifest.Object, role *rbacv1.ClusterRole) { rules = append(rules, role.Rules...) })
 	return rules
 }
 
 func passesGates(rule rbacv1.PolicyRule) bool {
-	return hasAny(rule.APIGroups, "*", spillway.GroupVersion.Group) && hasAny(rule.Resources, "*", "rolloutgates/status", "*/status") &&
-		hasAny(rule.Verbs, "*", "update", "patch")
+	return manifest.HasAny(rule.APIGroups, "*", spillway.GroupVersion.Group) && manifest.HasAny(rule.Resources, "*", "rolloutgates/status", "*/status") &&
+		manifest.HasAny(rule.Verbs, "*", "update", "patch")
 }
 
-// hasAny is true of a list that has one of some texts.
-func hasAny(list []string, wanted ...string) bool {
-	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
-}
-
-func badBindings(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+func badBindings(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		bindings, path := spec.ControlPlaneBindings, "spec.controlPlaneBindings"
 		if spec.Template != nil {
 			bindings, path = spec.Template.Spec.ControlPlaneBindings, "spec.template.spec.controlPlaneBindings"
@@ -308,7 +299,7 @@ func badBindings(m *Manifests, r *reporter) {
 		result := binding.Evaluate(agent.Bindings(bindings), binding.Values{binding.ClusterName: "cluster"}, nil)
 		for _, e := range bindingErrors(result.Err) {
 			i := slices.IndexFunc(bindings, func(b v1alpha1.Binding) bool { return b.Name == e.Binding })
-			r.findf(o, item(path, i), "%s", e)
+			r.findf(o, manifest.Item(path, i), "%s", e)
 		}
 	})
 }
@@ -327,9 +318,9 @@ func bindingErrors(err error) []*binding.Error {
 	return found
 }
 
-func homeless(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
-		clusters := m.clusters(o.namespace())
+func homeless(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
+		clusters := clustersIn(m, o.Namespace())
 		stages, unmatched := hub.StagesOf(o.Typed, clusters)
 		members := len(unmatched)
 		for i := range stages {
@@ -337,16 +328,16 @@ func homeless(m *Manifests, r *reporter) {
 		}
 		switch {
 		case spec.Selector == nil:
-			r.findf(o, fields("spec"), "it has no selector, and so is for no cluster")
+			r.findf(o, manifest.Fields("spec"), "it has no selector, and so is for no cluster")
 		case len(clusters) > 0 && members == 0:
-			r.findf(o, fields("spec.selector"), "it selects none of the clusters that the manifests show")
+			r.findf(o, manifest.Fields("spec.selector"), "it selects none of the clusters that the manifests show")
 		}
 	})
 }
 
 // zeroBudgets are rules that the schema of the kind has in CEL.
-func zeroBudgets(m *Manifests, r *reporter) {
-	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
+func zeroBudgets(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		if spec.Rollout == nil {
 			return
 		}
@@ -355,10 +346,10 @@ func zeroBudgets(m *Manifests, r *reporter) {
 				r.findf(o, path, "%s is %d", path[len(path)-1], v.IntVal)
 			}
 		}
-		check(spec.Rollout.MaxUnreadyClusters, fields("spec.rollout.maxUnreadyClusters"))
+		check(spec.Rollout.MaxUnreadyClusters, manifest.Fields("spec.rollout.maxUnreadyClusters"))
 		for i := range spec.Rollout.Stages {
-			check(spec.Rollout.Stages[i].MaxUnreadyClusters, item("spec.rollout.stages", i, "maxUnreadyClusters"))
-			check(spec.Rollout.Stages[i].Clusters, item("spec.rollout.stages", i, "clusters"))
+			check(spec.Rollout.Stages[i].MaxUnreadyClusters, manifest.Item("spec.rollout.stages", i, "maxUnreadyClusters"))
+			check(spec.Rollout.Stages[i].Clusters, manifest.Item("spec.rollout.stages", i, "clusters"))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package report
 
 import (
 	"net/url"
@@ -109,7 +109,7 @@ type sarifLogical struct {
 // ToSARIF is findings in that format, with all rules, as found by a version of Spillway
 // in a working directory. Files in it are relative to it, others are absolute; if it is
 // not known, empty, paths are taken as they are.
-func ToSARIF(findings []Finding, version, directory string) SARIF {
+func ToSARIF(findings []Finding, rules []Rule, version, directory string) SARIF {
 	run := sarifRun{
 		Tool:       sarifTool{Driver: sarifDriver{Name: "spillway", Version: version, InformationURI: homepage}},
 		Results:    []sarifResult{},
@@ -119,7 +119,7 @@ func ToSARIF(findings []Finding, version, directory string) SARIF {
 		run.OriginalURIBaseIDs = map[string]sarifArtifact{sourceRoot: {URI: fileURI(directory + "/")}}
 	}
 	index := map[string]int{}
-	for i, rule := range rules() {
+	for i, rule := range rules {
 		index[rule.Code] = i
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule.sarif())
 	}

@@ -1,9 +1,17 @@
-package lint
+package report
 
 import (
 	"fmt"
 	"io"
 )
+
+// Plural is a number of things: "1 stage", "2 stages".
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
 
 // WriteText writes findings for people, and for editors that know how compilers
 // write theirs: "file:line: level: message [CODE]", then what to do about it. fold
@@ -21,5 +29,5 @@ func WriteText(w io.Writer, findings []Finding, objects int, fold func(text stri
 	if summary == "" {
 		summary = "nothing to fix"
 	}
-	_, _ = fmt.Fprintf(w, "%s in %s\n", summary, plural(objects, "object"))
+	_, _ = fmt.Fprintf(w, "%s in %s\n", summary, Plural(objects, "object"))
 }

@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"slices"
@@ -10,6 +10,16 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
+
+// IsFleetCluster is true of what stands for a cluster of the fleet.
+func IsFleetCluster(o *Object) bool {
+	return o.Is("cluster.x-k8s.io", "Cluster") || o.Is("", "Secret") && vocabulary.Cluster.Get(o.Object.GetLabels()) == "true"
+}
+
+// HasAny is true of a list that has one of some texts.
+func HasAny(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
+}
 
 // discoverers are how the labels and annotations begin by which programs find their
 // config, whatever it is called. They are keys of others, as fillers are.
@@ -33,30 +43,30 @@ var discoverers = []string{
 // themselves.
 var systemTypes = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken, "helm.sh/release.v1"}
 
-// isDiscovered is true of config that somebody finds though nothing names it.
-func isDiscovered(o *Object) bool {
+// IsDiscovered is true of config that somebody finds though nothing names it.
+func IsDiscovered(o *Object) bool {
 	if secret, ok := o.Typed.(*corev1.Secret); ok && slices.Contains(systemTypes, secret.Type) {
 		return true
 	}
-	return isFleetCluster(o) || hasKey(o, discoverers) || o.Object.GetLabels()["app.kubernetes.io/part-of"] == "argocd"
+	return IsFleetCluster(o) || hasKey(o, discoverers) || o.Object.GetLabels()["app.kubernetes.io/part-of"] == "argocd"
 }
 
 // systemNamespaces are those of the parts of Kubernetes and its providers, which read
 // config by names that are their own.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
-// possibleReader says who may be using config that nothing names; empty if nobody can.
-func (m *Manifests) possibleReader(o *Object) string {
-	ref := o.asConfig()
+// PossibleReader says who may be using config that nothing names; empty if nobody can.
+func (m *Manifests) PossibleReader(o *Object) string {
+	ref := o.AsConfig()
 	if _, _, shared := vocabulary.SharedWith.Lookup(o.Object.GetAnnotations()); shared {
 		return "workloads of the namespaces that it is shared with may"
 	}
 	if slices.Contains(systemNamespaces, ref.Namespace) {
 		return "parts of Kubernetes may"
 	}
-	for _, w := range m.runs(ref.Namespace) {
-		if template, _ := w.o.pods(); m.mayRead(ref, &template.Spec) {
-			return w.o.kind() + " " + w.o.name() + " may, by its permissions"
+	for _, w := range m.Runs(ref.Namespace) {
+		if template, _ := w.O.Pods(); m.mayRead(ref, &template.Spec) {
+			return w.O.Kind() + " " + w.O.Name() + " may, by its permissions"
 		}
 	}
 	return ""
@@ -108,13 +118,13 @@ func (b *roleBinding) isFor(namespace, account string) bool {
 // rules are those of a role; not known, if it is not among the manifests.
 func (m *Manifests) rules(b *roleBinding) (rules []rbacv1.PolicyRule, known bool) {
 	if b.role.Kind == "Role" {
-		_, role := find[*rbacv1.Role](m, b.namespace, b.role.Name)
+		_, role := Find[*rbacv1.Role](m, b.namespace, b.role.Name)
 		if role == nil {
 			return nil, false
 		}
 		return role.Rules, true
 	}
-	_, role := find[*rbacv1.ClusterRole](m, anywhere, b.role.Name)
+	_, role := Find[*rbacv1.ClusterRole](m, anywhere, b.role.Name)
 	if role == nil {
 		return nil, false
 	}
@@ -129,7 +139,7 @@ func (m *Manifests) permits(b *roleBinding, kind config.Kind) bool {
 		return !strings.HasPrefix(b.role.Name, "system:")
 	}
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
-		return len(rule.ResourceNames) == 0 && hasAny(rule.APIGroups, "*", "") &&
-			hasAny(rule.Resources, "*", resources[kind]) && hasAny(rule.Verbs, "*", "get", "list", "watch")
+		return len(rule.ResourceNames) == 0 && HasAny(rule.APIGroups, "*", "") &&
+			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, "*", "get", "list", "watch")
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package report
 
 import (
 	"fmt"
@@ -6,17 +6,17 @@ import (
 )
 
 // GuidePage is docs/lint.md: every rule, what comes of it and how to fix it.
-func GuidePage() string {
+func GuidePage(rules []Rule) string {
 	var b strings.Builder
 	b.WriteString(guideHead)
 	for _, chapter := range chapters() {
 		fmt.Fprintf(&b, "\n## %s\n\n| | | |\n|---|---|---|\n", chapter.title)
-		for _, rule := range rules() {
+		for _, rule := range rules {
 			if strings.HasPrefix(rule.Code, chapter.prefix) {
 				fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", rule.Code, anchor(rule.Code), rule.Level, rule.Title)
 			}
 		}
-		for _, rule := range rules() {
+		for _, rule := range rules {
 			if strings.HasPrefix(rule.Code, chapter.prefix) {
 				fmt.Fprintf(&b, "\n### %s\n\n**%s** (%s). %s\n\n%s\n", rule.Code, rule.Title, rule.Level, rule.Why, rule.Action)
 			}

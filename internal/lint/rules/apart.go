@@ -1,4 +1,4 @@
-package lint
+package rules
 
 import (
 	"slices"
@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/ptr"
+
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
 )
 
 // barrier is what keeps two StatefulSets apart, "the label topology.kubernetes.io/zone";
@@ -34,8 +36,8 @@ func (b barrier) isZonal() bool {
 // between is the best barrier between two StatefulSets: one of zones, if there is any.
 // That each is spread over the zones is none, whatever a topologySpreadConstraint
 // selects: then all of them are in every zone.
-func (m *Manifests) between(a, b *appsv1.StatefulSet) barrier {
-	barriers := slices.Concat(apart(m.pins(a), m.pins(b)), repels(a, b), repels(b, a))
+func between(m *manifest.Manifests, a, b *appsv1.StatefulSet) barrier {
+	barriers := slices.Concat(apart(pinsOf(m, a), pinsOf(m, b)), repels(a, b), repels(b, a))
 	for _, found := range barriers {
 		if found.isZonal() {
 			return found
@@ -50,7 +52,7 @@ func (m *Manifests) between(a, b *appsv1.StatefulSet) barrier {
 // apart are the pins by which nothing is for both.
 func apart(a, b pins) []barrier {
 	var barriers []barrier
-	for _, key := range sortedKeys(a) {
+	for _, key := range manifest.SortedKeys(a) {
 		if others, both := b[key]; both && len(intersection(a[key], others)) == 0 {
 			barriers = append(barriers, barrier(key))
 		}
@@ -62,7 +64,7 @@ func intersection(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return !slices.Contains(b, v) })
 }
 
-// pins are what a node has to have for a Pod, each with the values that will do.
+// pinsOf are what a node has to have for a Pod, each with the values that will do.
 type pins map[string][]string
 
 func (p pins) add(key string, values []string) {
@@ -77,7 +79,7 @@ func (p pins) addAny(terms []pins) {
 	if len(terms) == 0 {
 		return
 	}
-	for _, key := range sortedKeys(terms[0]) {
+	for _, key := range manifest.SortedKeys(terms[0]) {
 		var values []string
 		for _, term := range terms {
 			if term[key] == nil {
@@ -95,8 +97,8 @@ func (p pins) addAny(terms []pins) {
 // labelPin is how the pin by a label of nodes is called.
 func labelPin(key string) string { return "the label " + key }
 
-// pins are those of the Pods of a StatefulSet, and of their volumes.
-func (m *Manifests) pins(set *appsv1.StatefulSet) pins {
+// pinsOf are those of the Pods of a StatefulSet, and of their volumes.
+func pinsOf(m *manifest.Manifests, set *appsv1.StatefulSet) pins {
 	pod, found := &set.Spec.Template.Spec, pins{}
 	for key, value := range pod.NodeSelector {
 		found.add(labelPin(key), []string{value})
@@ -105,7 +107,7 @@ func (m *Manifests) pins(set *appsv1.StatefulSet) pins {
 		found.addAny(affinityPins(pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution))
 	}
 	for i := range set.Spec.VolumeClaimTemplates {
-		m.addVolume(found, &set.Spec.VolumeClaimTemplates[i])
+		addVolume(m, found, &set.Spec.VolumeClaimTemplates[i])
 	}
 	return found
 }
@@ -125,9 +127,9 @@ func affinityPins(selector *corev1.NodeSelector) []pins {
 
 // addVolume adds where the volumes of a claim can be. A storage class that is not
 // among the manifests may well be one of a zone.
-func (m *Manifests) addVolume(found pins, claim *corev1.PersistentVolumeClaim) {
+func addVolume(m *manifest.Manifests, found pins, claim *corev1.PersistentVolumeClaim) {
 	name := ptr.Deref(claim.Spec.StorageClassName, "")
-	_, class := find[*storagev1.StorageClass](m, "", name)
+	_, class := manifest.Find[*storagev1.StorageClass](m, "", name)
 	switch {
 	case name == "":
 	case class == nil:

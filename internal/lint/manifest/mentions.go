@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"regexp"
@@ -52,8 +52,8 @@ func (v vocabularies) has(namespace, word string) bool {
 	return v[namespace][word] || v[anywhere][word]
 }
 
-// name is true if something names a ConfigMap or a Secret.
-func (n *mentions) name(ref config.Object) bool {
+// Name is true if something names a ConfigMap or a Secret.
+func (n *mentions) Name(ref config.Object) bool {
 	unplaced := ref
 	unplaced.Namespace = anywhere
 	return n.refs[ref] || n.refs[unplaced] || n.words.has(ref.Namespace, ref.Name) || n.foreign.has(ref.Namespace, ref.Name)
@@ -62,26 +62,26 @@ func (n *mentions) name(ref config.Object) bool {
 // read adds what an object names.
 func (n *mentions) read(o *Object, isKnown bool) {
 	switch {
-	case o.is("apiextensions.k8s.io", "CustomResourceDefinition"): // whose words are those of a schema
+	case o.Is("apiextensions.k8s.io", "CustomResourceDefinition"): // whose words are those of a schema
 	case isKnown && o.Object.GroupVersionKind().Group != v1beta1.GroupVersion.Group: // where templates are text
 		n.readKnown(o)
 	default:
 		n.readForeign(o)
 	}
-	n.readAnnotations(o.namespace(), o.Object.GetAnnotations(), o.is("networking.k8s.io", "Ingress"))
+	n.readAnnotations(o.Namespace(), o.Object.GetAnnotations(), o.Is("networking.k8s.io", "Ingress"))
 }
 
 func (n *mentions) readKnown(o *Object) {
-	n.refer(o.namespace(), "", o.Object.Object)
+	n.refer(o.Namespace(), "", o.Object.Object)
 	n.readPermissions(o)
-	template, _ := o.pods()
+	template, _ := o.Pods()
 	if template == nil {
 		return
 	}
-	n.readAnnotations(o.namespace(), template.Annotations, false)
+	n.readAnnotations(o.Namespace(), template.Annotations, false)
 	for _, containers := range [][]corev1.Container{template.Spec.Containers, template.Spec.InitContainers} {
 		for i := range containers {
-			n.readContainer(o.namespace(), &containers[i])
+			n.readContainer(o.Namespace(), &containers[i])
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (n *mentions) readPermissions(o *Object) {
 		for kind, resource := range resources {
 			for _, name := range rules[i].ResourceNames {
 				if slices.Contains(rules[i].Resources, resource) {
-					n.refs[config.Object{Kind: kind, Namespace: o.namespace(), Name: name}] = true
+					n.refs[config.Object{Kind: kind, Namespace: o.Namespace(), Name: name}] = true
 				}
 			}
 		}
@@ -184,7 +184,7 @@ var aboutConfig = regexp.MustCompile(`secret|config|cert|tls|auth|reflect|replic
 // Ingress are all for controllers.
 func (n *mentions) readAnnotations(namespace string, annotations map[string]string, all bool) {
 	for key, value := range annotations {
-		_, native := entries()[key]
+		_, native := Entries()[key]
 		extra := slices.Contains(vocabulary.ExtraConfigMaps.Names(), key) || slices.Contains(vocabulary.ExtraSecrets.Names(), key)
 		if key == corev1.LastAppliedConfigAnnotation || native && !extra {
 			continue
@@ -230,16 +230,16 @@ var makers = regexp.MustCompile(`Secret|Certificate|ConfigMap|Bundle`)
 func (n *mentions) readForeign(o *Object) {
 	namespaces := []string{anywhere}
 	if o.placed {
-		namespaces = append(namespacesIn(o.Object.Object, nil), o.namespace())
+		namespaces = append(namespacesIn(o.Object.Object, nil), o.Namespace())
 	}
-	kind := strings.ToLower(o.kind())
+	kind := strings.ToLower(o.Kind())
 	for _, namespace := range namespaces {
 		n.foreign.readObject(namespace, o)
-		n.foreign.add(namespace, kind+"-"+o.name())
-		n.foreign.add(namespace, o.name()+"-"+kind)
-		if makers.MatchString(o.kind()) {
+		n.foreign.add(namespace, kind+"-"+o.Name())
+		n.foreign.add(namespace, o.Name()+"-"+kind)
+		if makers.MatchString(o.Kind()) {
 			n.made.readObject(namespace, o)
-			n.made.add(namespace, o.name())
+			n.made.add(namespace, o.Name())
 		}
 	}
 }

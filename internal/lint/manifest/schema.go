@@ -1,4 +1,4 @@
-package lint
+package manifest
 
 import (
 	"encoding/json"
@@ -69,10 +69,10 @@ func roundTrip(from, to any) error {
 }
 
 // refusal is why the API server would not take a field.
-type refusal struct{ field, reason string }
+type refusal struct{ Field, Reason string }
 
-// refusals are those of an object; none of a kind whose schema is not known.
-func (s schemas) refusals(o *Object) []refusal {
+// Refusals are those of an object; none of a kind whose schema is not known.
+func (s schemas) Refusals(o *Object) []refusal {
 	known, ok := s[o.Object.GroupVersionKind()]
 	if !ok {
 		return nil
@@ -84,7 +84,7 @@ func (s schemas) refusals(o *Object) []refusal {
 			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(a, b refusal) int { return strings.Compare(a.field+a.reason, b.field+b.reason) })
+	slices.SortFunc(found, func(a, b refusal) int { return strings.Compare(a.Field+a.Reason, b.Field+b.Reason) })
 	return found
 }
 
