@@ -84,8 +84,8 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		reporter: reporter{kind: k, events: mgr.GetEventRecorder("spillway"), now: o.Now},
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+k.name).
-		Watches(k.module(), &handler.EnqueueRequestForObject{}).
-		Watches(k.record(), toModules()).
+		Watches(New(k.name), &handler.EnqueueRequestForObject{}).
+		Watches(NewAssemblage(k.name), toModules()).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).

@@ -130,11 +130,16 @@ func ExplainCluster(ctx context.Context, reader client.Reader, options Options, 
 	if err != nil {
 		return ClusterExplanation{}, err
 	}
-	d := decide(&s.Observed)
+	return explainCluster(&s.Observed, name), nil
+}
+
+// explainCluster is the state of one cluster, also if it is none of the module's.
+func explainCluster(o *Observed, name string) ClusterExplanation {
+	d := decide(o)
 	if m := d.member(name); m != nil {
-		return d.explainMember(m), nil
+		return d.explainMember(m)
 	}
-	return d.explainStranger(name), nil
+	return d.explainStranger(name)
 }
 
 // Status explains every module of a namespace, of all if it is empty, in the order of
@@ -226,12 +231,12 @@ func (k *kind) sight(ctx context.Context, reader client.Reader, options Options,
 func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (Explanation, error) {
 	s, err := k.sight(ctx, reader, options, key)
 	if apierrors.IsForbidden(err) && s.object != nil {
-		return explainWritten(&s, err), nil
+		return explainWritten(&s.Observed, err), nil
 	}
 	if err != nil {
 		return Explanation{}, err
 	}
-	return explain(&s), nil
+	return explain(&s.Observed), nil
 }
 
 // notInstalled tells an API server that does not know the kinds from one that fails.
@@ -250,14 +255,14 @@ func notWatched(moduleKind string, key types.NamespacedName, namespaces []string
 }
 
 // explain puts the facts of one module together.
-func explain(s *sight) Explanation {
-	d := decide(&s.Observed)
-	if s.Module.Deleting {
-		e := factsOf(s, d.deletingStatus())
+func explain(o *Observed) Explanation {
+	d := decide(o)
+	if o.Module.Deleting {
+		e := factsOf(o, d.deletingStatus())
 		e.Reason = reasons.Deleting
 		return e
 	}
-	e := factsOf(s, d.status())
+	e := factsOf(o, d.status())
 	reason, message, _ := d.verdict()
 	e.Sentence, e.Problems = message, d.problems
 	if e.Phase != string(rollout.PhaseComplete) {
@@ -284,14 +289,14 @@ func (d *decision) due(hold *rollout.Hold) *time.Time {
 
 // explainWritten tells what the manager has written, where the caller may not see
 // what it was decided from.
-func explainWritten(s *sight, err error) Explanation {
-	status := &s.Module.Status
-	e := factsOf(s, *status)
+func explainWritten(o *Observed, err error) Explanation {
+	status := &o.Module.Status
+	e := factsOf(o, *status)
 	e.Unseen = err.Error()
 	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
 	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
 	switch {
-	case e.Phase != "" && status.ObservedGeneration != s.Module.Generation:
+	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
 		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
 	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
 		e.Reason = rollout.Reason(ready.Reason)
@@ -300,13 +305,13 @@ func explainWritten(s *sight, err error) Explanation {
 }
 
 // factsOf is what a status says.
-func factsOf(s *sight, status v1alpha1.ModuleStatus) Explanation {
+func factsOf(o *Observed, status v1alpha1.ModuleStatus) Explanation {
 	e := Explanation{
-		Kind: s.Module.Kind, Namespace: s.key.Namespace, Name: s.key.Name,
+		Kind: o.Module.Kind, Namespace: o.Module.Namespace, Name: o.Module.Name,
 		Phase: status.Phase, Sentence: status.WaitingFor,
-		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: s.Module.Spec.TargetRevision,
+		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: o.Module.Spec.TargetRevision,
 		Stage: status.Stage, UpToDate: status.Clusters, Summary: status.Summary, Stages: status.Stages,
-		Steered: s.Module.Steered, History: status.History,
+		Steered: o.Module.Steered, History: status.History,
 	}
 	if status.Since != nil {
 		e.Since = &status.Since.Time

@@ -27,7 +27,7 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		{"nobody has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &sight{}
+			s := &Observed{}
 			s.Module = Module{Generation: 2, Status: v1alpha1.ModuleStatus{
 				Phase: string(test.phase), ObservedGeneration: test.observed, Clusters: "3/3", TargetRevision: "shop-1",
 				Conditions: []metav1.Condition{{Type: ConditionReady, Reason: string(test.condition)}},

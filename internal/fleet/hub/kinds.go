@@ -18,10 +18,8 @@ type kind struct {
 	name string
 	// assemblage is the kind of the assemblages.
 	assemblage string
-	module     func() client.Object
 	modules    func() client.ObjectList
 	list       func() client.ObjectList
-	record     func() client.Object
 	// render makes the sync of a module what a revision says.
 	render func(v1alpha1.Assignment, *v1alpha1.TemplateSpec) any
 	// spec is what an assemblage says with these syncs.
@@ -33,10 +31,8 @@ func kinds() []*kind { return []*kind{modules(), bootstrapModules()} }
 func modules() *kind {
 	return &kind{
 		name: KindModule, assemblage: "ProxyAssemblage",
-		module:  func() client.Object { return &v1alpha1.Module{} },
 		modules: func() client.ObjectList { return &v1alpha1.ModuleList{} },
 		list:    func() client.ObjectList { return &v1alpha1.ProxyAssemblageList{} },
-		record:  func() client.Object { return &v1alpha1.ProxyAssemblage{} },
 		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
 			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: t.Sync}, ControlPlaneBindings: t.ControlPlaneBindings}
 		},
@@ -49,10 +45,8 @@ func modules() *kind {
 func bootstrapModules() *kind {
 	return &kind{
 		name: KindBootstrap, assemblage: "RemoteAssemblage",
-		module:  func() client.Object { return &v1alpha1.BootstrapModule{} },
 		modules: func() client.ObjectList { return &v1alpha1.BootstrapModuleList{} },
 		list:    func() client.ObjectList { return &v1alpha1.RemoteAssemblageList{} },
-		record:  func() client.Object { return &v1alpha1.RemoteAssemblage{} },
 		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
 			return &v1alpha1.RemoteSync{
 				Assignment: a, SyncOptions: t.Sync.SyncOptions, ControlPlaneBindings: t.ControlPlaneBindings,
@@ -226,13 +220,13 @@ func recordOf(a *assembled, module string) Record {
 	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
 	r.AssignedAt = timeOf(assignment.AssignedAt)
 	if status := a.report(module); status != nil && assigned {
-		r.report(status, a)
+		readReport(&r, status, a)
 	}
 	return r
 }
 
 // report reads what became of a sync.
-func (r *Record) report(s *v1alpha1.SyncStatus, a *assembled) {
+func readReport(r *Record, s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
 	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message
 	r.Succeeded, r.Resolved = s.LastSucceededRevision, s.Resolved
@@ -247,7 +241,17 @@ func timeOf(t *metav1.MicroTime) time.Time {
 }
 
 // New is an empty module of a kind.
-func New(moduleKind string) client.Object { return kindNamed(moduleKind).module() }
+func New(moduleKind string) client.Object {
+	if moduleKind == KindBootstrap {
+		return &v1alpha1.BootstrapModule{}
+	}
+	return &v1alpha1.Module{}
+}
 
 // NewAssemblage is an empty assemblage as modules of a kind write them.
-func NewAssemblage(moduleKind string) client.Object { return kindNamed(moduleKind).record() }
+func NewAssemblage(moduleKind string) client.Object {
+	if moduleKind == KindBootstrap {
+		return &v1alpha1.RemoteAssemblage{}
+	}
+	return &v1alpha1.ProxyAssemblage{}
+}

@@ -32,10 +32,10 @@ func isDone(m *v1alpha1.Move, r *Record) bool {
 // keeps is true if a move still says something: that the cluster may be assigned
 // that revision at any moment.
 func (d *decision) keeps(m *v1alpha1.Move) bool {
-	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.o.isTooLate(m))
+	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.isTooLate(m))
 }
 
-func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.Add(WithdrawAfter)) }
+func (d *decision) isTooLate(m *v1alpha1.Move) bool { return !d.o.Now.Before(m.At.Add(WithdrawAfter)) }
 
 func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
 
@@ -78,7 +78,7 @@ func (d *decision) moves() []v1alpha1.Move {
 // nothing.
 func (d *decision) mayWithdraw() bool {
 	return slices.ContainsFunc(d.o.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return d.o.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
+		return d.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
 	})
 }
 
@@ -98,7 +98,7 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
 	status.Moves = replace(d.withdrawn(moves), news)
-	status.Seen = d.o.seen()
+	status.Seen = d.seen()
 	d.start(status.Stages, news)
 	return &status, true
 }
@@ -166,9 +166,9 @@ func (d *decision) isPutOff(cluster string) bool {
 }
 
 // isBehind is true if somebody may have decided from a newer view than this one.
-func (o *Observed) isBehind() bool {
-	seen := o.Module.Status.Seen
-	return seen != nil && !o.Live && isOlder(o.AsOf, seen.Assemblages)
+func (d *decision) isBehind() bool {
+	seen := d.o.Module.Status.Seen
+	return seen != nil && !d.o.Live && isOlder(d.o.AsOf, seen.Assemblages)
 }
 
 // isOlder compares resource versions, as far as they are known.
@@ -185,10 +185,10 @@ func newer(a, b string) string {
 }
 
 // seen is how new the views are that have been decided upon, this one included.
-func (o *Observed) seen() *v1alpha1.Seen {
-	seen := v1alpha1.Seen{Assemblages: o.AsOf}
-	if o.Module.Status.Seen != nil {
-		seen.Assemblages = newer(seen.Assemblages, o.Module.Status.Seen.Assemblages)
+func (d *decision) seen() *v1alpha1.Seen {
+	seen := v1alpha1.Seen{Assemblages: d.o.AsOf}
+	if d.o.Module.Status.Seen != nil {
+		seen.Assemblages = newer(seen.Assemblages, d.o.Module.Status.Seen.Assemblages)
 	}
 	if seen.Assemblages == "" {
 		return nil

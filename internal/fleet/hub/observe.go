@@ -95,7 +95,7 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, er
 }
 
 func (o *observer) module(ctx context.Context, s *sight, m *memory) error {
-	object := o.kind.module()
+	object := New(o.kind.name)
 	err := o.cached.Get(ctx, s.key, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		m.object = nil
@@ -333,7 +333,7 @@ func (o *observer) compare(s *sight, m *memory, a *assembled, r *Record) {
 	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
 	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
 	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
-		r.follow(revision.Status.Resolved)
+		follow(r, revision.Status.Resolved)
 	}
 	m.drifts[r.UID] = drift{
 		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
@@ -388,7 +388,7 @@ func (s *sight) resolved(revision string) string {
 
 // follow is of a sync that follows a tag which stands for something known. One that is
 // on its way goes on; it is told later.
-func (r *Record) follow(resolved string) {
+func follow(r *Record, resolved string) {
 	r.Tagged = true
 	succeeded := r.succeeded()
 	r.Drifted = succeeded && agent.Digest(r.Resolved) != agent.Digest(resolved)

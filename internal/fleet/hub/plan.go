@@ -108,7 +108,7 @@ func Decide(o Observed) Plan {
 		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
 	}
 	p.Wake = d.wake()
-	if p.NeedsLive = !o.Live && (o.isBehind() || d.mayWithdraw()); p.NeedsLive {
+	if p.NeedsLive = !o.Live && (d.isBehind() || d.mayWithdraw()); p.NeedsLive {
 		return p
 	}
 	if o.Module.Deleting {

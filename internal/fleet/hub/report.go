@@ -67,7 +67,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s.ObservedSync = observedSync(d.o.Module.template().Sync)
 	s.Moves = d.moves()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
-		s.Seen = d.o.seen()
+		s.Seen = d.seen()
 	}
 	s.TargetRevision = d.target
 	if s.RolledBack != d.wanted {
@@ -103,7 +103,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.moves()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) {
-		s.Seen = d.o.seen()
+		s.Seen = d.seen()
 	}
 	left := 0
 	for i := range d.o.Records {
