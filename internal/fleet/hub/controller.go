@@ -30,10 +30,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
+// maxPasses bounds how many passes follow one another without a look at the
 // queue: one that adds the finalizer, one that finds that the cache is not good
 // enough, one that permits, one that acts.
-const passesAtOnce = 5
+const maxPasses = 5
 
 // Attributed are the kinds of which it is to be known who has written them.
 func Attributed() []client.Object {
@@ -91,7 +91,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		Watches(&spillway.RolloutGate{}, k.toModule()).
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: modulesAtOnce,
+			MaxConcurrentReconciles: maxModules,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 		}).Complete(r)
 	if err != nil {
@@ -113,7 +113,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	m, live := r.memories.of(req.NamespacedName), false
 	m.live = nil
-	for range passesAtOnce {
+	for range maxPasses {
 		// 1. Observe: all the reads.
 		s, err := r.observer.observe(ctx, m, live)
 		if err != nil {

@@ -170,7 +170,7 @@ func (m *manager) lookLive() {
 // order is the writes of a plan as requests.
 func (m *manager) order(p decision.Plan) []request {
 	if m.rash && p.Permits {
-		p = m.actAtOnce(p)
+		p = m.actWithoutPermit(p)
 	}
 
 	requests := make([]request, 0, len(p.Writes)+1)

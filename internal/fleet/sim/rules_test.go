@@ -49,8 +49,8 @@ func blind(change func(m *manager, o *model.Observed)) *rules {
 	}}
 }
 
-// actAtOnce makes of what is to be permitted what is to be done.
-func (m *manager) actAtOnce(p decision.Plan) decision.Plan {
+// actWithoutPermit makes of what is to be permitted what is to be done.
+func (m *manager) actWithoutPermit(p decision.Plan) decision.Plan {
 	o := m.observed()
 
 	for i := range p.Status.Moves {

@@ -17,18 +17,18 @@ const (
 	// WithdrawAfter is how long it counts, though nobody wants it any more. It is
 	// longer by what a clock may be wrong and a request may take.
 	WithdrawAfter = 40 * time.Second
-	// movesAtOnce is how many moves may be written down at a time, so that the
+	// maxMoves is how many moves may be written down at a time, so that the
 	// status stays small.
-	movesAtOnce = 50
-	// writesAtOnce bounds the other writes of a pass.
-	writesAtOnce = 100
+	maxMoves = 50
+	// maxWrites bounds the other writes of a pass.
+	maxWrites = 100
 )
 
 // permit is the status by which what the engine wants is permitted; false if there
 // is nothing to permit.
 func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	moves, renewed := d.renewed()
-	news := d.newMoves(movesAtOnce - len(moves))
+	news := d.newMoves(maxMoves - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
 	if len(news) == 0 && !renewed && !rollsBack {
 		return nil, false

@@ -64,5 +64,5 @@ func (d *decision) deletionWrites() []Write {
 	if left == 0 && len(d.moves()) == 0 {
 		return []Write{{Act: RemoveFinalizer}}
 	}
-	return writes[:min(len(writes), writesAtOnce)]
+	return writes[:min(len(writes), maxWrites)]
 }

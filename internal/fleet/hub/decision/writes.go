@@ -20,7 +20,7 @@ func (d *decision) writes() []Write {
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
 		others := append(d.corrections(), d.removals()...)
-		writes = append(writes, others[:min(len(others), writesAtOnce)]...)
+		writes = append(writes, others[:min(len(others), maxWrites)]...)
 	}
 	return slices.Concat(writes, d.outdated())
 }
