@@ -20,7 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -50,8 +50,8 @@ var kindsToType = []kindToType{
 	{"daemonset", appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
 	{"rolloutgroup", spillwayv1.GroupVersion.WithKind("RolloutGroup")},
 	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
-	{"module", fleetv1.GroupVersion.WithKind(hub.KindModule)},
-	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(hub.KindBootstrap)},
+	{"module", fleetv1.GroupVersion.WithKind(model.KindModule)},
+	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(model.KindBootstrap)},
 	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
@@ -243,7 +243,7 @@ func (a *asking) module() (fleet.Module, client.Object) {
 		return m, nil
 	}
 	m.Namespace = a.namespace
-	module := hub.New(m.Kind)
+	module := model.New(m.Kind)
 	if a.client.Get(a.ctx, m.Key(), module) != nil {
 		return m, nil
 	}
@@ -257,7 +257,7 @@ func (a *asking) clusters() []string {
 		return nil
 	}
 	kind := "ProxyAssemblage"
-	if m.Kind == hub.KindBootstrap {
+	if m.Kind == model.KindBootstrap {
 		kind = "RemoteAssemblage"
 	}
 	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
@@ -268,7 +268,7 @@ func (a *asking) stages() []string {
 	if module == nil {
 		return nil
 	}
-	_, status := hub.Parts(module)
+	_, status := model.Parts(module)
 	var names []string
 	for i := range status.Stages {
 		names = append(names, status.Stages[i].Name)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
@@ -78,9 +78,9 @@ func addFacts(f *Facts, chain *describe.Chain, now time.Time) {
 		Group(f, &e)
 	case plans.Explanation:
 		writeSteps(f, &e, now, EveryPhase)
-	case hub.Explanation:
+	case decision.Explanation:
 		Module(f, &e)
-	case hub.ClusterExplanation:
+	case decision.ClusterExplanation:
 		Cluster(f, &e)
 	default:
 		for _, fact := range chain.Facts {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -20,7 +20,7 @@ func IsGate(state string) bool {
 }
 
 // Module writes the facts of a module.
-func Module(f *Facts, e *hub.Explanation) {
+func Module(f *Facts, e *decision.Explanation) {
 	writeModuleState(f, e)
 	for _, problem := range e.Problems {
 		f.row("problem", problem)
@@ -37,7 +37,7 @@ func Module(f *Facts, e *hub.Explanation) {
 	}
 }
 
-func writeModuleState(f *Facts, e *hub.Explanation) {
+func writeModuleState(f *Facts, e *decision.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
@@ -53,7 +53,7 @@ func writeModuleState(f *Facts, e *hub.Explanation) {
 }
 
 // clustersText counts the clusters.
-func clustersText(e *hub.Explanation) string {
+func clustersText(e *decision.Explanation) string {
 	if e.Summary == nil {
 		return ""
 	}
@@ -78,7 +78,7 @@ func writeStage(f *Facts, s *fleetv1.StageStatus) {
 }
 
 // writeWaiting says what each cluster waits for that waits.
-func writeWaiting(f *Facts, e *hub.Explanation) {
+func writeWaiting(f *Facts, e *decision.Explanation) {
 	shown, more := 0, 0
 	for i := range e.Clusters {
 		c := &e.Clusters[i]
@@ -97,7 +97,7 @@ func writeWaiting(f *Facts, e *hub.Explanation) {
 }
 
 // wordOf is why a cluster waits, or how it is.
-func wordOf(c *hub.ClusterExplanation) string {
+func wordOf(c *decision.ClusterExplanation) string {
 	if c.Reason == "" {
 		return "Pinned"
 	}
@@ -113,7 +113,7 @@ func writePast(f *Facts, p *fleetv1.PastRollout) {
 }
 
 // Cluster writes the facts of a cluster.
-func Cluster(f *Facts, e *hub.ClusterExplanation) {
+func Cluster(f *Facts, e *decision.ClusterExplanation) {
 	f.optional("stage", e.Stage)
 	f.optional("revision", e.Revision)
 	f.optional("target", e.Target)
@@ -125,7 +125,7 @@ func Cluster(f *Facts, e *hub.ClusterExplanation) {
 }
 
 // Modules writes a line for each module.
-func Modules(w io.Writer, s Style, found []hub.Explanation) {
+func Modules(w io.Writer, s Style, found []decision.Explanation) {
 	if len(found) == 0 {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // Module is a module as a person names it.
@@ -16,7 +16,7 @@ type Module struct {
 
 // moduleNamed returns the module if the argument is of one of the kinds.
 func moduleNamed(arg string) (Module, bool) {
-	ref, ok := command.NamedAs(arg, hub.KindModule, hub.KindBootstrap)
+	ref, ok := command.NamedAs(arg, model.KindModule, model.KindBootstrap)
 	return Module{Kind: ref.Kind, Name: ref.Name}, ok
 }
 
@@ -35,7 +35,7 @@ func (m Module) command(verb string, args ...string) string {
 
 // assemblages is what kubectl calls the assemblages of such modules.
 func (m Module) assemblages() string {
-	if m.Kind == hub.KindBootstrap {
+	if m.Kind == model.KindBootstrap {
 		return "remoteassemblage"
 	}
 	return "proxyassemblage"

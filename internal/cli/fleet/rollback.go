@@ -16,7 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // Latest stands for what the template says, as the revision to go to.
@@ -38,7 +38,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func (g *goingBack) run(ctx context.Context) error {
-	return g.steer(ctx, command.ReasonRolledBackTo, hub.Steering{Verb: hub.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+	return g.steer(ctx, command.ReasonRolledBackTo, model.Steering{Verb: model.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 		if g.to == Latest {
 			return g.forward(spec)
 		}
@@ -46,7 +46,7 @@ func (g *goingBack) run(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
-		_, status := hub.Parts(module)
+		_, status := model.Parts(module)
 		to, err := g.aim(revisions, spec, status)
 		if err != nil {
 			return "", err

@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // explaining answers what a person asks about one object.
@@ -43,7 +43,7 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if _, _, err := describe.Split(arg); err != nil {
 		return err
 	}
-	if _, isModule := command.NamedAs(arg, hub.KindModule, hub.KindBootstrap); onCluster != "" && !isModule {
+	if _, isModule := command.NamedAs(arg, model.KindModule, model.KindBootstrap); onCluster != "" && !isModule {
 		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
 	}
 	ref, err := describe.Named(a.Cluster.RESTMapper, namespace, arg)
