@@ -16,7 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -83,9 +83,9 @@ func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain
 
 func newAssemblage(kind string) client.Object {
 	if kind == describe.KindRemote {
-		return hub.NewAssemblage(hub.KindBootstrap)
+		return model.NewAssemblage(model.KindBootstrap)
 	}
-	return hub.NewAssemblage(hub.KindModule)
+	return model.NewAssemblage(model.KindModule)
 }
 
 // sync is what became of a module on a cluster. The reference names the cluster; the

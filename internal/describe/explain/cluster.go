@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -42,7 +43,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 		m.found.Then = m.aboutCluster(m.ref, c.OnCluster)
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
 		m.found.Then = a.About(module)
-	case c.Reason == hub.ReasonForeign:
+	case c.Reason == decision.ReasonForeign:
 		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
 	case c.IsNext:
 		m.found.Then = a.Manager(module.Namespace)
@@ -61,11 +62,11 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 // ofModule are reasons for which a cluster waits with the whole of its module, or of its
 // stage.
 var ofModule = []rollout.Reason{
-	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, hub.ReasonWindow, hub.ReasonInvalid, hub.ReasonRevision, hub.ReasonUnresolved,
+	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, decision.ReasonWindow, decision.ReasonInvalid, decision.ReasonRevision, decision.ReasonUnresolved,
 }
 
 // unowned is how to see why a cluster is none of a module's.
-func (a *asker) unowned(ctx context.Context, c *hub.ClusterExplanation, ref describe.Ref) string {
+func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref describe.Ref) string {
 	switch {
 	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
 		return a.Command("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
@@ -95,7 +96,7 @@ func (a *asker) hasClusterAPI(ctx context.Context, namespace string) bool {
 }
 
 // clusterSentence names the cluster also where it waits with its whole stage.
-func clusterSentence(c *hub.ClusterExplanation) string {
+func clusterSentence(c *decision.ClusterExplanation) string {
 	sentence := strings.TrimSuffix(c.Sentence, ".")
 	if c.Stage != "" && !strings.HasPrefix(sentence, c.Name+" ") {
 		return c.Name + ": " + sentence

@@ -11,6 +11,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -44,7 +46,7 @@ type moduleAnswer struct {
 	*asker
 
 	ref   describe.Ref
-	e     *hub.Explanation
+	e     *decision.Explanation
 	found chain.Answer
 }
 
@@ -53,21 +55,21 @@ func (m *moduleAnswer) own() *chain.Link { return &m.found.Links[0] }
 func (m *moduleAnswer) goOn(ctx context.Context) error {
 	hold := m.e.Telling
 	switch {
-	case m.e.Phase == string(hub.PhaseDeleting):
+	case m.e.Phase == string(decision.PhaseDeleting):
 		return m.deleting(ctx)
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.Kubectl("edit", m.ref)
-	case m.e.Phase == string(hub.PhaseRolledBack):
+	case m.e.Phase == string(decision.PhaseRolledBack):
 		m.own().Next = m.fleet("history")
 		return m.failing(ctx)
 	case m.e.Phase == string(rollout.PhaseComplete):
 	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:
 		return m.gateFromStatus(ctx)
-	case hold == nil || hold.Reason == hub.ReasonRevision:
+	case hold == nil || hold.Reason == decision.ReasonRevision:
 		m.found.Then = m.Manager(m.ref.Namespace)
 	case hold.Reason == rollout.ReasonPaused:
 		m.paused()
-	case hold.Reason == hub.ReasonWindow:
+	case hold.Reason == decision.ReasonWindow:
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
 		stage, _ := unitOf(hold)
 		return m.gated(ctx, stage)
@@ -95,7 +97,7 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 			return nil
 		}
 	}
-	module := hub.New(m.ref.Kind)
+	module := model.New(m.ref.Kind)
 	if err := m.Get(ctx, m.ref, module); err != nil {
 		return err
 	}
@@ -117,8 +119,8 @@ func (m *moduleAnswer) paused() {
 // unitOf is the stage and the cluster that a hold is about: what it waits for, or else
 // what waits.
 func unitOf(hold *rollout.Hold) (stage, name string) {
-	if stage, name = hub.UnitOf(hold.On); stage == "" && name == "" {
-		stage, name = hub.UnitOf(hold.Path)
+	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = decision.UnitOf(hold.Path)
 	}
 	return stage, name
 }

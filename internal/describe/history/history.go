@@ -12,7 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // ErrNoHistory is returned for objects of kinds that are not rolled.
@@ -54,7 +54,7 @@ func (h *historian) episodes(ctx context.Context) ([]Entry, error) {
 		return h.ofGroup(ctx)
 	case describe.KindInstance:
 		return h.ofInstance(ctx)
-	case hub.KindModule, hub.KindBootstrap:
+	case model.KindModule, model.KindBootstrap:
 		return h.ofModule(ctx)
 	case config.Deployment, config.StatefulSet, config.DaemonSet:
 		return h.ofWorkload(ctx)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // Members are an object and all that it consists of, as far as Events are about them.
@@ -40,7 +40,7 @@ func MembersOf(ctx context.Context, reader client.Reader, ref describe.Ref) (*Me
 		return s, s.addZones(ctx, h)
 	case describe.KindInstance:
 		return s, s.addApplied(ctx, h)
-	case hub.KindModule, hub.KindBootstrap:
+	case model.KindModule, model.KindBootstrap:
 		s.module = ref.Name
 	}
 	return s, nil

@@ -16,7 +16,8 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 )
@@ -81,7 +82,7 @@ func modules(m *manifest.Manifests, visit func(*manifest.Object, *v1alpha1.Modul
 	for _, o := range m.Objects {
 		switch o.Typed.(type) {
 		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
-			spec, _ := hub.Parts(o.Typed)
+			spec, _ := model.Parts(o.Typed)
 			visit(o, spec)
 		}
 	}
@@ -91,7 +92,7 @@ const moduleWindow = "spec.rollout.windows"
 
 func moduleProblems(m *manifest.Manifests, r *reporter, wanted func(string) bool) {
 	modules(m, func(o *manifest.Object, _ *v1alpha1.ModuleSpec) {
-		for _, problem := range hub.ProblemsOf(o.Typed, m.Now) {
+		for _, problem := range decision.Problems(o.Typed, m.Now) {
 			field, _, _ := strings.Cut(problem, ":")
 			if wanted(field) {
 				r.findf(o, manifest.Fields(field), "%s", problem)
@@ -114,11 +115,11 @@ func isStaged(spec *v1alpha1.ModuleSpec) bool {
 }
 
 // clustersIn are those of the fleet in a namespace that the manifests show.
-func clustersIn(m *manifest.Manifests, namespace string) []hub.Cluster {
-	var found []hub.Cluster
+func clustersIn(m *manifest.Manifests, namespace string) []model.Cluster {
+	var found []model.Cluster
 	for _, o := range m.Objects {
 		if manifest.IsFleetCluster(o) && o.Namespace() == namespace {
-			found = append(found, hub.Cluster{Name: o.Name(), UID: types.UID(o.Name()), Labels: o.Object.GetLabels()})
+			found = append(found, model.Cluster{Name: o.Name(), UID: types.UID(o.Name()), Labels: o.Object.GetLabels()})
 		}
 	}
 	return found
@@ -132,7 +133,7 @@ func emptyStages(m *manifest.Manifests, r *reporter) {
 			return
 		}
 		clusters := clustersIn(m, o.Namespace())
-		stages, _ := hub.StagesOf(o.Typed, clusters)
+		stages, _ := decision.StagesOf(o.Typed, clusters)
 		total := 0
 		for i := range stages {
 			total += len(stages[i].Clusters)
@@ -247,7 +248,7 @@ func idleGates(m *manifest.Manifests, r *reporter) {
 				r.findf(o, manifest.Fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
-		if !found && gate.Spec.TargetRef.Kind != hub.KindModule && gate.Spec.TargetRef.Kind != hub.KindBootstrap {
+		if !found && gate.Spec.TargetRef.Kind != model.KindModule && gate.Spec.TargetRef.Kind != model.KindBootstrap {
 			r.findf(o, manifest.Fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
@@ -321,7 +322,7 @@ func bindingErrors(err error) []*binding.Error {
 func homeless(m *manifest.Manifests, r *reporter) {
 	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
 		clusters := clustersIn(m, o.Namespace())
-		stages, unmatched := hub.StagesOf(o.Typed, clusters)
+		stages, unmatched := decision.StagesOf(o.Typed, clusters)
 		members := len(unmatched)
 		for i := range stages {
 			members += len(stages[i].Clusters)
