@@ -21,12 +21,13 @@ func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 	units := make([]Unit, len(list.Items))
 	for i := range list.Items {
 		e := plans.ExplanationOf(&list.Items[i])
-		units[i] = instance(&e)
+		units[i] = Instance(&e)
 	}
 	return units, nil
 }
 
-func instance(e *plans.Explanation) Unit {
+// Instance is an Instance with the plan that runs or has failed, and its steps.
+func Instance(e *plans.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: "Instance", Namespace: e.Namespace, Name: e.Name},
 		Ring: Plans, Phase: e.Phase, Sentence: e.Sentence, Since: e.Since,

@@ -38,6 +38,8 @@ type Unit struct {
 	Since    *time.Time `json:"since,omitempty"`
 	// Until is when what it waits for ends by itself, nil if that is not known.
 	Until *time.Time `json:"until,omitempty"`
+	// Deadline is when it counts as failed, nil if it never does or that is not known.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`

@@ -12,7 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -38,7 +37,7 @@ func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (cha
 		return chain.Answer{}, err
 	}
 	found, err := a.tracked(ctx, &w, &e)
-	found.Details = e
+	found.Facts, found.Details = append(describe.WorkloadFacts(&e), found.Facts...), e
 	return found, err
 }
 
@@ -57,10 +56,8 @@ func isTracked(w *native.Workload) bool {
 
 // tracked goes on from what the config ring says.
 func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Explanation) (chain.Answer, error) {
-	link := a.Link(w.Ref(), e.Reason, "%s", e.Sentence)
-	link.Ring, link.Phase = manager.RingConfig, describe.PhaseOfState(e)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	only := chain.Answer{Links: []chain.Link{link}}
+	described := describe.Workload(e)
+	only := chain.Answer{Links: []chain.Link{a.LinkTo(&described)}}
 	if len(e.Problems) > 0 {
 		only.Links[0].Next = a.Kubectl("edit", w.Ref())
 	}

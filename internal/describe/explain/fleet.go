@@ -3,7 +3,6 @@ package explain
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,10 +32,10 @@ func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Ans
 	if err != nil {
 		return chain.Answer{}, err
 	}
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase = manager.RingFleet, rollout.Phase(e.Phase)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: e}}
+	described := describe.Module(&e)
+	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
+	}}
 	err = m.goOn(ctx)
 	return m.found, err
 }
@@ -133,7 +132,7 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
 		return m.Link(ref, "", "stage %s is not there", name)
 	}
 	s := &m.e.Stages[i]
-	link := m.Link(ref, reason, "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
+	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
 	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
 	return link
 }

@@ -34,10 +34,8 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (cha
 		return chain.Answer{}, err
 	}
 	e := plans.ExplanationOf(i)
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
-	found := chain.Answer{Links: []chain.Link{link}, Details: e}
-	p := planAnswer{asker: a, i: i, e: &e, found: found}
+	described := describe.Instance(&e)
+	p := planAnswer{asker: a, i: i, e: &e, found: chain.Answer{Links: []chain.Link{a.LinkTo(&described)}, Details: e}}
 	p.goOn(ctx)
 	return p.found, nil
 }

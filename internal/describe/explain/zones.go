@@ -51,10 +51,10 @@ func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
 		return chain.Answer{}, err
 	}
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase = manager.RingZones, rollout.Phase(e.Phase)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: GroupDetails{e, scales.Explain()}}}
+	described, replicas := describe.Group(&e), scales.Explain()
+	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: GroupDetails{e, replicas},
+	}}
 	if !e.Missing && g.deleting(ctx) {
 		return g.found, nil
 	}
@@ -301,7 +301,7 @@ func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
 		return g.Link(ref, "", "zone %s is not there", name)
 	}
 	z := &g.e.Zones[i]
-	link := g.Link(ref, reason, "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
+	link := g.Link(ref, reason, "zone %s: %s", name, describe.ZoneCounts(z))
 	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
 	if z.Since != nil {
 		link.Since = describe.TimeOrNil(z.Since.Time)

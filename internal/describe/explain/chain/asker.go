@@ -103,6 +103,14 @@ func (a *Asker) Link(ref describe.Ref, reason rollout.Reason, format string, arg
 	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.Place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.First}
 }
 
+// LinkTo is a link about a unit, as its ring describes it.
+func (a *Asker) LinkTo(u *describe.Unit) Link {
+	link := a.Link(u.Ref, u.Reason, "%s", u.Sentence)
+	link.Ring, link.Phase = u.Ring, u.Phase
+	link.Since, link.Until, link.Deadline = u.Since, u.Until, u.Deadline
+	return link
+}
+
 // Place begins a sentence about another cluster than the one that was asked.
 func (a *Asker) Place() string {
 	if a.In == "" {
