@@ -31,7 +31,7 @@ func (s size) pages() int {
 		pages(1) + pages(revisions) + pages(revisions) + pages(s.clusters) // Modules, their revisions and gates, ProxyAssemblages
 }
 
-// TestStatusOfMuch looks at much and at little of everything. What it costs are lists,
+// TestStatusOfMuch lists many and few objects of every kind. What it costs are lists,
 // a request for each page of each kind, and a few ConfigMaps before they are listed.
 func TestStatusOfMuch(t *testing.T) {
 	w := newWorld(t)
@@ -53,11 +53,11 @@ func TestStatusOfMuch(t *testing.T) {
 func (w *world) look() ([]describe.Unit, int) {
 	w.t.Helper()
 	before := len(w.requests.Requests())
-	sight, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
-	if err != nil || len(sight.Unseen) > 0 {
-		w.t.Fatal(err, sight.Unseen)
+	description, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
+	if err != nil || len(description.Unseen) > 0 {
+		w.t.Fatal(err, description.Unseen)
 	}
-	return sight.Units, len(w.requests.Requests()) - before
+	return description.Units, len(w.requests.Requests()) - before
 }
 
 // check finds everything that was made in what was seen.

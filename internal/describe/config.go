@@ -31,7 +31,7 @@ func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Un
 	return units, nil
 }
 
-// explainConfig looks at all workloads where they share a budget, so that the place in
+// explainConfig explains all workloads where they share a budget, so that the place in
 // its queue is known; unless the caller may not.
 func explainConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]config.Explanation, error) {
 	if o.Namespace != "" && o.Config.SharesBudget() {

@@ -78,7 +78,7 @@ func readBack(state string) (rollout.Phase, rollout.Reason) {
 	return rollout.PhaseWaiting, ""
 }
 
-// Cluster is a cluster: one that is pinned is where somebody wants it.
+// Cluster is a cluster: one that is pinned is complete.
 func Cluster(c *decision.ClusterExplanation) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Cluster", Name: c.Name}, Ring: Fleet,

@@ -57,7 +57,7 @@ func plan(e *plans.Explanation) Unit {
 	return u
 }
 
-// step is one of a plan, by the name that the predecessor's users know: phase and step.
+// step is one of a plan, by the name that users of KUDO know: phase and step.
 func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Step", Name: p.Name + "/" + s.Name}, Ring: Plans,
@@ -69,8 +69,8 @@ func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) U
 	return u
 }
 
-// phaseOfExecution is the phase of the plan of an Instance, or of a step of it. What is on
-// its way stands still while the Instance does.
+// phaseOfExecution is the phase of the plan of an Instance, or of a step of it. What runs
+// has the phase of the Instance.
 func phaseOfExecution(s v1beta1.ExecutionStatus, e *plans.Explanation) rollout.Phase {
 	switch s {
 	case v1beta1.Complete:

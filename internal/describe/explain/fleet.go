@@ -78,7 +78,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// deleting goes to the first cluster that a module on its way out is still assigned to,
+// deleting continues with the first cluster that a deleted module is still assigned to,
 // or to the manager that would take it away; and where there is none, to who else keeps
 // the module.
 func (m *moduleAnswer) deleting(ctx context.Context) error {
@@ -129,7 +129,7 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
 	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
 	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
 	if i < 0 {
-		return m.Link(ref, "", "stage %s is not there", name)
+		return m.Link(ref, "", "stage %s not found", name)
 	}
 	s := &m.e.Stages[i]
 	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))

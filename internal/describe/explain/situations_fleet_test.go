@@ -31,7 +31,7 @@ spec:
   ` + spec + "\n"
 }
 
-// pinned is cluster c1, which somebody keeps where it is.
+// pinned is cluster c1, pinned by a user.
 const pinned = `apiVersion: fleet.squaremo.dev/v1alpha1
 kind: ProxyAssemblage
 metadata: {name: c1}
@@ -75,7 +75,7 @@ func (w *world) cluster(name, server string) {
 func onCluster(name string) func(*world) { return func(w *world) { w.cluster(name, "") } }
 
 // fetched plays source-controller, and returns once the Kustomization of the module
-// on cluster c1 is there.
+// on cluster c1 exists.
 func (w *world) fetched(ready metav1.ConditionStatus, message string) {
 	w.t.Helper()
 	w.eventually(func(ctx context.Context) error {
@@ -190,7 +190,7 @@ var fleetSituations = []situation{{
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a gate is open that one may not see", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
-	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary has 0 of 1 clusters updated", root: "module/shop", says: "rolloutgates cannot be looked at",
+	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary has 0 of 1 clusters updated", root: "module/shop", says: "rolloutgates cannot be read",
 	next: "kubectl get rolloutgates.spillway.dev -n NS",
 }, {
 	name: "two gates of a stage are open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: load, when: Before}, {name: sign, when: Before}]}]}`), act: onCluster("c1"),
@@ -214,7 +214,7 @@ var fleetSituations = []situation{{
 	},
 	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
 }, {
-	name: "a cluster is not there", plant: module("suspend: true"),
+	name: "a cluster does not exist", plant: module("suspend: true"),
 	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
 }, {
 	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
@@ -261,7 +261,7 @@ var fleetSituations = []situation{{
 	ask: "module/shop@2", by: "at most 1", through: "Cluster Module Stage Cluster ProxyAssemblage Kustomization GitRepository", root: "gitrepository/shop-*@1", says: "cannot be fetched: authentication required",
 	times: "since", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig 1.kubeconfig",
 }, {
-	name: "what the hub applies to a cluster is not well", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
+	name: "what the hub applies to a cluster is unhealthy", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
 	act: func(w *world) {
 		w.cluster("c1", "")
 		w.fetched(metav1.ConditionTrue, "")
@@ -270,7 +270,7 @@ var fleetSituations = []situation{{
 	ask: "bootstrapmodule/shop", through: "BootstrapModule Stage Cluster RemoteAssemblage Kustomization Deployment Pod", root: "pod/web-*@c1", says: "ends with exit code 1",
 	next: "kubectl logs pod/NAME -n NS -c app --previous --kubeconfig c1.kubeconfig",
 }, {
-	name: "an object of a kind that is nobody's", plant: `apiVersion: source.toolkit.fluxcd.io/v1
+	name: "an object of an unknown kind", plant: `apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: shop}
 spec: {interval: 1h, url: "https://example.com/shop"}
@@ -297,7 +297,7 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 	},
 	ask: "module/shop", through: "Module Cluster ProxyAssemblage Kustomization", root: "kustomization/c9-shop@c9", says: "is Flux' kustomize-controller running?", next: "*",
 }, {
-	name: "somebody keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
+	name: "a finalizer keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
 	act: func(w *world) {
 		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
 	},

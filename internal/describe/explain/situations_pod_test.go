@@ -206,7 +206,7 @@ spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requ
 	name: "the volume claim is missing", plant: deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "does not exist", next: "kubectl get pvc -n NS",
 }, {
-	name: "a scheduling gate of somebody else", plant: deployment("web", "schedulingGates: [{name: acme.io/quota}]"),
+	name: "a scheduling gate of another project", plant: deployment("web", "schedulingGates: [{name: acme.io/quota}]"),
 	ask: "deploy/web", root: "pod/web-*", says: "scheduling gate acme.io/quota", next: "kubectl get pod/NAME -n NS -o jsonpath='{.spec.schedulingGates}'",
 }, {
 	name: "the scheduler does not run", plant: deployment("web", "schedulerName: night-shift"),
@@ -315,7 +315,7 @@ spec: {containers: [{name: app, image: x}]}
 		w.delete(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"}})
 		w.pods("web", func(*corev1.Pod) {})
 	},
-	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is being started on node", next: "kubectl describe pod/web-0 -n NS",
+	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is starting on node", next: "kubectl describe pod/web-0 -n NS",
 }, {
 	name: "a quota is used up", plant: noPods + deployment("web"),
 	ask: "deploy/web", through: "Deployment ResourceQuota", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
@@ -361,7 +361,7 @@ webhooks:
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
   clientConfig: {service: {namespace: NS, name: hook}}
 `, act: refusing("failed calling webhook", deployment("web")),
-	ask: "deploy/web", through: "Deployment ValidatingWebhookConfiguration Service", root: "service/hook", says: "has no endpoint that is ready", next: "kubectl describe service/hook -n NS",
+	ask: "deploy/web", through: "Deployment ValidatingWebhookConfiguration Service", root: "service/hook", says: "has no ready endpoint", next: "kubectl describe service/hook -n NS",
 }, {
 	name: "a policy says no", plant: `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -405,16 +405,16 @@ spec:
 		})
 		w.pods("migrate", func(*corev1.Pod) {})
 	},
-	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is starting on node", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "a disruption budget of zero", plant: `apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: all}
 spec: {minAvailable: 100%, selector: {matchLabels: {app: web}}}
 ---
-` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "lets no Pod go: 1 of 1 are healthy, and 1 have to be", next: "kubectl describe poddisruptionbudget/all -n NS",
+` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "allows no disruption: 1 of 1 Pods are healthy, 1 must be", next: "kubectl describe poddisruptionbudget/all -n NS",
 }, {
-	name: "a kind of somebody else that is called as one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
+	name: "a kind of another project with the name of one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: services.acme.io}
 spec:
@@ -443,14 +443,14 @@ spec: {selector: {app: hook}, ports: [{port: 443}]}
 	},
 	ask: "services.acme.io/hook", through: "Service", root: "service/hook", says: "is not ready: it has no route", next: "kubectl describe service.acme.io/hook -n NS",
 }, {
-	name: "who may not see ReplicaSets is told of the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
-	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be looked at", root: "pod/web-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+	name: "a user who may not read ReplicaSets gets the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
+	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be read", root: "pod/web-*", says: "is starting on node", next: "kubectl describe pod/NAME -n NS",
 }, {
-	name: "who may not see Pods is told of the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
-	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be looked at", next: "kubectl get pods -n NS",
+	name: "a user who may not read Pods gets the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
+	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be read", next: "kubectl get pods -n NS",
 }, {
-	name: "who may not see workloads is told of the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
-	ask: "secret/db", by: "Secret db is there", root: "secret/db", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -n NS",
+	name: "a user who may not read workloads gets the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
+	ask: "secret/db", by: "Secret db exists", root: "secret/db", says: "deployments cannot be read", next: "kubectl get deployments.apps -n NS",
 }, {
 	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
 	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",

@@ -109,7 +109,7 @@ var zoneSituations = []situation{{
 	},
 	owner: "downscale/a", times: "since until", ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
 }, {
-	name: "somebody keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
+	name: "a finalizer keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
 	act: func(w *world) {
 		w.groupIs("Complete")
 		w.delete(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "ingester"}})
@@ -124,8 +124,8 @@ var zoneSituations = []situation{{
 		zone("b", "spec: replicas: 0", "annotation: grafana.com/rollout-downscale-leader: a", `annotation: grafana.com/rollout-upscale-only-when-leader-ready: "true"`)),
 	ask: "rolloutgroup/ingester", root: "pod/a-0", says: "container app is not ready", next: "kubectl logs pod/a-0 -n NS -c app",
 }, {
-	name: "a follower has no leader", plant: all(zone("a"), zone("b", "annotation: grafana.com/rollout-downscale-leader: nobody")),
-	ask: "rolloutgroup/ingester", root: "statefulset/b", says: "its leader nobody is not in the group", next: "kubectl edit statefulset/b -n NS",
+	name: "a follower has no leader", plant: all(zone("a"), zone("b", "annotation: grafana.com/rollout-downscale-leader: absent")),
+	ask: "rolloutgroup/ingester", root: "statefulset/b", says: "its leader absent is not in the group", next: "kubectl edit statefulset/b -n NS",
 }, {
 	name: "an eviction budget of zero", plant: `apiVersion: rollout-operator.grafana.com/v1
 kind: ZoneAwarePodDisruptionBudget
