@@ -25,7 +25,7 @@ func running() *v1beta1.Instance {
 	i := &v1beta1.Instance{}
 	i.Status.Execution = &v1beta1.Execution{UID: "u", Plan: "deploy", Cause: v1beta1.CauseCreate, StartedAt: *at(0)}
 	i.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.InProgress, ActivePlan: "deploy"}
-	i.Status.Place, i.Status.WaitingFor = "two/app", "app waits: Deployment app: Available: 0/1"
+	i.Status.Place, i.Status.WaitingFor = "two/app", "app is waiting: Deployment app: Available: 0/1"
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {Status: v1beta1.InProgress, Phases: []v1beta1.PhaseStatus{
 		{Name: "one", Status: v1beta1.Complete, StartedAt: at(0), Steps: []v1beta1.StepStatus{
 			{Name: "a", Status: v1beta1.Complete, StartedAt: at(0), FinishedAt: at(1.5)},
@@ -47,7 +47,7 @@ func TestFrame(t *testing.T) {
 		want          string
 	}{
 		"all of it": {120, 40, `
-app waits: Deployment app: Available: 0/1.
+app is waiting: Deployment app: Available: 0/1.
 
 plan deploy    IN_PROGRESS  1m5s  the Instance is new
   phase one    COMPLETE     4.3s
@@ -60,7 +60,7 @@ plan deploy    IN_PROGRESS  1m5s  the Instance is new
     step last  PENDING
 `},
 		"what is done and what is to come is folded": {120, 11, `
-app waits: Deployment app: Available: 0/1.
+app is waiting: Deployment app: Available: 0/1.
 
 plan deploy    IN_PROGRESS  1m5s  the Instance is new
   phase one    COMPLETE     4.3s
@@ -70,7 +70,7 @@ plan deploy    IN_PROGRESS  1m5s  the Instance is new
   phase three  PENDING
 `},
 		"what does not fit is cut off": {30, 6, `
-app waits: Deployment app: Av…
+app is waiting: Deployment app: Av…
 
 plan deploy    IN_PROGRESS  1…
   phase one    COMPLETE     4…
@@ -123,7 +123,7 @@ func TestLines(t *testing.T) {
 	want := `step one/a COMPLETE 1.5s
 step one/b COMPLETE 4.3s
 step two/job ERROR 4s
-plan deploy IN_PROGRESS at two/app: app waits: Deployment app: Available: 0/1
+plan deploy IN_PROGRESS at two/app: app is waiting: Deployment app: Available: 0/1
 step two/app COMPLETE 7s
 plan deploy IN_PROGRESS at two/job
 `

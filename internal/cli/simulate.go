@@ -316,7 +316,7 @@ func (s *simulation) lines(r *simulate.Result) []simulatedLine {
 // passing are the reasons that say no more than that a step takes its time, or waits
 // for one that does.
 var passing = []rollout.Reason{
-	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonOther, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
+	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
 }
 
 // waitText is the sentence of a wait, which may name its object already.

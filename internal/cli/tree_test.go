@@ -27,11 +27,11 @@ func because(u describe.Unit, sentence string) describe.Unit {
 
 // rollingGroup is one with a zone that is done, one that moves, and one that waits.
 func rollingGroup() describe.Unit {
-	const onItsWay = "ingester-b-1 is on its way: it is not ready yet"
+	const onItsWay = "ingester-b-1 is updating: not ready"
 	group := because(unit("RolloutGroup", "ingester", rollout.PhaseProgressing,
 		because(unit("Zone", "ingester-a", rollout.PhaseComplete, unit("Pod", "ingester-a-0", rollout.PhaseComplete)), "done"),
 		because(unit("Zone", "ingester-b", rollout.PhaseProgressing, because(unit("Pod", "ingester-b-1", rollout.PhaseProgressing), onItsWay)), onItsWay),
-		because(unit("Zone", "ingester-c", rollout.PhaseWaiting), "ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet"),
+		because(unit("Zone", "ingester-c", rollout.PhaseWaiting), "ingester-c is waiting: ingester-b has 1 of 2 ready, ingester-b-1 is not ready"),
 	), onItsWay)
 	group.Namespace, group.Done, group.Total = "mimir", 3, 6
 	return group
@@ -43,35 +43,34 @@ func TestTree(t *testing.T) {
 		want string
 	}{
 		"where nothing is wrapped": {tree{}, `
-rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready yet
+rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is updating: not ready
 ├─ ingester-a          Complete
 ├─ ingester-b          Progressing                  3m
 │  └─ ingester-b-1     Progressing                  3m
-└─ ingester-c          Waiting                      3m  ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet`},
+└─ ingester-c          Waiting                      3m  ingester-c is waiting: ingester-b has 1 of 2 ready, ingester-b-1 is not ready`},
 		"on a narrow terminal": {tree{style: style{width: 60}}, `
 rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m
-        ingester-b-1 is on its way: it is not ready yet
+        ingester-b-1 is updating: not ready
 ├─ ingester-a          Complete
 ├─ ingester-b          Progressing                  3m
 │  └─ ingester-b-1     Progressing                  3m
 └─ ingester-c          Waiting                      3m
-        ingester-c waits: ingester-b has 1 of 2 ready,
-        ingester-b-1 is not ready yet`},
+        ingester-c is waiting: ingester-b has 1 of 2 ready,
+        ingester-b-1 is not ready`},
 		"on a wide one": {tree{style: style{width: 100}}, `
-rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready
-                                                        yet
+rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is updating: not ready
 ├─ ingester-a          Complete
 ├─ ingester-b          Progressing                  3m
 │  └─ ingester-b-1     Progressing                  3m
-└─ ingester-c          Waiting                      3m  ingester-c waits: ingester-b has 1 of 2
-                                                        ready, ingester-b-1 is not ready yet`},
+└─ ingester-c          Waiting                      3m  ingester-c is waiting: ingester-b has 1 of 2
+                                                        ready, ingester-b-1 is not ready`},
 		"with everything, and its namespace": {tree{whole: true, namespaces: true}, `
-mimir/rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is on its way: it is not ready yet
+mimir/rolloutgroup/ingester  Progressing  █████░░░░░ 3/6  3m  ingester-b-1 is updating: not ready
 ├─ ingester-a                Complete                         done
 │  └─ ingester-a-0           Complete
 ├─ ingester-b                Progressing                  3m
 │  └─ ingester-b-1           Progressing                  3m
-└─ ingester-c                Waiting                      3m  ingester-c waits: ingester-b has 1 of 2 ready, ingester-b-1 is not ready yet`},
+└─ ingester-c                Waiting                      3m  ingester-c is waiting: ingester-b has 1 of 2 ready, ingester-b-1 is not ready`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.tree.now = treeNow

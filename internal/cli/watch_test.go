@@ -25,13 +25,13 @@ func world() []describe.Unit {
 		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date with the config that it uses"},
 		{
 			Ref: ref("RolloutGroup", "ingester"), Ring: describe.Zones, Phase: rollout.PhaseProgressing, Done: 4, Total: 9, Counted: "Pods",
-			Sentence: "ingester-b-1 is on its way to ingester-b-5d8f", Since: since(65), Units: []describe.Unit{
+			Sentence: "ingester-b-1 is updating to ingester-b-5d8f", Since: since(65), Units: []describe.Unit{
 				{Ref: part("Zone", "ingester-a"), Phase: rollout.PhaseComplete, Done: 3, Total: 3, Counted: "Pods", Units: []describe.Unit{{Ref: part("Pod", "ingester-a-0"), Phase: rollout.PhaseComplete}}},
 				{Ref: part("Zone", "ingester-b"), Phase: rollout.PhaseProgressing, Done: 1, Total: 3, Counted: "Pods", Since: since(65), Units: []describe.Unit{
-					{Ref: part("Pod", "ingester-b-1"), Phase: rollout.PhaseProgressing, Sentence: "ingester-b-1 is on its way to ingester-b-5d8f", Since: since(20)},
-					{Ref: part("Pod", "ingester-b-2"), Phase: rollout.PhaseWaiting, Reason: rollout.ReasonBudget, Sentence: "ingester-b-2 waits: 1 of 1 is unavailable"},
+					{Ref: part("Pod", "ingester-b-1"), Phase: rollout.PhaseProgressing, Sentence: "ingester-b-1 is updating to ingester-b-5d8f", Since: since(20)},
+					{Ref: part("Pod", "ingester-b-2"), Phase: rollout.PhaseWaiting, Reason: rollout.ReasonBudget, Sentence: "ingester-b-2 is waiting: 1 of 1 is unavailable"},
 				}},
-				{Ref: part("Zone", "ingester-c"), Phase: rollout.PhaseWaiting, Done: 0, Total: 3, Counted: "Pods", Sentence: "ingester-c waits: ingester-b is on its way"},
+				{Ref: part("Zone", "ingester-c"), Phase: rollout.PhaseWaiting, Done: 0, Total: 3, Counted: "Pods", Sentence: "ingester-c is waiting: ingester-b is updating"},
 			},
 		},
 		{
@@ -120,7 +120,7 @@ spillway watch  namespace shop                                      12:00:00 UTC
      rest                 Waiting      0/2       │   date
                                                  │
                                                  │
-ingester-b-1 is on its way to ingester-b-5d8f
+ingester-b-1 is updating to ingester-b-5d8f
 
 pause rolloutgroup/ingester; why? why not▏
 `},
@@ -328,15 +328,15 @@ func TestWatchInLines(t *testing.T) {
 	l.hears(&describe.Note{At: at(-60).Time, About: units[1].Ref, Reason: "Old", Text: "history"})
 	l.hears(&describe.Note{At: at(3).Time, About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
 	want := `12:00:00 deployment/web Complete: Deployment web is up to date with the config that it uses
-12:00:00 rolloutgroup/ingester Progressing 4/9 Pods: ingester-b-1 is on its way to ingester-b-5d8f
+12:00:00 rolloutgroup/ingester Progressing 4/9 Pods: ingester-b-1 is updating to ingester-b-5d8f
 12:00:00 rolloutgroup/ingester ingester-b Progressing 1/3 Pods
-12:00:00 rolloutgroup/ingester ingester-b-1 Progressing: ingester-b-1 is on its way to ingester-b-5d8f
-12:00:00 rolloutgroup/ingester ingester-b-2 Waiting: ingester-b-2 waits: 1 of 1 is unavailable
-12:00:00 rolloutgroup/ingester ingester-c Waiting 0/3 Pods: ingester-c waits: ingester-b is on its way
+12:00:00 rolloutgroup/ingester ingester-b-1 Progressing: ingester-b-1 is updating to ingester-b-5d8f
+12:00:00 rolloutgroup/ingester ingester-b-2 Waiting: ingester-b-2 is waiting: 1 of 1 is unavailable
+12:00:00 rolloutgroup/ingester ingester-c Waiting 0/3 Pods: ingester-c is waiting: ingester-b is updating
 12:00:00 module/shop Waiting 1/3 clusters: canary waits for gate approve, which somebody has to pass; it was asked for when the canary was healthy, and nothing else moves before that is done, however long it takes
 12:00:00 module/shop canary Waiting 1/1 clusters
 12:00:00 module/shop rest Waiting 0/2 clusters
-12:00:02 rolloutgroup/ingester Progressing 5/9 Pods: ingester-b-1 is on its way to ingester-b-5d8f
+12:00:02 rolloutgroup/ingester Progressing 5/9 Pods: ingester-b-1 is updating to ingester-b-5d8f
 12:00:02 rolloutgroup/ingester ingester-b Progressing 2/3 Pods
 12:00:03 rolloutgroup/ingester RolloutStuck: it is stuck
 `

@@ -61,7 +61,7 @@ func stage(e *hub.Explanation, s *v1alpha1.StageStatus) Unit {
 // readBack is the reason that a state names, and the phase of what waits for it.
 func readBack(state string) (rollout.Phase, rollout.Reason) {
 	for _, reason := range []rollout.Reason{
-		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonOther,
+		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonTurn,
 		rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonSoak, rollout.ReasonProgressing, rollout.ReasonUnhealthy,
 		rollout.ReasonDeadline, rollout.ReasonFailed, rollout.ReasonRetry,
 	} {

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// looksAtOnce bounds how often all actors together may look before the clock
+	// looksParallel bounds how often all actors together may look before the clock
 	// moves, for each object that there is: one that never rests is a finding.
-	looksAtOnce = 200
+	looksParallel = 200
 	// Horizon is how far the clock may go, unless something else is said: a week and a day, so that each window that
 	// opens once a week has opened.
 	Horizon = 8 * 24 * time.Hour
@@ -211,7 +211,7 @@ func (w *world) rest(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if w.looks++; w.looks-began > looksAtOnce*(1+len(w.dirty)+w.store.Len()) {
+		if w.looks++; w.looks-began > looksParallel*(1+len(w.dirty)+w.store.Len()) {
 			return fmt.Errorf("it never rests: %s is looked at again and again", e.key)
 		}
 		w.run(ctx, e)

@@ -26,10 +26,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
+// maxPasses bounds how many passes follow one another without a look at the
 // queue: one that creates the group, one that holds what is done, one that finds
 // that the cache is not good enough, one that permits, one that acts.
-const passesAtOnce = 5
+const maxPasses = 5
 
 // Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
@@ -70,7 +70,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: groupsAtOnce,
+			MaxConcurrentReconciles: groupsParallel,
 			RateLimiter:             ring.Passes().RateLimiter(),
 		}).Build(r)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	m.live = nil
 	defer func() { r.reporter.clock(req.Name, began, stalled || err != nil) }()
 	loop := ring.Loop[snapshot, pass, results]{
-		Most: passesAtOnce, Now: r.observer.options.Now,
+		Most: maxPasses, Now: r.observer.options.Now,
 		Observe:   func(ctx context.Context, live bool) (snapshot, error) { return r.observer.observe(ctx, m, live) },
 		Plan:      func(s *snapshot) pass { return planPass(s, m, r.observer.options) },
 		NeedsLive: func(p *pass) bool { return p.NeedsLive },

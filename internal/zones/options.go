@@ -18,9 +18,9 @@ type Options struct {
 const DefaultStatusDelay = 5 * time.Second
 
 const (
-	// groupsAtOnce is how many groups are seen to at a time, so that one whose
+	// groupsParallel is how many groups are seen to at a time, so that one whose
 	// writes hang keeps nobody else waiting.
-	groupsAtOnce = 32
+	groupsParallel = 32
 )
 
 func (o Options) statusDelay() time.Duration {

@@ -27,7 +27,7 @@ func (d *decision) acts() []Write {
 	}
 	if !d.isPaused() && !d.o.Module.isExternal() {
 		others := append(d.corrections(), d.removals()...)
-		writes = append(writes, others[:min(len(others), writesAtOnce)]...)
+		writes = append(writes, others[:min(len(others), writesParallel)]...)
 	}
 	return slices.Concat(writes, d.outdated())
 }
@@ -205,7 +205,7 @@ func (d *decision) dissolve() []Write {
 	if left == 0 && len(d.moves()) == 0 {
 		return []Write{{Act: RemoveFinalizer}}
 	}
-	return writes[:min(len(writes), writesAtOnce)]
+	return writes[:min(len(writes), writesParallel)]
 }
 
 // outdated are revisions that nobody needs: they are in no use, and more of them

@@ -29,10 +29,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
+// passesParallel bounds how many passes follow one another without a look at the
 // queue: one that adds the finalizer, one that finds that the cache is not good
 // enough, one that permits, one that acts.
-const passesAtOnce = 5
+const passesParallel = 5
 
 // Attributed are the kinds of which it is to be known who has written them.
 func Attributed() []client.Object {
@@ -90,7 +90,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		Watches(&spillway.RolloutGate{}, k.toModule()).
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: modulesAtOnce,
+			MaxConcurrentReconciles: modulesParallel,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 		}).Complete(r)
 	if err != nil {
@@ -112,7 +112,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	m, live := r.memories.of(req.NamespacedName), false
 	m.live = nil
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: all the reads.
 		s, err := r.observer.observe(ctx, m, live)
 		if err != nil {

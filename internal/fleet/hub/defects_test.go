@@ -102,7 +102,7 @@ func TestDefect2AStaleReportNeverCounts(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.pause() // the reports stay as they are: success, of v1
 	w.module("v2", oneByOne)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.bystander()
 	if n := strings.Count(w.runs(), ":v2"); n != 1 {
 		t.Errorf("they run %s", w.runs())
@@ -122,7 +122,7 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", "was to be ready within 1s")
+	w.waits("Failed", "failed: not ready after 1s (progress deadline)")
 	if s := w.status().Summary; s.Failed != 1 || s.Updating != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -265,7 +265,7 @@ func TestDefect5UnreadyIsNotUnassigned(t *testing.T) {
 	w.module("v1", everywhere)
 	w.complete("a:v1")
 	w.initialize("a", false)
-	w.waits("Waiting", "a is up to date but is not ready: its control plane is not up")
+	w.waits("Waiting", "a is up to date but not ready: its control plane is not up")
 	w.bystander()
 	if got := w.runs(); got != "a:v1" {
 		t.Errorf("they run %q", got)
@@ -492,7 +492,7 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	w.manage()
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
-	w.waits("Waiting", "canary waits for gate approve")
+	w.waits("Waiting", "canary is waiting: gate approve is pending")
 	first := w.gates()[0].UID
 	w.remove(&spillway.RolloutGate{}, w.gates()[0].Name)
 	w.gateIsNot(first)

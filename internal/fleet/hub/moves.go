@@ -17,11 +17,11 @@ const (
 	// WithdrawAfter is how long it counts, though nobody wants it any more. It is
 	// longer by what a clock may be wrong and a request may take.
 	WithdrawAfter = 40 * time.Second
-	// movesAtOnce is how many moves may be written down at a time, so that the
+	// movesParallel is how many moves may be written down at a time, so that the
 	// status stays small.
-	movesAtOnce = 50
-	// writesAtOnce bounds the other writes of a pass.
-	writesAtOnce = 100
+	movesParallel = 50
+	// writesParallel bounds the other writes of a pass.
+	writesParallel = 100
 )
 
 // isDone is true of a move if the assemblage shows it, or something later.
@@ -86,7 +86,7 @@ func (d *decision) mayWithdraw() bool {
 // is nothing to permit.
 func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	moves, renewed := d.renewed()
-	news := d.newMoves(movesAtOnce - len(moves))
+	news := d.newMoves(movesParallel - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
 	if len(news) == 0 && !renewed && !rollsBack {
 		return nil, false

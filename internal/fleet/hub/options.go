@@ -27,8 +27,8 @@ type Options struct {
 const DefaultStatusDelay = time.Second
 
 const (
-	// modulesAtOnce is how many modules are seen to at a time.
-	modulesAtOnce = 8
+	// modulesParallel is how many modules are seen to at a time.
+	modulesParallel = 8
 	// writeTimeout bounds one write, so that a hanging admission webhook is noticed.
 	writeTimeout = 10 * time.Second
 	// A write that was refused is tried again after retryFirst, then after twice

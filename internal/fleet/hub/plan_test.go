@@ -90,113 +90,113 @@ func TestPlans(t *testing.T) {
 	for name, test := range map[string]struct{ spec, clusters, want string }{
 		"replace moves all": {
 			``, "a v1 up\nb v1 up",
-			"a moves from v1 to v2\nb moves from v1 to v2",
+			"a is updating from v1 to v2\nb is updating from v1 to v2",
 		},
 		"one at a time is the default": {
 			incremental, "a v1 up\nb v1 up",
-			"a moves from v1 to v2\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way",
+			"a is updating from v1 to v2\nb is queued (position 1): 1 of 1 allowed unavailable in all",
 		},
 		"unready for reasons of its own takes a place": {
 			incremental, "a v2 unreachable @1m\nb v1 up",
-			"a is on its way: it is not reachable\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not reachable)",
+			"a is updating: not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
 		},
 		"unreachable is failed only after the deadline": {
 			incremental, "a v2 unreachable @1h\nb v1 up",
-			"a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:00:00 UTC: it is not reachable",
+			"a failed: not ready after 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready after 10m (progress deadline): not reachable",
 		},
 		"also if it was ready there before": {
 			incremental, "a v2 up unreachable @9m\nb v1 up",
-			"a is up to date but is not reachable\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not reachable)",
+			"a is up to date but not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
 		},
 		"and is so since it is gone": {
 			incremental, "a v2 up unreachable @10m\nb v1 up",
-			"a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable\nall is stopped: 1 of 2 units failed, at most 0 may; a was to be ready within 10m of 4 May 11:50:00 UTC: it is not reachable",
+			"a failed: not ready for 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable",
 		},
 		"what was unready moves whatever the budget": {
 			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
-			"a moves from v1 to v2, it is down already\nc is on its way: it is updating\nb waits, number 1 in the queue: 2 of at most 1 in all are down or on their way (a is not healthy)",
+			"a is updating from v1 to v2 (already unavailable)\nc is updating: updating\nb is queued (position 1): 2 of 1 allowed unavailable in all (a is not healthy)",
 		},
 		"a failure stops it": {
 			incremental, "a v2 failed\nb v1 up",
-			"a has failed: it is not healthy\nall is stopped: 1 of 2 units failed, at most 0 may; a has failed: it is not healthy",
+			"a failed: not healthy\nall failed: 1 of 2 units failed, 0 allowed; a failed: not healthy",
 		},
 		"as many failures as are borne do not": {
 			incremental + `, rollout: {maxFailures: 1, maxUnreadyClusters: 2}`, "a v2 failed\nb v1 up",
-			"b moves from v1 to v2\na has failed: it is not healthy",
+			"b is updating from v1 to v2\na failed: not healthy",
 		},
 		"Continue goes on": {
 			incremental + `, rollout: {onFailure: Continue}`, "a v2 failed\nb v1 up",
-			"b moves from v1 to v2\na has failed: it is not healthy",
+			"b is updating from v1 to v2\na failed: not healthy",
 		},
 		"a cluster has to stay ready": {
 			incremental + `, rollout: {minReadySeconds: 60}`, "a v2 up @20s\nb v1 up",
-			"a has to stay ready until 4 May 12:00:40 UTC\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a has to stay ready until 4 May 12:00:40 UTC)",
+			"a is ready; soaking until 4 May 12:00:40 UTC (minReadySeconds)\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is ready; soaking until 4 May 12:00:40 UTC (minReadySeconds))",
 		},
 		"stages follow one another": {
 			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`, "a v1 up\nb v1 up c=1",
-			"b moves from v1 to v2\nrest waits: canary has 0 of 1 updated",
+			"b is updating from v1 to v2\nrest is waiting: canary has 0 of 1 updated",
 		},
 		"a stage soaks": {
 			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, soakSeconds: 3600}, {name: rest}]}`, "a v1 up\nb v2 up @30m c=1",
-			"canary soaks until 4 May 12:30:00 UTC\nrest waits: canary soaks until 4 May 12:30:00 UTC",
+			"canary is ready; soaking until 4 May 12:30:00 UTC\nrest is waiting: canary is ready; soaking until 4 May 12:30:00 UTC",
 		},
 		"a gate is waited for": {
 			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, gates: [{name: approve}]}, {name: rest, gates: [{name: window, when: Before}]}]}`,
 			"a v1 up\nb v2 up c=1",
-			"canary waits for gate approve\nrest waits: canary waits for gate approve",
+			"canary is waiting: gate approve is pending\nrest is waiting: canary is waiting: gate approve is pending",
 		},
 		"a stage that takes one": {
 			incremental + `, rollout: {maxUnreadyClusters: 100%, stages: [{name: canary, clusters: 1}, {name: rest}]}`, "a v1 up\nb v1 up\nc v2 up",
-			"a moves from v1 to v2\nb moves from v1 to v2",
+			"a is updating from v1 to v2\nb is updating from v1 to v2",
 		},
 		"it keeps the one that it took": { // though others with a lower number have followed
 			incremental + `, rollout: {orderBy: {labelKey: wave}, stages: [{name: canary, clusters: 1, soakSeconds: 600}, {name: rest}]}`,
 			"a v2 up @30m wave=3\nb v2 up @5m wave=1\nc v1 up wave=2",
-			"c moves from v1 to v2",
+			"c is updating from v1 to v2",
 		},
 		"the order is that of a label": {
 			incremental + `, rollout: {orderBy: {labelKey: wave}}`, "a v1 up wave=10\nb v1 up wave=9\nc v1 up",
-			"b moves from v1 to v2\na waits, number 1 in the queue: 1 of at most 1 in all is down or on its way\nc waits, number 2 in the queue: 1 of at most 1 in all is down or on its way",
+			"b is updating from v1 to v2\na is queued (position 1): 1 of 1 allowed unavailable in all\nc is queued (position 2): 1 of 1 allowed unavailable in all",
 		},
 		"a new cluster gets the good revision at once": {
 			incremental, "a v2 updating @1m\nb v1 up\nc",
-			"c moves to v1\na is on its way: it is updating\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is updating)",
+			"c is updating to v1\na is updating: updating\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is updating)",
 		},
 		"and takes no place until it is ready": {
 			incremental, "b v1 up\nc v1 updating new @1m",
-			"b moves from v1 to v2\nc is on its way: it is updating",
+			"b is updating from v1 to v2\nc is updating: updating",
 		},
 		"one that fails at it is like all others": {
 			incremental, "b v1 up\nc v1 failed new @1m",
-			"c moves from v1 to v2, it is down already\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (c is not healthy)",
+			"c is updating from v1 to v2 (already unavailable)\nb is queued (position 1): 1 of 1 allowed unavailable in all (c is not healthy)",
 		},
 		"pinned is left out": {
 			incremental, "a v1 failed held\nb v1 up",
-			"b moves from v1 to v2\na is paused by alice: its disk is full",
+			"b is updating from v1 to v2\na is paused by alice: its disk is full",
 		},
 		"who is on its way out is left out": {
 			incremental, "a v1 failed gone\nb v1 up",
-			"b moves from v1 to v2",
+			"b is updating from v1 to v2",
 		},
 		"never ready and never assigned is none": {
 			incremental, "a notready\nb v1 up",
-			"b moves from v1 to v2",
+			"b is updating from v1 to v2",
 		},
 		"not ready any more stays one": {
 			incremental, "a v2 up notready\nb v1 up",
-			"a is up to date but is not ready: its control plane is not up\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not ready: its control plane is not up)",
+			"a is up to date but not ready: its control plane is not up\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not ready: its control plane is not up)",
 		},
 		"nobody knows what drifted runs": {
 			incremental, "a v2 up drifted\nb v1 up",
-			"a is on its way: it is not what its revision says\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is not what its revision says)",
+			"a is updating: not what its revision says\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not what its revision says)",
 		},
 		"nor what was put right a moment ago": {
 			incremental, "a v2 up stale\nb v1 up",
-			"a is on its way: it is put right, and has not said since that it is ready\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way (a is put right, and has not said since that it is ready)",
+			"a is updating: put right, and has not said since that it is ready\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is put right, and has not said since that it is ready)",
 		},
 		"but it is up where it was": {
 			incremental, "a v1 up stale\nb v1 up",
-			"a moves from v1 to v2\nb waits, number 1 in the queue: 1 of at most 1 in all is down or on its way",
+			"a is updating from v1 to v2\nb is queued (position 1): 1 of 1 allowed unavailable in all",
 		},
 		"suspended": {
 			incremental + `, suspend: true`, "a v1 up\nb",
@@ -204,15 +204,15 @@ func TestPlans(t *testing.T) {
 		},
 		"unmatched are left out if so wished": {
 			incremental + `, rollout: {unmatchedClusters: Exclude, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}]}`, "a v1 up\nb v1 up c=1",
-			"b moves from v1 to v2\na waits: no stage selects it",
+			"b is updating from v1 to v2\na is waiting: no stage selects it",
 		},
 		"outside of a window": {
 			incremental + `, rollout: {windows: [{schedule: "0 2 * * *", durationSeconds: 7200, timeZone: Europe/London}]}`, "a v1 up\nb",
-			"b moves to v1\nthe rollout waits: no window is open until 5 May 01:00:00 UTC",
+			"b is updating to v1\nthe rollout is waiting: no window is open until 5 May 01:00:00 UTC",
 		},
 		"inside of one": {
 			incremental + `, rollout: {windows: [{schedule: "0 12 * * *", durationSeconds: 7200, timeZone: Europe/London}]}`, "a v1 up",
-			"a moves from v1 to v2",
+			"a is updating from v1 to v2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestRollingBack(t *testing.T) {
 	}
 	o.Module.Status = p.Status
 	p = hub.Decide(o)
-	if got := said(&p); got != "a moves from v2 to v1, it is down already" || !p.Permits {
+	if got := said(&p); got != "a is updating from v2 to v1 (already unavailable)" || !p.Permits {
 		t.Error(got)
 	}
 	o.Module.Status, o.Records[0] = p.Status, o.Records[1]
@@ -413,7 +413,7 @@ func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
 		o.Records[i].Deleting = o.Clusters[i].Name == "a"
 	}
 	p := hub.Decide(o)
-	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" || !strings.Contains(said(&p), "a waits: its old assemblage is being deleted") {
+	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" || !strings.Contains(said(&p), "a is waiting: its old assemblage is being deleted") {
 		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
 	}
 	o.Module.Status = p.Status

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -40,10 +39,7 @@ import (
 // TestMain lets more tests run at a time than there are processors: they wait for
 // controllers, most of the time.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testenv.Parallel(6)
 	testenv.Main(m, testenv.Options{})
 }
 

@@ -169,7 +169,7 @@ func (m *manager) lookLive() {
 // order is the writes of a plan as requests.
 func (m *manager) order(p hub.Plan) []request {
 	if m.rash && p.Permits {
-		p = m.actAtOnce(p)
+		p = m.actParallel(p)
 	}
 
 	requests := make([]request, 0, len(p.Writes)+1)

@@ -48,8 +48,8 @@ func blind(change func(m *manager, o *hub.Observed)) *rules {
 	}}
 }
 
-// actAtOnce makes of what is to be permitted what is to be done.
-func (m *manager) actAtOnce(p hub.Plan) hub.Plan {
+// actParallel makes of what is to be permitted what is to be done.
+func (m *manager) actParallel(p hub.Plan) hub.Plan {
 	o := m.observed()
 
 	for i := range p.Status.Moves {
