@@ -14,7 +14,8 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // approval is which gate is decided, and how.
@@ -40,7 +41,7 @@ func (a *approval) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, status := hub.Parts(module)
+	_, status := model.Parts(module)
 	var gate *spillwayv1.RolloutGate
 	err = a.again("its gate", func() error {
 		gates, err := a.gates(ctx, status)
@@ -55,9 +56,9 @@ func (a *approval) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	word, said := hub.ReasonApproved, "gate %s of stage %s passed for %s"
+	word, said := decision.ReasonApproved, "gate %s of stage %s passed for %s"
 	if a.refuse {
-		word, said = hub.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
+		word, said = decision.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
 	}
 	return a.done(ctx, module, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
 }
@@ -148,9 +149,9 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 // decide writes the verdict, with who gave it, if nobody has given another since.
 func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
 	before := g.DeepCopy()
-	reason := hub.ReasonApproved
+	reason := decision.ReasonApproved
 	if a.refuse {
-		reason = hub.ReasonRefused
+		reason = decision.ReasonRefused
 	}
 	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{
 		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.at,

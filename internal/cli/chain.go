@@ -15,7 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -117,9 +117,9 @@ func addFacts(f *facts, chain *describe.Chain, now time.Time) {
 		writeGroup(f, &e)
 	case plans.Explanation:
 		writeSteps(f, &e, now, everyPhase)
-	case hub.Explanation:
+	case decision.Explanation:
 		writeModule(f, &e)
-	case hub.ClusterExplanation:
+	case decision.ClusterExplanation:
 		writeCluster(f, &e)
 	default:
 		for _, fact := range chain.Facts {

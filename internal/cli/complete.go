@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -48,8 +48,8 @@ var kindsToType = []kindToType{
 	{"daemonset", appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
 	{"rolloutgroup", spillwayv1.GroupVersion.WithKind("RolloutGroup")},
 	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
-	{"module", fleetv1.GroupVersion.WithKind(hub.KindModule)},
-	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(hub.KindBootstrap)},
+	{"module", fleetv1.GroupVersion.WithKind(model.KindModule)},
+	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(model.KindBootstrap)},
 	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
@@ -241,7 +241,7 @@ func (a *asking) module() (moduleRef, client.Object) {
 		return m, nil
 	}
 	m.namespace = a.namespace
-	module := hub.New(m.kind)
+	module := model.New(m.kind)
 	if a.client.Get(a.ctx, m.key(), module) != nil {
 		return m, nil
 	}
@@ -255,7 +255,7 @@ func (a *asking) clusters() []string {
 		return nil
 	}
 	kind := "ProxyAssemblage"
-	if m.kind == hub.KindBootstrap {
+	if m.kind == model.KindBootstrap {
 		kind = "RemoteAssemblage"
 	}
 	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
@@ -266,7 +266,7 @@ func (a *asking) stages() []string {
 	if module == nil {
 		return nil
 	}
-	_, status := hub.Parts(module)
+	_, status := model.Parts(module)
 	var names []string
 	for i := range status.Stages {
 		names = append(names, status.Stages[i].Name)

@@ -18,6 +18,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -123,12 +124,12 @@ func moduleCalled(arg string) (moduleRef, error) {
 	if arg == "" || strings.Contains(arg, "/") {
 		return moduleRef{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
 	}
-	return moduleRef{kind: hub.KindModule, name: arg}, nil
+	return moduleRef{kind: model.KindModule, name: arg}, nil
 }
 
 // get is the module as it is now.
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
-	module := hub.New(f.module.kind)
+	module := model.New(f.module.kind)
 	err := f.client.Get(ctx, f.module.key(), module)
 	switch {
 	case apimeta.IsNoMatchError(err):
@@ -143,7 +144,7 @@ func (f *fleeter) get(ctx context.Context) (client.Object, error) {
 }
 
 // steer changes the module and records who wanted it. It says what became of it.
-func (f *fleeter) steer(ctx context.Context, word rollout.Reason, s hub.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
+func (f *fleeter) steer(ctx context.Context, word rollout.Reason, s model.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
 	var module client.Object
 	var said string
 	err := f.again(f.module.String(), func() (err error) {
@@ -167,7 +168,7 @@ func (*fleeter) again(what string, change func() error) error {
 }
 
 // try changes the module, if it is as it was seen.
-func (f *fleeter) try(ctx context.Context, s hub.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) (module client.Object, said string, err error) {
+func (f *fleeter) try(ctx context.Context, s model.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) (module client.Object, said string, err error) {
 	if module, err = f.get(ctx); err != nil {
 		return nil, "", err
 	}
@@ -175,7 +176,7 @@ func (f *fleeter) try(ctx context.Context, s hub.Steering, change func(client.Ob
 	if !ok {
 		return nil, "", errors.New("a copy of a module is none")
 	}
-	spec, _ := hub.Parts(module)
+	spec, _ := model.Parts(module)
 	if said, err = change(module, spec); err != nil {
 		return nil, "", err
 	}
@@ -209,7 +210,7 @@ func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.R
 func newFleetSuspend(f *fleeter) *cobra.Command {
 	return f.gives(f.command("suspend", "", "Pull the handbrake: nothing new is assigned or taken away, and what is on its way finishes",
 		`shop -n clusters --reason "incident 42"`, func(ctx context.Context) error {
-			return f.steer(ctx, reasonSuspended, hub.Steering{Verb: hub.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+			return f.steer(ctx, reasonSuspended, model.Steering{Verb: model.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 				if spec.Suspend {
 					return "", fmt.Errorf("%s is suspended already%s; let it go on with: %s", f.module, suspendedBy(module), f.module.command("fleet resume"))
 				}
@@ -221,7 +222,7 @@ func newFleetSuspend(f *fleeter) *cobra.Command {
 
 // suspendedBy says who has suspended a module, where it is known.
 func suspendedBy(module client.Object) string {
-	if s := hub.SteeringOf(module); s != nil && s.Verb == hub.VerbSuspend {
+	if s := model.SteeringOf(module); s != nil && s.Verb == model.VerbSuspend {
 		return byWhom(s.By)
 	}
 	return ""
@@ -229,7 +230,7 @@ func suspendedBy(module client.Object) string {
 
 func newFleetResume(f *fleeter) *cobra.Command {
 	return f.gives(f.command("resume", "", "Let a module that is suspended go on", "shop -n clusters", func(ctx context.Context) error {
-		return f.steer(ctx, reasonResumed, hub.Steering{Verb: hub.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+		return f.steer(ctx, reasonResumed, model.Steering{Verb: model.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 			if !spec.Suspend {
 				return "", fmt.Errorf("%s is not suspended; see what it waits for with: %s", f.module, f.module.command("explain"))
 			}

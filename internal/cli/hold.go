@@ -14,7 +14,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -104,7 +104,7 @@ func (p *pin) look(ctx context.Context) (module, assemblage client.Object, err e
 	if module, err = p.get(ctx); err != nil {
 		return nil, nil, err
 	}
-	assemblage = hub.NewAssemblage(p.module.kind)
+	assemblage = model.NewAssemblage(p.module.kind)
 	err = p.client.Get(ctx, types.NamespacedName{Namespace: p.module.namespace, Name: p.on}, assemblage)
 	if apierrors.IsNotFound(err) {
 		return module, nil, nil
@@ -135,7 +135,7 @@ func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
 		KubeconfigRef: kubeconfig, ClusterRef: ref,
 		Assemblage: fleetv1.ProxiedAssemblage{Syncs: []fleetv1.ProxySync{{NamedSync: fleetv1.NamedSync{Assignment: assignment}}}},
 	}}
-	if p.module.kind == hub.KindBootstrap {
+	if p.module.kind == model.KindBootstrap {
 		assemblage = &fleetv1.RemoteAssemblage{ObjectMeta: meta, Spec: fleetv1.RemoteAssemblageSpec{
 			KubeconfigRef: kubeconfig, ClusterRef: ref, Syncs: []fleetv1.RemoteSync{{Assignment: assignment}},
 		}}

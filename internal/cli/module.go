@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -23,7 +24,7 @@ type moduleRef struct {
 
 // moduleNamed returns the module if the argument is of one of the kinds.
 func moduleNamed(arg string) (moduleRef, bool) {
-	ref, ok := namedAs(arg, hub.KindModule, hub.KindBootstrap)
+	ref, ok := namedAs(arg, model.KindModule, model.KindBootstrap)
 	return moduleRef{kind: ref.Kind, name: ref.Name}, ok
 }
 
@@ -41,7 +42,7 @@ func (m moduleRef) command(verb string, args ...string) string {
 
 // assemblages is what kubectl calls the assemblages of such modules.
 func (m moduleRef) assemblages() string {
-	if m.kind == hub.KindBootstrap {
+	if m.kind == model.KindBootstrap {
 		return "remoteassemblage"
 	}
 	return "proxyassemblage"
@@ -52,7 +53,7 @@ func isGate(state string) bool {
 }
 
 // writeModule writes the facts of a module.
-func writeModule(f *facts, e *hub.Explanation) {
+func writeModule(f *facts, e *decision.Explanation) {
 	writeModuleState(f, e)
 	for _, problem := range e.Problems {
 		f.row("problem", problem)
@@ -69,7 +70,7 @@ func writeModule(f *facts, e *hub.Explanation) {
 	}
 }
 
-func writeModuleState(f *facts, e *hub.Explanation) {
+func writeModuleState(f *facts, e *decision.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
@@ -85,7 +86,7 @@ func writeModuleState(f *facts, e *hub.Explanation) {
 }
 
 // clustersText counts the clusters.
-func clustersText(e *hub.Explanation) string {
+func clustersText(e *decision.Explanation) string {
 	if e.Summary == nil {
 		return ""
 	}
@@ -110,7 +111,7 @@ func writeStage(f *facts, s *fleetv1.StageStatus) {
 }
 
 // writeWaiting says what each cluster waits for that waits.
-func writeWaiting(f *facts, m moduleRef, clusters []hub.ClusterExplanation) {
+func writeWaiting(f *facts, m moduleRef, clusters []decision.ClusterExplanation) {
 	shown, more := 0, 0
 	for i := range clusters {
 		c := &clusters[i]
@@ -129,7 +130,7 @@ func writeWaiting(f *facts, m moduleRef, clusters []hub.ClusterExplanation) {
 }
 
 // wordOf is why a cluster waits, or how it is.
-func wordOf(c *hub.ClusterExplanation) string {
+func wordOf(c *decision.ClusterExplanation) string {
 	if c.Reason == "" {
 		return "Pinned"
 	}
@@ -145,7 +146,7 @@ func writePast(f *facts, p *fleetv1.PastRollout) {
 }
 
 // writeCluster writes the facts of a cluster.
-func writeCluster(f *facts, e *hub.ClusterExplanation) {
+func writeCluster(f *facts, e *decision.ClusterExplanation) {
 	f.optional("stage", e.Stage)
 	f.optional("revision", e.Revision)
 	f.optional("target", e.Target)
@@ -157,7 +158,7 @@ func writeCluster(f *facts, e *hub.ClusterExplanation) {
 }
 
 // writeModules writes a line for each module.
-func writeModules(w io.Writer, s style, found []hub.Explanation) {
+func writeModules(w io.Writer, s style, found []decision.Explanation) {
 	if len(found) == 0 {
 		return
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // rolledKinds are those of which a ring rolls objects.
-var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", hub.KindModule, hub.KindBootstrap}
+var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", model.KindModule, model.KindBootstrap}
 
 // objectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.

@@ -14,7 +14,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // latest stands for what the template says, as the revision to go to.
@@ -36,7 +36,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func (g *goingBack) run(ctx context.Context) error {
-	return g.steer(ctx, reasonRolledBackTo, hub.Steering{Verb: hub.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
+	return g.steer(ctx, reasonRolledBackTo, model.Steering{Verb: model.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
 		if g.to == latest {
 			return g.forward(spec)
 		}
@@ -44,7 +44,7 @@ func (g *goingBack) run(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
-		_, status := hub.Parts(module)
+		_, status := model.Parts(module)
 		to, err := g.aim(revisions, spec, status)
 		if err != nil {
 			return "", err

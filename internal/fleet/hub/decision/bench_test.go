@@ -1,4 +1,4 @@
-package hub_test
+package decision_test
 
 import (
 	"strconv"
@@ -12,10 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 var noon = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
+
+// app is the name of the module.
+const app = "app"
 
 func templateOf(tag string) v1alpha1.TemplateSpec {
 	git := &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: tag}}
@@ -23,14 +27,14 @@ func templateOf(tag string) v1alpha1.TemplateSpec {
 }
 
 func revisionOf(tag string) string {
-	return hub.RevisionName(hub.KindModule, app, templateOf(tag))
+	return model.RevisionName(model.KindModule, app, templateOf(tag))
 }
 
 // fleetOf is a rollout over n clusters in three stages: half of them run v2, of the
 // others some are on their way, a few have failed, and the rest waits.
-func fleetOf(n int) hub.Observed {
-	o := hub.Observed{Now: noon, AsOf: "7", Revisions: []hub.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
-	o.Module = hub.Module{Kind: hub.KindModule, Name: app, Finalized: true, Spec: v1alpha1.ModuleSpec{
+func fleetOf(n int) model.Observed {
+	o := model.Observed{Now: noon, AsOf: "7", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: app, Finalized: true, Spec: v1alpha1.ModuleSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}, Strategy: v1alpha1.Incremental,
 		Template: &v1alpha1.ModuleTemplate{Spec: templateOf("v2")},
 		Rollout: &v1alpha1.Rollout{
@@ -43,11 +47,11 @@ func fleetOf(n int) hub.Observed {
 	o.Module.Status.CurrentRevision = revisionOf("v1")
 	for i := range n {
 		name := "cluster-" + strconv.Itoa(i)
-		o.Clusters = append(o.Clusters, hub.Cluster{
+		o.Clusters = append(o.Clusters, model.Cluster{
 			Name: name, UID: types.UID(name), Ready: true,
 			Labels: map[string]string{"env": "prod", "wave": strconv.Itoa(i % 7), "canary": strconv.FormatBool(i%100 == 0)},
 		})
-		r := hub.Record{
+		r := model.Record{
 			Cluster: name, Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(i), Assigned: true, Revision: revisionOf("v1"),
 			AssignedAt: noon.Add(-time.Hour), Reported: true, State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Hour), Succeeded: revisionOf("v1"),
 			DeletionPolicy: v1alpha1.Delete,
@@ -69,7 +73,7 @@ func BenchmarkDecide(b *testing.B) {
 			o := fleetOf(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				hub.Decide(o)
+				decision.Decide(o)
 			}
 		})
 	}
@@ -85,11 +89,11 @@ func TestDecideIsLinear(t *testing.T) {
 	}
 }
 
-func fastest(o *hub.Observed) time.Duration {
+func fastest(o *model.Observed) time.Duration {
 	best := time.Hour
 	for range 10 {
 		start := time.Now()
-		hub.Decide(*o)
+		decision.Decide(*o)
 		best = min(best, time.Since(start))
 	}
 	return best
@@ -103,7 +107,7 @@ func TestTheStatusDoesNotGrowWithTheSpec(t *testing.T) {
 			Name: "B" + strconv.Itoa(i), Value: new(strings.Repeat("x", 8<<10)),
 		})
 	}
-	s := hub.Decide(o).Status
+	s := decision.Decide(o).Status
 	raw, err := yaml.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -117,9 +121,9 @@ func TestTheStatusDoesNotGrowWithTheSpec(t *testing.T) {
 func TestTheStatusDoesNotGrowWithTheFleet(t *testing.T) {
 	size := func(n int) int {
 		o := fleetOf(n)
-		p := hub.Decide(o)
+		p := decision.Decide(o)
 		o.Module.Status = p.Status
-		raw, err := yaml.Marshal(hub.Decide(o).Status)
+		raw, err := yaml.Marshal(decision.Decide(o).Status)
 		if err != nil {
 			t.Fatal(err)
 		}

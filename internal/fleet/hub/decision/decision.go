@@ -1,6 +1,7 @@
-package hub
+package decision
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,131 +9,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Plan is what the ring is about to do, and what it waits for.
-type Plan struct {
-	rollout.Plan
-	// Tree is what the engine decided upon; Aside are clusters that are not part of
-	// the rollout, with their holds at the end of the plan's.
-	Tree, Aside rollout.Observed
-	// Writes are to be made in this order. There are none in a pass that permits.
-	Writes []Write
-	// Status is what the status of the module has to be, and Permits is true if it
-	// has to be written before anything is done. It is always written with the
-	// module's resourceVersion. Without Permits it comes last, and only if it
-	// differs from what is there.
-	Status  v1alpha1.ModuleStatus
-	Permits bool
-	// NeedsLive is true if what comes next must not be decided from a cache, which
-	// may not know of all that others did. Observe again, live, and decide again.
-	NeedsLive bool
-}
-
-// Act is a kind of write.
-type Act string
-
-// The acts.
-const (
-	// AddFinalizer and RemoveFinalizer are about the module itself.
-	AddFinalizer    Act = "AddFinalizer"
-	RemoveFinalizer Act = "RemoveFinalizer"
-	// CreateRevision makes the ModuleRevision of the template; DeleteRevision takes
-	// one away that nobody needs.
-	CreateRevision Act = "CreateRevision"
-	DeleteRevision Act = "DeleteRevision"
-	// AdoptRevision makes one ours that says what the template does and belongs to
-	// nobody: its module was deleted without it.
-	AdoptRevision Act = "AdoptRevision"
-	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
-	Resolve Act = "Resolve"
-	// CreateGate makes a RolloutGate for somebody to decide.
-	CreateGate Act = "CreateGate"
-	// Assign writes the sync of the module into the assemblage of a cluster, as a
-	// move permits.
-	Assign Act = "Assign"
-	// Correct writes a sync anew that is not what its revision says; of one whose
-	// revision is gone nothing but what becomes of what runs. It moves nothing to
-	// another revision.
-	Correct Act = "Correct"
-	// Unassign removes the sync.
-	Unassign Act = "Unassign"
-)
-
-// Write is something to do.
-type Write struct {
-	Act Act
-	// Cluster is that of an assemblage, nil if there is none any more; Record is
-	// what was seen of it, nil if there is no assemblage.
-	Cluster *Cluster
-	Record  *Record
-	// Revision is what is assigned, made or deleted, AssignedAt since when.
-	Revision   string
-	AssignedAt time.Time
-	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,
-	// Stage and Gate for CreateGate.
-	Number   int64
-	Resolved string
-	UID      types.UID
-	Stage    string
-	Gate     v1alpha1.Gate
-	// Until is when it is too late for the write; zero for never.
-	Until time.Time
-}
-
-// target is what is written to, by name.
-func (w *Write) target() string {
-	switch {
-	case w.Record != nil:
-		return w.Record.Cluster
-	case w.Cluster != nil:
-		return w.Cluster.Name
-	case w.Act == CreateGate:
-		return GateName(w.Revision, w.Stage, w.Gate)
-	default:
-		return w.Revision
-	}
-}
-
-// Decide makes the plan for a module. Which cluster moves is the engine's
-// decision; the rest is permitting it, doing it, and keeping the records straight.
-func Decide(o Observed) Plan {
-	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
-	d := decide(&o)
-	p := Plan{Plan: d.plan, Tree: d.tree, Aside: d.rest, Status: o.Module.Status}
-	if len(d.restPlan.Holds) > 0 {
-		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
-	}
-	p.Wake = d.wake()
-	if p.NeedsLive = !o.Live && (o.isBehind() || d.mayWithdraw()); p.NeedsLive {
-		return p
-	}
-	if o.Module.Deleting {
-		p.Writes, p.Status = d.dissolve(), d.deletingStatus()
-		return p
-	}
-	if d.needsFinalizer() {
-		p.Writes = []Write{{Act: AddFinalizer}}
-		return p
-	}
-	if d.resolve(&p) {
-		return p
-	}
-	if status, permits := d.permit(); permits {
-		p.Permits, p.Status = true, *status
-		return p
-	}
-	p.Writes, p.Status = d.acts(), d.status()
-	return p
-}
-
 // decision is one module being decided upon.
 type decision struct {
-	o *Observed
+	o *model.Observed
 	// problems are mistakes that stall the module.
 	problems []string
 	// wanted is the revision that the spec asks for, target the one to get to: the
@@ -143,8 +29,8 @@ type decision struct {
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
 	// known are all clusters by name, strays records of clusters that are not known.
-	known  map[string]*member
-	strays map[string]*Record
+	known   map[string]*member
+	orphans map[string]*model.Record
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
 	members  []*member
@@ -158,11 +44,11 @@ type decision struct {
 	stagePlans []rollout.Plan
 }
 
-func decide(o *Observed) *decision {
+func decide(o *model.Observed) *decision {
 	d := &decision{o: o}
-	d.aim()
-	d.understand()
-	d.gather()
+	d.chooseTarget()
+	d.validate()
+	d.groupMembers()
 	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
 	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
 	d.plan, d.restPlan = rollout.Decide(d.tree), rollout.Decide(d.rest)
@@ -171,17 +57,17 @@ func decide(o *Observed) *decision {
 }
 
 // aim finds out which revision is wanted, and which to get to.
-func (d *decision) aim() {
+func (d *decision) chooseTarget() {
 	m := &d.o.Module
-	d.wanted = RevisionName(m.Kind, m.Name, m.template())
+	d.wanted = model.RevisionName(m.Kind, m.Name, m.Template())
 	if pin := m.Spec.TargetRevision; pin != "" {
-		if d.wanted != pin && d.o.revision(pin) == nil {
+		if d.wanted != pin && d.o.Revision(pin) == nil {
 			d.problems = append(d.problems, d.noSuchRevision(pin))
 		}
 		d.wanted = pin
 	}
 	d.target = d.wanted
-	if good := m.Status.CurrentRevision; good == d.wanted || d.o.revision(good) != nil {
+	if good := m.Status.CurrentRevision; good == d.wanted || d.o.Revision(good) != nil {
 		d.good = good
 	}
 	if m.Status.RolledBack == d.wanted && d.good != "" {
@@ -199,14 +85,14 @@ func (d *decision) noSuchRevision(pin string) string {
 }
 
 // understand reads what may be wrong in the spec though the API server accepts it.
-func (d *decision) understand() {
+func (d *decision) validate() {
 	spec := &d.o.Module.Spec
 	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
 	if err != nil {
 		d.problems = append(d.problems, "spec.selector: "+err.Error())
 	}
 	d.selector = selector
-	open, next, err := opening(d.o.Module.rollout().Windows, d.o.Now)
+	open, next, err := opening(d.o.Module.Rollout().Windows, d.o.Now)
 	if err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
@@ -214,7 +100,7 @@ func (d *decision) understand() {
 }
 
 // gather finds the clusters of the module and gives each its stage.
-func (d *decision) gather() {
+func (d *decision) groupMembers() {
 	selector := d.selector
 	if selector == nil {
 		selector = labels.Nothing()
@@ -222,12 +108,12 @@ func (d *decision) gather() {
 	d.findMembers(selector)
 	d.order()
 	for _, m := range d.members {
-		d.look(m)
+		d.assess(m)
 	}
 	if err := d.assign(); err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
-	if d.o.Module.rollout().UnmatchedClusters == v1alpha1.UnmatchedFail {
+	if d.o.Module.Rollout().UnmatchedClusters == v1alpha1.UnmatchedFail {
 		d.complainOfUnmatched()
 	}
 }
@@ -318,7 +204,7 @@ func (d *decision) wake() time.Time {
 	wake := d.plan.Wake
 	sooner := func(at time.Time) {
 		if at.After(d.o.Now) {
-			wake = earlier(wake, at)
+			wake = model.Earlier(wake, at)
 		}
 	}
 	for i := range d.o.Module.Status.Moves {
@@ -331,4 +217,30 @@ func (d *decision) wake() time.Time {
 		sooner(r.At)
 	}
 	return wake
+}
+
+// opening is whether a window is open, and when the next one opens.
+func opening(windows []v1alpha1.Window, now time.Time) (open bool, next time.Time, err error) {
+	for i := range windows {
+		w, err := parseWindow(&windows[i])
+		if err != nil {
+			return false, time.Time{}, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
+		}
+		open = open || !w.Closes(now).IsZero()
+		next = model.Earlier(next, w.Opens(now))
+	}
+	return open, next, nil
+}
+
+// parseWindow says of a mistake in which field it is.
+func parseWindow(w *v1alpha1.Window) (window.Window, error) {
+	parsed, err := window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
+	switch {
+	case errors.Is(err, window.ErrTimeZone):
+		return parsed, fmt.Errorf("timeZone: %q %w", w.TimeZone, err)
+	case err != nil:
+		return parsed, fmt.Errorf("schedule: %q %w", w.Schedule, err)
+	default:
+		return parsed, nil
+	}
 }

@@ -1,4 +1,4 @@
-package hub
+package decision
 
 import (
 	"time"
@@ -6,11 +6,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // ProblemsOf are the mistakes that would stall a module, as far as its manifest
 // shows them. Which revisions there are to go back to is not known from it.
-func ProblemsOf(module client.Object, now time.Time) []string {
+func Problems(module client.Object, now time.Time) []string {
 	return decide(fromManifest(module, nil, now)).problems
 }
 
@@ -22,7 +23,7 @@ type StageOf struct {
 
 // StagesOf are the stages of a module with these clusters, were none assigned
 // anything yet, and the clusters that belong to none.
-func StagesOf(module client.Object, clusters []Cluster) (stages []StageOf, unmatched []string) {
+func StagesOf(module client.Object, clusters []model.Cluster) (stages []StageOf, unmatched []string) {
 	d := decide(fromManifest(module, clusters, time.Time{}))
 	for i := range d.stages {
 		stage := StageOf{Name: d.stages[i].name}
@@ -38,13 +39,13 @@ func StagesOf(module client.Object, clusters []Cluster) (stages []StageOf, unmat
 }
 
 // fromManifest is what would be observed had the module just been created.
-func fromManifest(module client.Object, clusters []Cluster, now time.Time) *Observed {
-	kind := KindModule
+func fromManifest(module client.Object, clusters []model.Cluster, now time.Time) *model.Observed {
+	kind := model.KindModule
 	if _, bootstrap := module.(*v1alpha1.BootstrapModule); bootstrap {
-		kind = KindBootstrap
+		kind = model.KindBootstrap
 	}
-	spec, _ := Parts(module)
-	o := &Observed{Now: now, Module: Module{Kind: kind, Namespace: module.GetNamespace(), Name: module.GetName(), Spec: *spec}}
+	spec, _ := model.Parts(module)
+	o := &model.Observed{Now: now, Module: model.Module{Kind: kind, Namespace: module.GetNamespace(), Name: module.GetName(), Spec: *spec}}
 	o.Module.Spec.TargetRevision = ""
 	for _, c := range clusters {
 		c.Ready = true

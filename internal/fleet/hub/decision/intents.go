@@ -1,13 +1,13 @@
-package hub
+package decision
 
 import (
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -17,76 +17,18 @@ const (
 	// WithdrawAfter is how long it counts, though nobody wants it any more. It is
 	// longer by what a clock may be wrong and a request may take.
 	WithdrawAfter = 40 * time.Second
-	// movesParallel is how many moves may be written down at a time, so that the
+	// maxMoves is how many moves may be written down at a time, so that the
 	// status stays small.
-	movesParallel = 50
-	// writesParallel bounds the other writes of a pass.
-	writesParallel = 100
+	maxMoves = 50
+	// maxWrites bounds the other writes of a pass.
+	maxWrites = 100
 )
-
-// isDone is true of a move if the assemblage shows it, or something later.
-func isDone(m *v1alpha1.Move, r *Record) bool {
-	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
-}
-
-// keeps is true if a move still says something: that the cluster may be assigned
-// that revision at any moment.
-func (d *decision) keeps(m *v1alpha1.Move) bool {
-	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.o.isTooLate(m))
-}
-
-func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.Add(WithdrawAfter)) }
-
-func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
-
-// wants is true if a move is still a good idea. One to a revision of which nobody knows
-// what it says is none: the view may be old, or somebody has deleted it.
-func (d *decision) wants(m *v1alpha1.Move) bool {
-	c := d.member(m.Cluster)
-	if d.o.revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.isExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
-		return false
-	}
-	if m.Repair && c.isUp() || c.isEnding() {
-		return false
-	}
-	if c.isNew {
-		return m.Revision == d.good
-	}
-	return m.Revision == d.target
-}
-
-// member is a cluster of the module by name, nil if it is none.
-func (d *decision) member(name string) *member {
-	if m := d.known[name]; m != nil && m.belongs {
-		return m
-	}
-	return nil
-}
-
-// moves are those that are kept.
-func (d *decision) moves() []v1alpha1.Move {
-	var kept []v1alpha1.Move
-	for i := range d.o.Module.Status.Moves {
-		if m := &d.o.Module.Status.Moves[i]; d.keeps(m) {
-			kept = append(kept, *m)
-		}
-	}
-	return kept
-}
-
-// mayWithdraw is true if there are moves that a live look may show to have come to
-// nothing.
-func (d *decision) mayWithdraw() bool {
-	return slices.ContainsFunc(d.o.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return d.o.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
-	})
-}
 
 // permit is the status by which what the engine wants is permitted; false if there
 // is nothing to permit.
 func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 	moves, renewed := d.renewed()
-	news := d.newMoves(movesParallel - len(moves))
+	news := d.newMoves(maxMoves - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
 	if len(news) == 0 && !renewed && !rollsBack {
 		return nil, false
@@ -98,14 +40,14 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
 	status.Moves = replace(d.withdrawn(moves), news)
-	status.Seen = d.o.seen()
+	status.Seen = d.seen()
 	d.start(status.Stages, news)
 	return &status, true
 }
 
 // newMoves are those for the steps of the plan, as many as fit.
 func (d *decision) newMoves(most int) []v1alpha1.Move {
-	if d.o.Module.isExternal() || d.isPaused() {
+	if d.o.Module.IsExternal() || d.isPaused() {
 		return nil
 	}
 	var moves []v1alpha1.Move
@@ -124,7 +66,7 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 func (d *decision) moment(cluster string) metav1.MicroTime {
 	at := d.o.Now
 	if r := d.record(cluster); r != nil && r.Assigned {
-		at = later(at, r.AssignedAt.Add(time.Microsecond))
+		at = model.Later(at, r.AssignedAt.Add(time.Microsecond))
 	}
 	return metav1.NewMicroTime(at)
 }
@@ -159,6 +101,56 @@ func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
 	return append(moves, by...)
 }
 
+// moves are those that are kept.
+func (d *decision) moves() []v1alpha1.Move {
+	var kept []v1alpha1.Move
+	for i := range d.o.Module.Status.Moves {
+		if m := &d.o.Module.Status.Moves[i]; d.keeps(m) {
+			kept = append(kept, *m)
+		}
+	}
+	return kept
+}
+
+// keeps is true if a move still says something: that the cluster may be assigned
+// that revision at any moment.
+func (d *decision) keeps(m *v1alpha1.Move) bool {
+	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.isTooLate(m))
+}
+
+// wants is true if a move is still a good idea. One to a revision of which nobody knows
+// what it says is none: the view may be old, or somebody has deleted it.
+func (d *decision) wants(m *v1alpha1.Move) bool {
+	c := d.member(m.Cluster)
+	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
+		return false
+	}
+	if m.Repair && c.isUp() || c.isEnding() {
+		return false
+	}
+	if c.isNew {
+		return m.Revision == d.good
+	}
+	return m.Revision == d.target
+}
+
+// isDone is true of a move if the assemblage shows it, or something later.
+func isDone(m *v1alpha1.Move, r *model.Record) bool {
+	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
+}
+
+func (d *decision) isTooLate(m *v1alpha1.Move) bool { return !d.o.Now.Before(m.At.Add(WithdrawAfter)) }
+
+func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
+
+// mayWithdraw is true if there are moves that a live look may show to have come to
+// nothing.
+func (d *decision) mayWithdraw() bool {
+	return slices.ContainsFunc(d.o.Module.Status.Moves, func(m v1alpha1.Move) bool {
+		return d.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
+	})
+}
+
 // isPutOff is true while a write that was refused waits for its next try.
 func (d *decision) isPutOff(cluster string) bool {
 	r, ok := d.o.Refusals[cluster]
@@ -166,29 +158,16 @@ func (d *decision) isPutOff(cluster string) bool {
 }
 
 // isBehind is true if somebody may have decided from a newer view than this one.
-func (o *Observed) isBehind() bool {
-	seen := o.Module.Status.Seen
-	return seen != nil && !o.Live && isOlder(o.AsOf, seen.Assemblages)
-}
-
-// isOlder compares resource versions, as far as they are known.
-func isOlder(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0 || a == "" && b != ""
-}
-
-func newer(a, b string) string {
-	if a == "" || isOlder(a, b) {
-		return b
-	}
-	return a
+func (d *decision) isBehind() bool {
+	seen := d.o.Module.Status.Seen
+	return seen != nil && !d.o.Live && model.IsOlder(d.o.AsOf, seen.Assemblages)
 }
 
 // seen is how new the views are that have been decided upon, this one included.
-func (o *Observed) seen() *v1alpha1.Seen {
-	seen := v1alpha1.Seen{Assemblages: o.AsOf}
-	if o.Module.Status.Seen != nil {
-		seen.Assemblages = newer(seen.Assemblages, o.Module.Status.Seen.Assemblages)
+func (d *decision) seen() *v1alpha1.Seen {
+	seen := v1alpha1.Seen{Assemblages: d.o.AsOf}
+	if d.o.Module.Status.Seen != nil {
+		seen.Assemblages = model.Newer(seen.Assemblages, d.o.Module.Status.Seen.Assemblages)
 	}
 	if seen.Assemblages == "" {
 		return nil

@@ -1,4 +1,4 @@
-package hub_test
+package decision_test
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -20,10 +21,10 @@ import (
 // cluster without a tag is assigned nothing. A word that begins with "@" is for how
 // long it has been in its state; "held", "new", "notready", "drifted", "stale" and "gone" say
 // more.
-func planned(t *testing.T, spec, clusters string) hub.Observed {
+func planned(t *testing.T, spec, clusters string) model.Observed {
 	t.Helper()
-	o := hub.Observed{Now: noon, AsOf: "1", Revisions: []hub.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
-	o.Module = hub.Module{Kind: hub.KindModule, Name: app, Finalized: true}
+	o := model.Observed{Now: noon, AsOf: "1", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: app, Finalized: true}
 	if err := yaml.UnmarshalStrict([]byte("{"+spec+"}"), &o.Module.Spec); err != nil {
 		t.Fatal(spec, err)
 	}
@@ -38,10 +39,10 @@ func planned(t *testing.T, spec, clusters string) hub.Observed {
 	return o
 }
 
-func read(words []string) (hub.Cluster, hub.Record) {
+func read(words []string) (model.Cluster, model.Record) {
 	name := words[0]
-	c := hub.Cluster{Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{}}
-	r := hub.Record{Cluster: name, Name: name, DeletionPolicy: v1alpha1.Delete, Since: noon.Add(-time.Hour), AssignedAt: noon.Add(-time.Hour)}
+	c := model.Cluster{Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{}}
+	r := model.Record{Cluster: name, Name: name, DeletionPolicy: v1alpha1.Delete, Since: noon.Add(-time.Hour), AssignedAt: noon.Add(-time.Hour)}
 	for _, word := range words[1:] {
 		key, value, isLabel := strings.Cut(word, "=")
 		switch {
@@ -74,7 +75,7 @@ func read(words []string) (hub.Cluster, hub.Record) {
 }
 
 // said are the steps and the holds of a plan, with tags for revisions.
-func said(p *hub.Plan) string {
+func said(p *decision.Plan) string {
 	var lines []string
 	for _, s := range p.Steps {
 		lines = append(lines, s.Message())
@@ -216,7 +217,7 @@ func TestPlans(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := hub.Decide(planned(t, test.spec, test.clusters))
+			p := decision.Decide(planned(t, test.spec, test.clusters))
 			if got := said(&p); got != test.want {
 				t.Errorf("says\n%s\nwant\n%s", got, test.want)
 			}
@@ -228,23 +229,23 @@ func TestPlans(t *testing.T) {
 func TestRollingBack(t *testing.T) {
 	o := planned(t, `strategy: Incremental, rollout: {onFailure: Rollback, stages: [{name: canary, selector: {matchLabels: {c: "1"}}, soakSeconds: 60, gates: [{name: approve}]}, {name: rest}]}`,
 		"a v2 failed c=1\nb v1 up\nc v1 up c=1")
-	p := hub.Decide(o)
+	p := decision.Decide(o)
 	if !p.Permits || p.Status.RolledBack != revisionOf("v2") || len(p.Status.Moves) > 0 || p.Status.History[0].Outcome != string(rollout.OutcomeRolledBack) {
 		t.Fatalf("it is given up before anything goes back: %+v", p.Status)
 	}
 	o.Module.Status = p.Status
-	p = hub.Decide(o)
+	p = decision.Decide(o)
 	if got := said(&p); got != "a is updating from v2 to v1 (already unavailable)" || !p.Permits {
 		t.Error(got)
 	}
 	o.Module.Status, o.Records[0] = p.Status, o.Records[1]
 	o.Module.Status.Moves = nil
 	o.Records[0].Cluster = "a"
-	if p = hub.Decide(o); p.Status.Phase != string(hub.PhaseRolledBack) || len(p.Holds) > 0 {
+	if p = decision.Decide(o); p.Status.Phase != string(decision.PhaseRolledBack) || len(p.Holds) > 0 {
 		t.Errorf("%s: %s", p.Status.Phase, said(&p))
 	}
 	o.Module.Spec.Template = &v1alpha1.ModuleTemplate{Spec: templateOf("v3")}
-	if p = hub.Decide(o); p.Status.RolledBack != "" || p.Writes[0].Act != hub.CreateRevision {
+	if p = decision.Decide(o); p.Status.RolledBack != "" || p.Writes[0].Act != decision.CreateRevision {
 		t.Errorf("another template is another try: %+v", p)
 	}
 }
@@ -257,8 +258,8 @@ func TestWindowsThatCannotBeUnderstood(t *testing.T) {
 		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Local}`:          `spec.rollout.windows[0].timeZone: "Local" has to be the name of a time zone`,
 		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" has to be`,
 	} {
-		p := hub.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
-		if p.Status.Phase != string(hub.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
+		p := decision.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
+		if p.Status.Phase != string(decision.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
 			t.Errorf("%s: %s, %s", window, p.Status.Phase, p.Status.WaitingFor)
 		}
 	}
@@ -267,33 +268,33 @@ func TestWindowsThatCannotBeUnderstood(t *testing.T) {
 // What was permitted counts, whatever a view shows; and is not acted upon for ever.
 func TestMovesCount(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
-	p := hub.Decide(o)
+	p := decision.Decide(o)
 	if !p.Permits || len(p.Status.Moves) != 1 || len(p.Writes) > 0 {
 		t.Fatalf("%+v", p)
 	}
 	first := p.Status.Moves[0].Cluster
 	o.Module.Status = p.Status
 	for after, want := range map[time.Duration]string{
-		time.Second: "Assign " + first, hub.ActWithin: "permits " + first, time.Hour: "permits " + first,
+		time.Second: "Assign " + first, decision.ActWithin: "permits " + first, time.Hour: "permits " + first,
 	} {
 		later := o
 		later.Now = noon.Add(after)
-		p = hub.Decide(later)
+		p = decision.Decide(later)
 		if got := deed(&p); got != want {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
 	o.Module.Spec.Suspend, o.Now = true, noon.Add(time.Hour)
-	if p = hub.Decide(o); !p.NeedsLive {
+	if p = decision.Decide(o); !p.NeedsLive {
 		t.Error("a move is withdrawn that somebody may have acted upon")
 	}
 	o.Live = true
-	if p = hub.Decide(o); len(p.Status.Moves) != 0 {
+	if p = decision.Decide(o); len(p.Status.Moves) != 0 {
 		t.Errorf("moves %v", p.Status.Moves)
 	}
 	o = planned(t, `strategy: Incremental`, "a v1 up")
 	o.Module.Status.Seen = &v1alpha1.Seen{Assemblages: "2"}
-	if p = hub.Decide(o); !p.NeedsLive {
+	if p = decision.Decide(o); !p.NeedsLive {
 		t.Error("it decides from a view that is older than one that was decided from")
 	}
 }
@@ -302,13 +303,13 @@ func TestMovesCount(t *testing.T) {
 // and with nothing written the cluster would lose what it has.
 func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up")
-	o.Module.Status = hub.Decide(o).Status
+	o.Module.Status = decision.Decide(o).Status
 	o.Now = noon.Add(time.Second)
-	if p := hub.Decide(o); deed(&p) != "Assign a" {
+	if p := decision.Decide(o); deed(&p) != "Assign a" {
 		t.Fatalf("it does %s", deed(&p))
 	}
 	o.Revisions = o.Revisions[:1]
-	if p := hub.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != hub.CreateRevision || len(p.Status.Moves) != 1 {
+	if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.CreateRevision || len(p.Status.Moves) != 1 {
 		t.Errorf("it writes %+v, and keeps %d moves", p.Writes, len(p.Status.Moves))
 	}
 }
@@ -317,8 +318,8 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 // is permitted now: a move that counted as done at once would never be made.
 func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
-	o.Module.Status = hub.Decide(o).Status
-	if p := hub.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
+	o.Module.Status = decision.Decide(o).Status
+	if p := decision.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
 		t.Errorf("it does %s: %+v", deed(&p), p.Writes)
 	}
 }
@@ -327,7 +328,7 @@ func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 // runs that by its name, and never if it cannot.
 func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 	const tag, commit = "v1@sha1:01", "sha1:01"
-	told := func(change func(o *hub.Observed)) string {
+	told := func(change func(o *model.Observed)) string {
 		o := planned(t, `strategy: Incremental`, "a v2 up\nb v2 up\nc v2 up")
 		o.Revisions[1].Resolved = tag
 		for i := range o.Records {
@@ -335,43 +336,43 @@ func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 		}
 		change(&o)
 		var names []string
-		for _, w := range hub.Decide(o).Writes {
-			if w.Act == hub.Correct {
+		for _, w := range decision.Decide(o).Writes {
+			if w.Act == decision.Correct {
 				names = append(names, w.Cluster.Name)
 			}
 		}
 		return strings.Join(names, " ")
 	}
-	first := told(func(*hub.Observed) {})
+	first := told(func(*model.Observed) {})
 	if len(first) != 1 {
 		t.Fatalf("told at once: %s", first)
 	}
 	at := map[string]int{"a": 0, "b": 1, "c": 2}[first]
-	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *hub.Observed) {
+	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *model.Observed) {
 		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].Resolved = false, false, commit
 	}), "  ", " "))
 	if len(others) != 3 || strings.Contains(others, first) {
 		t.Errorf("then the others are told: %s", others)
 	}
-	for why, change := range map[string]func(r *hub.Record){
-		"it has not said so yet":     func(*hub.Record) {},
-		"it cannot fetch the commit": func(r *hub.Record) { r.State = v1alpha1.StateWaiting },
+	for why, change := range map[string]func(r *model.Record){
+		"it has not said so yet":     func(*model.Record) {},
+		"it cannot fetch the commit": func(r *model.Record) { r.State = v1alpha1.StateWaiting },
 	} {
-		if got := told(func(o *hub.Observed) {
+		if got := told(func(o *model.Observed) {
 			o.Records[at].Follows, o.Records[at].Tagged = false, false
 			change(&o.Records[at])
 		}); got != "" {
 			t.Errorf("%s, and %s are told", why, got)
 		}
 	}
-	if got := told(func(o *hub.Observed) {
+	if got := told(func(o *model.Observed) {
 		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].State = false, false, v1alpha1.StateUnreachable
 	}); len(got) != 1 {
 		t.Errorf("nobody waits for one that does not answer: %s", got)
 	}
 }
 
-func deed(p *hub.Plan) string {
+func deed(p *decision.Plan) string {
 	switch {
 	case p.Permits:
 		return fmt.Sprintf("permits %s", p.Status.Moves[0].Cluster)
@@ -382,29 +383,6 @@ func deed(p *hub.Plan) string {
 	}
 }
 
-// The name of a revision follows from what makes a difference, and from nothing else.
-func TestRevisionNames(t *testing.T) {
-	plain, dotted := templateOf("v1"), templateOf("v1")
-	dotted.Sync.Package = &v1alpha1.Package{Kustomize: &v1alpha1.Kustomize{Path: "."}}
-	dotted.ControlPlaneBindings = []v1alpha1.Binding{}
-	name := hub.RevisionName
-	if a, b := name("Module", "m", plain), name("Module", "m", dotted); a != b {
-		t.Errorf("%s and %s are the same", a, b)
-	}
-	all := map[string]bool{
-		name("Module", "m", plain): true, name("BootstrapModule", "m", plain): true, name("Module", "n", plain): true, name("Module", "m", templateOf("v2")): true,
-		name("Module", strings.Repeat("m", 100), plain): true, name("Module", strings.Repeat("m", 101), plain): true,
-	}
-	for n := range all {
-		if len(n) > 63 {
-			t.Errorf("%s is too long for a label", n)
-		}
-	}
-	if len(all) != 6 {
-		t.Errorf("names collide: %v", all)
-	}
-}
-
 // While an assemblage is being deleted nothing is written into it, as that would go with
 // it; somebody else goes meanwhile.
 func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
@@ -412,13 +390,13 @@ func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
 	for i := range o.Records {
 		o.Records[i].Deleting = o.Clusters[i].Name == "a"
 	}
-	p := hub.Decide(o)
+	p := decision.Decide(o)
 	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" || !strings.Contains(said(&p), "a is waiting: its old assemblage is being deleted") {
 		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
 	}
 	o.Module.Status = p.Status
 	o.Records[1].Deleting = true
-	if p := hub.Decide(o); len(p.Writes) > 0 {
+	if p := decision.Decide(o); len(p.Writes) > 0 {
 		t.Errorf("it is written to: %+v", p.Writes)
 	}
 }

@@ -1,4 +1,4 @@
-package hub
+package decision
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -27,12 +28,12 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		{"nobody has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &sight{}
-			s.Module = Module{Generation: 2, Status: v1alpha1.ModuleStatus{
+			s := &model.Observed{}
+			s.Module = model.Module{Generation: 2, Status: v1alpha1.ModuleStatus{
 				Phase: string(test.phase), ObservedGeneration: test.observed, Clusters: "3/3", TargetRevision: "shop-1",
 				Conditions: []metav1.Condition{{Type: ConditionReady, Reason: string(test.condition)}},
 			}}
-			e := explainWritten(s, errors.New("secrets is forbidden"))
+			e := ExplainWritten(s, errors.New("secrets is forbidden"))
 			if e.Phase != string(test.wantPhase) || string(e.Reason) != test.wantReason || e.Sentence != test.says {
 				t.Errorf("it is %s (%s): %s", e.Phase, e.Reason, e.Sentence)
 			}

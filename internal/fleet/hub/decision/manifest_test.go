@@ -1,4 +1,4 @@
-package hub
+package decision
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // TestStagesOfManifests: clusters belong to the stages as they would in the ring, and
@@ -26,13 +27,13 @@ func TestStagesOfManifests(t *testing.T) {
 			},
 		},
 	}
-	if problems := ProblemsOf(module, time.Unix(0, 0)); len(problems) > 0 {
+	if problems := Problems(module, time.Unix(0, 0)); len(problems) > 0 {
 		t.Error(problems)
 	}
-	cluster := func(name, env, wave, region string) Cluster {
-		return Cluster{Name: name, Labels: map[string]string{"env": env, "wave": wave, "region": region}}
+	cluster := func(name, env, wave, region string) model.Cluster {
+		return model.Cluster{Name: name, Labels: map[string]string{"env": env, "wave": wave, "region": region}}
 	}
-	stages, unmatched := StagesOf(module, []Cluster{
+	stages, unmatched := StagesOf(module, []model.Cluster{
 		cluster("a", "prod", "2", "west"), cluster("b", "prod", "1", "east"), cluster("c", "prod", "3", "east"), cluster("d", "dev", "0", "west"),
 	})
 	want := []StageOf{{"canary", []string{"b"}}, {"west", []string{"a"}}}
@@ -41,7 +42,7 @@ func TestStagesOfManifests(t *testing.T) {
 	}
 	few := intstr.FromInt32(-1)
 	module.Spec.Rollout.Stages[0].Clusters = &few
-	if stages, _ := StagesOf(module, []Cluster{cluster("a", "prod", "1", "west")}); len(stages[0].Clusters) != 0 {
+	if stages, _ := StagesOf(module, []model.Cluster{cluster("a", "prod", "1", "west")}); len(stages[0].Clusters) != 0 {
 		t.Errorf("a stage of -1 clusters has %v", stages[0].Clusters)
 	}
 }

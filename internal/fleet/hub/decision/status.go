@@ -1,15 +1,15 @@
-package hub
+package decision
 
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
@@ -51,23 +51,14 @@ const (
 	sentenceLength = 500
 )
 
-// observedSync is a sync, or only its source if there is so much else that the status
-// would grow with it.
-func observedSync(sync v1alpha1.Sync) *v1alpha1.Sync {
-	if raw, err := json.Marshal(sync); err != nil || len(raw) > observedMost {
-		return &v1alpha1.Sync{Source: sync.Source}
-	}
-	return &sync
-}
-
 // status is what the status of the module has to be after this decision.
 func (d *decision) status() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Module.Generation
-	s.ObservedSync = observedSync(d.o.Module.template().Sync)
+	s.ObservedSync = observedSync(d.o.Module.Template().Sync)
 	s.Moves = d.moves()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
-		s.Seen = d.o.seen()
+		s.Seen = d.seen()
 	}
 	s.TargetRevision = d.target
 	if s.RolledBack != d.wanted {
@@ -81,12 +72,21 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s.Phase, s.Stage = string(d.phase()), d.place(s.Stages)
 	s.Clusters = share(d.ready(), len(d.members))
 	s.History = d.history(d.outcome())
-	d.tell(&s)
+	d.describe(&s)
 	return s
 }
 
+// observedSync is a sync, or only its source if there is so much else that the status
+// would grow with it.
+func observedSync(sync v1alpha1.Sync) *v1alpha1.Sync {
+	if raw, err := json.Marshal(sync); err != nil || len(raw) > observedMost {
+		return &v1alpha1.Sync{Source: sync.Source}
+	}
+	return &sync
+}
+
 // tell puts the phase into words.
-func (d *decision) tell(s *v1alpha1.ModuleStatus) {
+func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 	reason, message, since := d.verdict()
 	s.WaitingFor, s.Since = "", nil
 	if d.phase() != rollout.PhaseComplete {
@@ -103,7 +103,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.moves()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) {
-		s.Seen = d.o.seen()
+		s.Seen = d.seen()
 	}
 	left := 0
 	for i := range d.o.Records {
@@ -125,18 +125,6 @@ func stamp(t time.Time) *metav1.Time {
 	whole := metav1.NewTime(t.Truncate(time.Second))
 	return &whole
 }
-
-func one(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.Itoa(whole) }
-
-// small is a number of clusters; there are never as many as an int32 can count.
-func small(n int) int32 { return int32(n) } //nolint:gosec // bounded by what an API server can hold
 
 // phase sums up the module.
 func (d *decision) phase() rollout.Phase {
@@ -165,7 +153,7 @@ func (d *decision) outcome() rollout.Phase {
 // verdict is the state of the module as a word and a sentence.
 func (d *decision) verdict() (reason rollout.Reason, message string, since time.Time) {
 	if len(d.problems) > 0 {
-		return ReasonInvalid, short(d.problems[0], sentenceLength), time.Time{}
+		return ReasonInvalid, model.Short(d.problems[0], sentenceLength), time.Time{}
 	}
 	answer := d.plan.At()
 	switch {
@@ -173,7 +161,7 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 		return ReasonRolledBack, fmt.Sprintf("%s failed and was given up, all clusters are at %s; change the template to try again",
 			d.wanted, d.target), time.Time{}
 	case answer.Hold != nil:
-		return answer.Hold.Reason, short(answer.Hold.Message, sentenceLength), answer.Hold.Since
+		return answer.Hold.Reason, model.Short(answer.Hold.Message, sentenceLength), answer.Hold.Since
 	case answer.Step != nil:
 		return rollout.ReasonProgressing, answer.Message(), time.Time{}
 	default:
@@ -209,165 +197,4 @@ func conditionsOf(ready, reconciling, stalled bool, reason rollout.Reason, messa
 		{Type: ConditionReconciling, Status: kube.Truth(reconciling), Reason: string(reason), Message: message},
 		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
-}
-
-// summary counts the clusters.
-func (d *decision) summary() *v1alpha1.Summary {
-	s := v1alpha1.Summary{Total: small(len(d.members))}
-	for _, m := range d.members {
-		s.Updated += small(one(m.leaf.Current == d.target))
-		s.Waiting += small(one(m.leaf.Current != d.target))
-		s.Held += small(one(m.isHeld()))
-		s.Unreachable += small(one(m.isUnreachable()))
-		switch {
-		case m.leaf.Current == "":
-		case m.hasFailed():
-			s.Failed++
-		case m.leaf.Health == rollout.Healthy:
-			s.Succeeded++
-		default:
-			s.Updating++
-		}
-	}
-	return &s
-}
-
-func (m *member) isUnreachable() bool {
-	return m.Unreachable || m.isAssigned() && m.record.Reported && m.record.State == v1alpha1.StateUnreachable
-}
-
-// ready is how many clusters are where they should be.
-func (d *decision) ready() int {
-	n := 0
-	for _, m := range d.members {
-		n += one(d.isReady(m))
-	}
-	return n
-}
-
-func (d *decision) isReady(m *member) bool {
-	return m.leaf.Current == d.target && m.leaf.Health == rollout.Healthy && m.hold == nil
-}
-
-// rows has one for each stage.
-func (d *decision) rows() []v1alpha1.StageStatus {
-	rows := make([]v1alpha1.StageStatus, len(d.stages))
-	for i := range d.stages {
-		rows[i] = d.row(i)
-	}
-	return rows
-}
-
-func (d *decision) row(i int) v1alpha1.StageStatus {
-	s := &d.stages[i]
-	row := v1alpha1.StageStatus{Name: s.name, State: StateComplete, Total: small(len(s.members))}
-	row.StartedAt, row.FinishedAt = d.former(s.name)
-	for _, m := range s.members {
-		at := m.leaf.Current == d.target
-		row.Updated += small(one(at))
-		row.Ready += small(one(d.isReady(m)))
-		row.Failed += small(one(at && m.hasFailed()))
-	}
-	answer := d.stagePlans[i].At()
-	row.Message = short(answer.Message(), saidLength+saidLength)
-	switch {
-	case answer.Step != nil:
-		row.State = StateMoving
-	case answer.Hold != nil:
-		row.State = string(answer.Hold.Reason)
-	case row.StartedAt != nil && row.FinishedAt == nil:
-		row.FinishedAt = new(metav1.NewMicroTime(d.o.Now))
-	}
-	return row
-}
-
-// former is when a stage was first moved to the target, and when it was complete there;
-// nil as long as it was not.
-func (d *decision) former(name string) (started, finished *metav1.MicroTime) {
-	if d.o.Module.Status.TargetRevision != d.target {
-		return nil, nil
-	}
-	for i := range d.o.Module.Status.Stages {
-		if s := &d.o.Module.Status.Stages[i]; s.Name == name {
-			return s.StartedAt, s.FinishedAt
-		}
-	}
-	return nil, nil
-}
-
-// start notes in the rows when stages begin to move.
-func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
-	now := metav1.NewMicroTime(d.o.Now)
-	for _, m := range moves {
-		c := d.member(m.Cluster)
-		if c == nil || c.stage < 0 || c.isNew {
-			continue
-		}
-		if row := &rows[c.stage]; row.StartedAt == nil {
-			row.StartedAt = &now
-		}
-	}
-}
-
-// place is the first stage that is not done, of how many.
-func (d *decision) place(rows []v1alpha1.StageStatus) string {
-	for i := range rows {
-		if rows[i].State != StateComplete {
-			return rows[i].Name + " " + share(i+1, len(rows))
-		}
-	}
-	return ""
-}
-
-// failing are examples of clusters that have failed, and whether there are more.
-func (d *decision) failing() (examples []v1alpha1.FailingCluster, more bool) {
-	for _, m := range d.members {
-		if m.leaf.Current == "" || !m.hasFailed() {
-			continue
-		}
-		if len(examples) == failingShown {
-			return examples, true
-		}
-		examples = append(examples, m.failure())
-	}
-	return examples, false
-}
-
-func (m *member) failure() v1alpha1.FailingCluster {
-	f := v1alpha1.FailingCluster{Name: m.Name, Revision: m.leaf.Current, Reason: string(rollout.ReasonFailed)}
-	if m.record != nil && m.record.Reason != "" {
-		f.Reason = string(m.record.Reason)
-	}
-	switch {
-	case m.record != nil && m.record.Message != "":
-		f.Message = short(m.record.Message, saidLength)
-	case m.hold != nil:
-		f.Message = short(m.hold.Message, saidLength)
-	}
-	return f
-}
-
-// history is how the last rollouts went.
-func (d *decision) history(phase rollout.Phase) []v1alpha1.PastRollout {
-	old := d.o.Module.Status.History
-	if len(d.problems) > 0 || len(d.members) == 0 {
-		return old
-	}
-	entries := make([]rollout.Entry, len(old))
-	for i, h := range old {
-		entries[i] = rollout.Entry{Revision: h.Revision, StartedAt: h.StartedAt.Time, Outcome: rollout.Outcome(h.Outcome)}
-		if h.FinishedAt != nil {
-			entries[i].EndedAt = h.FinishedAt.Time
-		}
-	}
-	entries = rollout.Advance(entries, d.target, phase, d.o.Now, historyMost)
-	history := make([]v1alpha1.PastRollout, len(entries))
-	for i, e := range entries {
-		history[i] = v1alpha1.PastRollout{Revision: e.Revision, StartedAt: metav1.NewMicroTime(e.StartedAt), Outcome: string(e.Outcome)}
-		if !e.EndedAt.IsZero() {
-			at := metav1.NewMicroTime(e.EndedAt)
-			history[i].FinishedAt = &at
-		}
-	}
-	return history
 }

@@ -1,4 +1,4 @@
-package hub_test
+package decision_test
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -42,17 +43,17 @@ func anyFleet(t *testing.T, r *rapid.T) *facts {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("c%d %s", i, lines[i])
 	}
-	f := &facts{Observed: planned(t, wishes.Draw(r, "spec"), strings.Join(lines, "\n")), plan: hub.Plan{}}
-	f.plan = hub.Decide(f.Observed)
+	f := &facts{Observed: planned(t, wishes.Draw(r, "spec"), strings.Join(lines, "\n")), plan: decision.Plan{}}
+	f.plan = decision.Decide(f.Observed)
 	return f
 }
 
 // facts is what the documentation says is true of clusters, apart from the code that
 // decides, and the plan.
 type facts struct {
-	hub.Observed
+	model.Observed
 
-	plan hub.Plan
+	plan decision.Plan
 }
 
 // deadlinePassed is how long clusters may take where nothing is said about it.
@@ -219,7 +220,7 @@ func TestPropertyPinsStay(t *testing.T) {
 			if _, moves := f.steps()[name]; f.isPinned(i) && moves {
 				r.Errorf("%s is held, and moves", name)
 			}
-			written := slices.ContainsFunc(f.plan.Writes, func(w hub.Write) bool { return w.Cluster != nil && w.Cluster.Name == name })
+			written := slices.ContainsFunc(f.plan.Writes, func(w decision.Write) bool { return w.Cluster != nil && w.Cluster.Name == name })
 			if f.isPinned(i) && written {
 				r.Errorf("%s is held, and written to", name)
 			}
@@ -241,7 +242,7 @@ func TestPropertyEveryClusterIsOneStepOrOneHold(t *testing.T) {
 		}
 		for name, step := range f.steps() {
 			said[name]++
-			i := slices.IndexFunc(f.Clusters, func(c hub.Cluster) bool { return c.Name == name })
+			i := slices.IndexFunc(f.Clusters, func(c model.Cluster) bool { return c.Name == name })
 			if want := revisionOf(f.aim(i)); step.To != want || step.From == want {
 				r.Errorf("%s moves from %s to %s", name, step.From, step.To)
 			}
@@ -262,7 +263,7 @@ func TestPropertyWhatMovesIsPermittedFirst(t *testing.T) {
 		if f.plan.Permits && len(f.plan.Writes) > 0 {
 			r.Error("one pass permits and acts")
 		}
-		if slices.ContainsFunc(f.plan.Writes, func(w hub.Write) bool { return w.Act == hub.Assign }) {
+		if slices.ContainsFunc(f.plan.Writes, func(w decision.Write) bool { return w.Act == decision.Assign }) {
 			r.Error("something is assigned that nobody has permitted")
 		}
 		var permitted []string
@@ -290,8 +291,8 @@ func TestPropertyConvergedThereIsNothingToWrite(t *testing.T) {
 			name := f.Clusters[i].Name
 			f.Clusters[i], f.Records[i] = read([]string{name, "v2", "up", "stage=" + f.Clusters[i].Labels["stage"]})
 		}
-		f.Module.Status = hub.Decide(f.Observed).Status
-		p := hub.Decide(f.Observed)
+		f.Module.Status = decision.Decide(f.Observed).Status
+		p := decision.Decide(f.Observed)
 		if p.Permits || p.NeedsLive || len(p.Writes) > 0 || !equality.Semantic.DeepEqual(p.Status, f.Module.Status) {
 			r.Errorf("there are still writes: %+v", p.Writes)
 		}
@@ -308,7 +309,7 @@ func TestPropertyTheOrderOfTheListMakesNoDifference(t *testing.T) {
 		other := f.Observed
 		other.Clusters = rapid.Permutation(f.Clusters).Draw(r, "clusters, shuffled")
 		other.Records = rapid.Permutation(f.Records).Draw(r, "records, shuffled")
-		p := hub.Decide(other)
+		p := decision.Decide(other)
 		if said(&p) != said(&f.plan) || !equality.Semantic.DeepEqual(p.Status, f.plan.Status) {
 			r.Errorf("%s\nis another plan than\n%s", said(&p), said(&f.plan))
 		}

@@ -1,4 +1,4 @@
-package hub
+package model
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // The verbs by which a person steers a module.
@@ -56,22 +55,9 @@ func SteeringOf(module client.Object) *Steering {
 	return s
 }
 
-// pause is the handbrake, with who has pulled it where a command has.
-func (m *Module) pause() *rollout.Pause {
-	s := m.Steered
-	if s == nil || s.Verb != VerbSuspend {
-		return &rollout.Pause{Reason: "spec.suspend is set"}
-	}
-	p := &rollout.Pause{By: s.By, Reason: short(s.Reason, saidLength), Since: s.At.Time}
-	if p.Reason == "" {
-		p.Reason = "spec.suspend is set"
-	}
-	return p
-}
-
 // writerOf is the field manager that was the last to write what a module stands for,
 // empty if the API server does not say.
-func writerOf(module client.Object) string {
+func WriterOf(module client.Object) string {
 	writer, latest := "", metav1.Time{}
 	for _, e := range module.GetManagedFields() {
 		if e.Subresource != "" || e.FieldsV1 == nil || !writesContent(e.FieldsV1.GetRawBytes()) {
