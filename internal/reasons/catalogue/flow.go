@@ -116,6 +116,9 @@ func (f *flowing) call(n *ast.CallExpr) {
 	}
 }
 
+// ringPath is the package by which rings emit Events and show gauges.
+const ringPath = "/internal/ring"
+
 // shows tells in which place a function of others takes a reason that it shows, less
 // than 0 for all of them.
 func shows(fn *types.Func) (place int, use Use) {
@@ -125,7 +128,9 @@ func shows(fn *types.Func) (place int, use Use) {
 	switch path, name := fn.Pkg().Path(), fn.Name(); {
 	case strings.HasPrefix(path, "k8s.io/client-go/tools/") && name == "Eventf":
 		return slices.IndexFunc(slices.Collect(fn.Signature().Params().Variables()), isReasonParameter), UsedInEvent
-	case path == "github.com/prometheus/client_golang/prometheus" && name == "WithLabelValues":
+	case strings.HasSuffix(path, ringPath) && (name == "Normal" || name == "Warning"):
+		return slices.IndexFunc(slices.Collect(fn.Signature().Params().Variables()), isReasonParameter), UsedInEvent
+	case path == "github.com/prometheus/client_golang/prometheus" && name == "WithLabelValues", strings.HasSuffix(path, ringPath) && name == "SeriesOf":
 		return -1, UsedInMetric
 	default:
 		return 0, ""
