@@ -35,7 +35,7 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 			met[record.Reference("pod", obj.GetName())] = true
 		}
 	}
-	clusters, err := cluster.Look(ctx, s.Store, "")
+	clusters, err := cluster.ListLive(ctx, s.Store, "")
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -31,10 +32,9 @@ const (
 	// Horizon is how far the clock may go, unless something else is said: a week and a day, so that each window that
 	// opens once a week has opened.
 	Horizon = 8 * 24 * time.Hour
-	// A look that fails is taken again after retryFirst, then after twice as long, and
-	// no more after retries.
-	retryFirst = 500 * time.Millisecond
-	retries    = 12
+	// retries is how often a request that fails is tried again, after the back-off that
+	// the rings have.
+	retries = 12
 )
 
 // Actor is whoever looks at objects and writes: a ring, a controller of Kubernetes,
@@ -257,9 +257,10 @@ func (w *World) run(ctx context.Context, e Request) {
 // fail puts a look off that has failed.
 func (w *World) fail(e Request, err error) {
 	w.Problems[e] = err
-	if w.failed[e]++; w.failed[e] <= retries {
-		w.Due[e] = w.Now.Add(retryFirst << w.failed[e])
+	if w.failed[e] < retries {
+		w.Due[e] = w.Now.Add(ring.Passes().After(w.failed[e]))
 	}
+	w.failed[e]++
 }
 
 // Advance moves the clock to the next moment at which somebody has to look; false if

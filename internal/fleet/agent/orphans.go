@@ -17,21 +17,21 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Deserters find the assemblages of the hub in which nobody has anything any more. They
-// were made by modules and are not wanted by anybody: what others have written into one,
-// be it a label, is a reason to leave it.
-type Deserters struct {
+// Orphans finds the assemblages of the hub that only Spillway has written and that have
+// no sync any more. Anything that another client has written into one, even a label, is
+// a reason to keep it.
+type Orphans struct {
 	Live client.Reader
 
 	mu sync.Mutex
-	// kept are those that are left, by the version at which that was found.
+	// kept are those that another client has written, by the version at which that was found.
 	kept map[types.NamespacedName]string
 }
 
-// Deserted is true of an assemblage without syncs to which nobody but Spillway has ever
-// contributed anything that is still there. The API server itself is asked, once for
-// each version: the cache does not know who has written what.
-func (d *Deserters) Deserted(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, syncs int) (bool, error) {
+// Orphaned returns true for an assemblage without syncs in which every managed field is
+// Spillway's. It asks the API server, once for each version: the cache keeps no managed
+// fields.
+func (d *Orphans) Orphaned(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, syncs int) (bool, error) {
 	finalized := slices.Contains(obj.GetFinalizers(), vocabulary.AssemblageFinalizer) // it has had syncs before
 	if syncs > 0 || !finalized || obj.GetDeletionTimestamp() != nil || d.isKept(obj) {
 		return false, nil
@@ -43,10 +43,10 @@ func (d *Deserters) Deserted(ctx context.Context, gvk schema.GroupVersionKind, o
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look who has written the %s: %w", gvk.Kind, err)
+		return false, fmt.Errorf("get the managed fields of the %s: %w", gvk.Kind, err)
 	case head.UID != obj.GetUID() || head.ResourceVersion != obj.GetResourceVersion():
 		return false, nil // the cache will show it
-	case slices.ContainsFunc(head.ManagedFields, isSomebodyElses):
+	case slices.ContainsFunc(head.ManagedFields, isForeignEntry):
 		d.keep(obj)
 		return false, nil
 	default:
@@ -54,17 +54,17 @@ func (d *Deserters) Deserted(ctx context.Context, gvk schema.GroupVersionKind, o
 	}
 }
 
-func isSomebodyElses(entry metav1.ManagedFieldsEntry) bool {
+func isForeignEntry(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager != kube.FieldOwner && !strings.HasPrefix(entry.Manager, kube.ModuleOwner)
 }
 
-func (d *Deserters) isKept(obj client.Object) bool {
+func (d *Orphans) isKept(obj client.Object) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.kept[client.ObjectKeyFromObject(obj)] == obj.GetResourceVersion()
 }
 
-func (d *Deserters) keep(obj client.Object) {
+func (d *Orphans) keep(obj client.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.kept == nil {
@@ -74,7 +74,7 @@ func (d *Deserters) keep(obj client.Object) {
 }
 
 // Forget forgets an assemblage that is gone.
-func (d *Deserters) Forget(key types.NamespacedName) {
+func (d *Orphans) Forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.kept, key)

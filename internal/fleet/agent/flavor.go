@@ -10,8 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// flavour is what an Assemblage and a RemoteAssemblage do not have in common.
-type flavour struct {
+// flavor holds what differs between an Assemblage and a RemoteAssemblage.
+type flavor struct {
 	kind   string
 	object func() client.Object
 	list   func() client.ObjectList
@@ -21,8 +21,8 @@ type flavour struct {
 	status func(client.Object) *v1alpha1.AssemblageStatus
 }
 
-// local are Assemblages, which Flux applies where it runs.
-var local = flavour{
+// local are Assemblages, which Flux is applying where it runs.
+var local = flavor{
 	kind:   "Assemblage",
 	object: func() client.Object { return &v1alpha1.Assemblage{} },
 	list:   func() client.ObjectList { return &v1alpha1.AssemblageList{} },
@@ -50,7 +50,7 @@ var local = flavour{
 }
 
 // remote are RemoteAssemblages, which the Flux of the hub applies elsewhere.
-var remote = flavour{
+var remote = flavor{
 	kind:   "RemoteAssemblage",
 	object: func() client.Object { return &v1alpha1.RemoteAssemblage{} },
 	list:   func() client.ObjectList { return &v1alpha1.RemoteAssemblageList{} },
