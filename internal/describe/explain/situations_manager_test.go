@@ -58,7 +58,7 @@ func (w *world) revised() {
 	}
 }
 
-// managerSituations are what waits for nothing but the manager, and the manager is not
+// managerSituations are what waits for nothing but the manager, and the manager does not
 // there.
 var managerSituations = []situation{{
 	name: "the lock is held by a manager that has just died", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
