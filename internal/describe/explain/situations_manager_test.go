@@ -58,8 +58,7 @@ func (w *world) revised() {
 	}
 }
 
-// managerSituations are what waits for nothing but the manager, and the manager does not
-// there.
+// managerSituations are objects that wait for nothing but the manager, which does not run.
 var managerSituations = []situation{{
 	name: "the lock is held by a manager that has just died", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
 	act: left(30 * time.Second), ago: longAgo, times: "since until",
