@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // These are the defects of the predecessor that are the hub's, by their numbers in
@@ -30,7 +30,7 @@ func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	w.apply(hub.KindBootstrap, "v1", oneByOne)
+	w.apply(model.KindBootstrap, "v1", oneByOne)
 	w.eventually(func() error {
 		m := &v1alpha1.BootstrapModule{}
 		if err := w.get(m, app); err != nil || m.Status.Phase != "Complete" {
@@ -40,7 +40,7 @@ func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 		}
 		return w.remotes("a:v1", "b:v1")
 	})
-	w.apply(hub.KindBootstrap, "v2", oneByOne)
+	w.apply(model.KindBootstrap, "v2", oneByOne)
 	w.eventually(func() error {
 		if w.remotes("a:v2", "b:v1") != nil && w.remotes("a:v1", "b:v2") != nil {
 			return errors.New("want one at v2, and the other at v1")
@@ -515,7 +515,7 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
 	w.t.Helper()
 	w.create(&spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Name: revisionOf(tag)}, Spec: spillway.ModuleRevisionSpec{
-		ModuleRef: spillway.ModuleReference{Kind: hub.KindModule, Name: app}, Number: 7, Template: template,
+		ModuleRef: spillway.ModuleReference{Kind: model.KindModule, Name: app}, Number: 7, Template: template,
 	}})
 }
 

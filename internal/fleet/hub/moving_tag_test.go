@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // The commits that tags are, as a repository has them.
@@ -132,7 +132,7 @@ func TestATagOfABootstrapModuleThatMovesMovesNobody(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	w.apply(hub.KindBootstrap, "v1", oneByOne)
+	w.apply(model.KindBootstrap, "v1", oneByOne)
 	w.eventually(func() error {
 		for name, commit := range map[string]string{"a": commitOne, "b": commitTwo} { // which the tag is by then
 			if w.remotes(name+":v1") == nil {
