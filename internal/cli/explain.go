@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -215,7 +216,7 @@ func useText(use config.UseFact) string {
 }
 
 // rollText says when the hash was last set, and why.
-func rollText(r config.Roll) string {
+func rollText(r workload.Roll) string {
 	if r.Admitted.After(r.At) {
 		return r.Admitted.UTC().Format(momentLayout) + ", with a change of the workload itself"
 	}

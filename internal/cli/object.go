@@ -7,13 +7,13 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 )
 
 // rolledKinds are those of which a ring rolls objects.
-var rolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", hub.KindModule, hub.KindBootstrap}
+var rolledKinds = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, "RolloutGroup", "Instance", hub.KindModule, hub.KindBootstrap}
 
 // objectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // lack is a ConfigMap or a Secret that is not there, or a key of one.
@@ -29,7 +30,7 @@ type lack struct {
 
 // lackOf is what a workload lacks. Of what is not there at all it finds the key that
 // the template asks for.
-func lackOf(m config.Missing, w *maker) lack {
+func lackOf(m content.Missing, w *maker) lack {
 	l := lack{Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
@@ -352,7 +353,7 @@ func (a *asker) templates(ctx context.Context, namespace string) ([]template, er
 // templatesWith are the workloads of a namespace whose Pods have some labels.
 func (a *asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]maker, error) {
 	var found []maker
-	for _, kind := range []string{config.Deployment, config.StatefulSet, config.DaemonSet, kindJob} {
+	for _, kind := range []string{workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet, kindJob} {
 		list := listOf(kind)
 		if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind, err)

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -91,7 +91,7 @@ func (g *groupAnswer) add(link Link) { g.found.links = append(g.found.links, lin
 
 // set is a StatefulSet of the group.
 func (g *groupAnswer) set(name string) Ref {
-	return Ref{Kind: config.StatefulSet, Namespace: g.ref.Namespace, Name: name}
+	return Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
 }
 
 // rollout goes on from the reason that tells most.

@@ -11,7 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/rollout"
@@ -36,7 +36,7 @@ func (a *asker) manages(ctx context.Context, ref Ref, namespace string) (answer,
 	}
 	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return looksAt(argsOf(&d), namespace) })
 	if i < 0 {
-		d := refTo(config.Deployment, &list.Items[0])
+		d := refTo(workloads.Deployment, &list.Items[0])
 		link := a.link(ref, ReasonManagerDown, "it is the manager's turn, and no manager looks at namespace %s", namespace)
 		link.Next = a.kubectl("edit", d)
 		return answer{links: []Link{link}}, nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
@@ -248,7 +248,7 @@ func (a *asker) isWell(ctx context.Context, ref Ref, u *unstructured.Unstructure
 		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
-	if ref.Kind != config.StatefulSet || group == "" {
+	if ref.Kind != workloads.StatefulSet || group == "" {
 		return true
 	}
 	complete, err := a.isComplete(ctx, Ref{Kind: kindGroup, Namespace: ref.Namespace, Name: group})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -35,7 +36,7 @@ func (a *asker) workload(ctx context.Context, ref Ref, first bool) (answer, erro
 	if !first && !isTracked(&w) {
 		return a.zoneOrPods(ctx, &w, a.link(ref, "", "%s is as its template says", w.name()))
 	}
-	e, err := a.config(ctx, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	e, err := a.config(ctx, workloads.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
@@ -141,7 +142,7 @@ func annotator(obj metav1.Object, key string) string {
 // is wrong with the workload itself.
 func (a *asker) zoneOrPods(ctx context.Context, w *maker, link Link) (answer, error) {
 	group := a.groupRef(w)
-	if w.kind != config.StatefulSet || group.Name == "" {
+	if w.kind != workloads.StatefulSet || group.Name == "" {
 		return a.unready(ctx, w, link)
 	}
 	if complete, err := a.isComplete(ctx, group); complete || err != nil { // its Pods can be told of all the same
@@ -327,7 +328,7 @@ func failureOf(w *maker, otherwise string) string {
 
 // uncreated is why the Pods of a workload are not made, nil if nobody has said so.
 func (a *asker) uncreated(ctx context.Context, w *maker) (*answer, error) {
-	if w.kind == config.Deployment {
+	if w.kind == workloads.Deployment {
 		return a.uncreatedByReplicaSets(ctx, w)
 	}
 	if w.created >= w.wants && w.kind != kindJob {

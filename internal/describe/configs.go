@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // configs is what was seen of the config of workloads, which is looked at as a whole
@@ -30,7 +31,7 @@ func (a *asker) seeing(everywhere bool) *snapshot {
 
 // config is what the config ring says of a workload. Who may not look at all of those
 // that share its budget is told as much as those of its namespace tell.
-func (a *asker) config(ctx context.Context, name config.Name) (config.Explanation, error) {
+func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
 	if a.Options.SharesBudget() {
 		e, err := config.Explain(ctx, a.seeing(true), a.Options, name)
 		if !apierrors.IsForbidden(err) {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -117,7 +118,7 @@ func (a *asker) about(ref Ref) *question {
 // answers is how an object of a kind is asked about.
 func (a *asker) answers(ref Ref) func(context.Context, bool) (answer, error) {
 	by := map[string]func(context.Context, Ref, bool) (answer, error){
-		config.Deployment: a.workload, config.StatefulSet: a.workload, config.DaemonSet: a.workload,
+		workloads.Deployment: a.workload, workloads.StatefulSet: a.workload, workloads.DaemonSet: a.workload,
 		kindReplicaSet: a.controller, kindJob: a.controller,
 		kindPod: a.pod, kindConfigMap: a.configObject, kindSecret: a.configObject, kindClaim: a.claim, kindService: a.service,
 		kindPDB: a.disruptionBudget, kindZoneBudget: a.zoneBudget,

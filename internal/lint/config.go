@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -66,12 +67,12 @@ func configRules() []Rule {
 }
 
 // tracked visits the workloads whose config is followed.
-func tracked(m *Manifests, visit func(*Object, config.Manifest)) {
+func tracked(m *Manifests, visit func(*Object, workload.Manifest)) {
 	for _, o := range m.Objects {
 		if !o.canTrack() {
 			continue
 		}
-		if manifest := config.ManifestOf(o.Typed); manifest.Tracked {
+		if manifest := workload.ManifestOf(o.Typed); manifest.Tracked {
 			visit(o, manifest)
 		}
 	}
@@ -82,7 +83,7 @@ func configAnnotations(m *Manifests, r *reporter) {
 		if !o.canTrack() {
 			continue
 		}
-		for _, p := range config.ManifestOf(o.Typed).Problems {
+		for _, p := range workload.ManifestOf(o.Typed).Problems {
 			r.findf(o, annotation(p.Annotation), "%s", p)
 		}
 	}
@@ -98,7 +99,7 @@ func needTracking() []vocabulary.Key {
 
 func untracked(m *Manifests, r *reporter) {
 	for _, o := range m.Objects {
-		if !o.canTrack() || config.ManifestOf(o.Typed).Tracked {
+		if !o.canTrack() || workload.ManifestOf(o.Typed).Tracked {
 			continue
 		}
 		for _, key := range needTracking() {
@@ -110,14 +111,14 @@ func untracked(m *Manifests, r *reporter) {
 }
 
 // references are the fields in which a Pod names a ConfigMap or a Secret.
-var references = map[config.Kind][]string{
-	config.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
-	config.Secret:    {"secret", "secretRef", "secretKeyRef", "imagePullSecrets"},
+var references = map[content.Kind][]string{
+	content.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
+	content.Secret:    {"secret", "secretRef", "secretKeyRef", "imagePullSecrets"},
 }
 
 // useLine is where a workload refers to an object, or to a key of it: in its
 // template, or by an annotation.
-func useLine(o *Object, ref *config.Reference, key string) []string {
+func useLine(o *Object, ref *content.Reference, key string) []string {
 	if !ref.Extra {
 		_, path := o.pods()
 		return o.locate(path, func(parent []string, value map[string]any) bool {
@@ -129,7 +130,7 @@ func useLine(o *Object, ref *config.Reference, key string) []string {
 			return named && name == ref.Object.Name && (key == "" || value["key"] == nil || value["key"] == key)
 		})
 	}
-	if ref.Object.Kind == config.Secret {
+	if ref.Object.Kind == content.Secret {
 		return o.keyed(vocabulary.ExtraSecrets)
 	}
 	return o.keyed(vocabulary.ExtraConfigMaps)
@@ -137,7 +138,7 @@ func useLine(o *Object, ref *config.Reference, key string) []string {
 
 // absentConfig notes what a Pod cannot start without, and what an annotation names.
 func absentConfig(m *Manifests, r *reporter) {
-	tracked(m, func(o *Object, manifest config.Manifest) {
+	tracked(m, func(o *Object, manifest workload.Manifest) {
 		for i := range manifest.Uses {
 			ref := &manifest.Uses[i]
 			if (ref.Required || ref.Extra) && !m.isThere(ref.Object) {
@@ -149,7 +150,7 @@ func absentConfig(m *Manifests, r *reporter) {
 
 // absentKeys finds keys that are needed and not there, beside others that are.
 func absentKeys(m *Manifests, r *reporter) {
-	neededKeys(m, func(o, there *Object, ref *config.Reference, key string) {
+	neededKeys(m, func(o, there *Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) > 0 {
 			r.findf(o, useLine(o, ref, key), "%s has no key %q, which it needs", ref.Object.From(o.namespace()), key)
 		}
@@ -159,7 +160,7 @@ func absentKeys(m *Manifests, r *reporter) {
 // emptyConfig notes what is needed of config without any: it may be that somebody
 // fills it in.
 func emptyConfig(m *Manifests, r *reporter) {
-	neededKeys(m, func(o, there *Object, ref *config.Reference, key string) {
+	neededKeys(m, func(o, there *Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) == 0 {
 			r.findf(o, useLine(o, ref, key), "%s has no data in its manifest, and it needs key %q of it", ref.Object.From(o.namespace()), key)
 		}
@@ -168,13 +169,13 @@ func emptyConfig(m *Manifests, r *reporter) {
 
 // neededKeys visits the keys that Pods need, of config that is among the manifests
 // and does not have them.
-func neededKeys(m *Manifests, visit func(o, there *Object, ref *config.Reference, key string)) {
+func neededKeys(m *Manifests, visit func(o, there *Object, ref *content.Reference, key string)) {
 	for _, o := range m.Objects {
 		template, _ := o.pods()
 		if template == nil {
 			continue
 		}
-		uses := config.UsesOf(o.namespace(), &template.Spec)
+		uses := workload.UsesOf(o.namespace(), &template.Spec)
 		for i := range uses {
 			if there := m.configs[uses[i].Object]; there != nil && there.Typed != nil && !m.isFilled(there) {
 				for _, key := range lacking(there, uses[i].Keys) {
@@ -186,7 +187,7 @@ func neededKeys(m *Manifests, visit func(o, there *Object, ref *config.Reference
 }
 
 // lacking are the keys that are required and that a ConfigMap or Secret does not have.
-func lacking(there *Object, keys []config.KeyUse) []string {
+func lacking(there *Object, keys []content.KeyUse) []string {
 	var names []string
 	for _, key := range keys {
 		if key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
@@ -238,16 +239,16 @@ func unnamedConfig(m *Manifests, visit func(o *Object, reader string)) {
 	}
 }
 
-func (m *Manifests) usedConfig() map[config.Object]bool {
-	used := map[config.Object]bool{}
+func (m *Manifests) usedConfig() map[content.Object]bool {
+	used := map[content.Object]bool{}
 	for _, o := range m.Objects {
 		if template, _ := o.pods(); template != nil {
-			for _, ref := range config.UsesOf(o.namespace(), &template.Spec) {
+			for _, ref := range workload.UsesOf(o.namespace(), &template.Spec) {
 				used[ref.Object] = true
 			}
 		}
 	}
-	tracked(m, func(_ *Object, manifest config.Manifest) {
+	tracked(m, func(_ *Object, manifest workload.Manifest) {
 		for i := range manifest.Uses {
 			used[manifest.Uses[i].Object] = true
 		}
@@ -256,11 +257,11 @@ func (m *Manifests) usedConfig() map[config.Object]bool {
 }
 
 func unshared(m *Manifests, r *reporter) {
-	tracked(m, func(o *Object, manifest config.Manifest) {
+	tracked(m, func(o *Object, manifest workload.Manifest) {
 		for i := range manifest.Extra {
 			ref := &manifest.Extra[i]
 			there := m.configs[ref.Object]
-			if there == nil || ref.Object.Namespace == o.namespace() || config.IsSharedWith(there.Object, o.namespace()) {
+			if there == nil || ref.Object.Namespace == o.namespace() || content.IsSharedWith(there.Object, o.namespace()) {
 				continue
 			}
 			r.findf(o, useLine(o, ref, ""), "%s is not shared with namespace %s", ref.Object.From(o.namespace()), o.namespace())
@@ -270,13 +271,13 @@ func unshared(m *Manifests, r *reporter) {
 }
 
 func ignoredInVain(m *Manifests, r *reporter) {
-	tracked(m, func(o *Object, manifest config.Manifest) {
+	tracked(m, func(o *Object, manifest workload.Manifest) {
 		for _, ignored := range manifest.Ignored {
-			if slices.ContainsFunc(manifest.Uses, func(used config.Reference) bool { return used.Object == ignored.Object }) {
+			if slices.ContainsFunc(manifest.Uses, func(used content.Reference) bool { return used.Object == ignored.Object }) {
 				continue
 			}
 			key := vocabulary.IgnoredConfigMaps
-			if ignored.Object.Kind == config.Secret {
+			if ignored.Object.Kind == content.Secret {
 				key = vocabulary.IgnoredSecrets
 			}
 			r.findf(o, o.keyed(key), "it does not use %s, which it ignores", ignored.Object.From(o.namespace()))
@@ -285,7 +286,7 @@ func ignoredInVain(m *Manifests, r *reporter) {
 }
 
 func nothingToFollow(m *Manifests, r *reporter) {
-	tracked(m, func(o *Object, manifest config.Manifest) {
+	tracked(m, func(o *Object, manifest workload.Manifest) {
 		if len(manifest.Uses) == 0 {
 			r.findf(o, annotation(manifest.Dialect), "it uses no config that could change")
 		}

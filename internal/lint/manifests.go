@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -28,7 +28,7 @@ type Manifests struct {
 	// schemas find what the API server would refuse.
 	schemas schemas
 	// configs are the ConfigMaps and Secrets, by what refers to them.
-	configs map[config.Object]*Object
+	configs map[content.Object]*Object
 	// scalers are what writes the replicas of something else.
 	scalers []scaler
 	// bindings give roles to service accounts, among others.
@@ -54,7 +54,7 @@ func understand(documents []source.Document, unread error, options Options) (*Ma
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s, configs: map[config.Object]*Object{}, mentions: newMentions()}
+	m := &Manifests{Options: options, Unread: source.Errors(unread), schemas: s, configs: map[content.Object]*Object{}, mentions: newMentions()}
 	for i := range documents {
 		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
 		source.InNamespace(documents[i:i+1], options.Namespace)
@@ -83,12 +83,12 @@ func (m *Manifests) add(o *Object) {
 
 // isConfig is true of a ConfigMap and of a Secret.
 func (o *Object) isConfig() bool {
-	return o.is("", string(config.ConfigMap)) || o.is("", string(config.Secret))
+	return o.is("", string(content.ConfigMap)) || o.is("", string(content.Secret))
 }
 
 // asConfig is how a ConfigMap or a Secret is referred to.
-func (o *Object) asConfig() config.Object {
-	return config.Object{Kind: config.Kind(o.kind()), Namespace: o.namespace(), Name: o.name()}
+func (o *Object) asConfig() content.Object {
+	return content.Object{Kind: content.Kind(o.kind()), Namespace: o.namespace(), Name: o.name()}
 }
 
 // What an object is called.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -74,7 +74,7 @@ func reloaderUses(m *Manifests, visit func(o *Object, u *use, key *reloaderKey))
 
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
 func rollsTwice(o *Object, u *use, key *reloaderKey) bool {
-	return key.rolls && strings.TrimSpace(u.value) != "" && u.value != "false" && o.canTrack() && config.ManifestOf(o.Typed).Tracked
+	return key.rolls && strings.TrimSpace(u.value) != "" && u.value != "false" && o.canTrack() && workload.ManifestOf(o.Typed).Tracked
 }
 
 func rolledTwice(m *Manifests, r *reporter) {

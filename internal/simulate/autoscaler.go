@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // autoscalers are HorizontalPodAutoscalers without any load: they keep workloads within
@@ -69,12 +69,12 @@ func (a autoscalers) look(ctx context.Context, key types.NamespacedName) (time.D
 	switch {
 	case !ok:
 		return 0, nil
-	case s.of.kind == config.Deployment:
+	case s.of.kind == workload.Deployment:
 		if d, ok := a.store.Object(&appsv1.Deployment{}, name).(*appsv1.Deployment); ok {
 			d = d.DeepCopy()
 			return 0, a.scale(ctx, s, d, d.Spec.Replicas)
 		}
-	case s.of.kind == config.StatefulSet:
+	case s.of.kind == workload.StatefulSet:
 		if set, ok := a.store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
 			set = set.DeepCopy()
 			return 0, a.scale(ctx, s, set, set.Spec.Replicas)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
@@ -44,7 +44,7 @@ func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duratio
 	if !ok || len(job.Status.Conditions) > 0 {
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, c.store, job.Namespace, &job.Spec.Template.Spec)
+	lacks, err := content.Lacks(ctx, c.store, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {
 		return 0, err
 	}

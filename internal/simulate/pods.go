@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 )
 
 // Never is a readiness time: the Pod runs and is never ready.
@@ -73,7 +73,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
+	lacks, err := content.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
 	if err != nil {
 		return 0, err
 	}

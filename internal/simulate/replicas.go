@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 )
 
 // replica stands for a Pod of a Deployment or a DaemonSet. No ring looks at those
@@ -127,7 +127,7 @@ func (r *runner) of(uid types.UID) *replicaSet {
 // lacks config.
 func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
 	ready := r.readyIn(r.readiness, kind, name)
-	lacks, err := config.Lacks(ctx, r.store, namespace, pod)
+	lacks, err := content.Lacks(ctx, r.store, namespace, pod)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
@@ -23,7 +23,7 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 	}
 	met := maps.Clone(s.met)
 	for kind, of := range map[string]client.Object{
-		config.Deployment: &appsv1.Deployment{}, config.StatefulSet: &appsv1.StatefulSet{}, config.DaemonSet: &appsv1.DaemonSet{}, kindJob: &batchv1.Job{},
+		workload.Deployment: &appsv1.Deployment{}, workload.StatefulSet: &appsv1.StatefulSet{}, workload.DaemonSet: &appsv1.DaemonSet{}, kindJob: &batchv1.Job{},
 	} {
 		for _, obj := range s.store.Objects(of, "") {
 			met[reference(kind, obj.GetName())] = true

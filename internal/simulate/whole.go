@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -57,7 +59,7 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 // isTold is true of what a ring waits for itself, or for the group that it is of.
 func isTold(told []Wait, obj client.Object, kind string) bool {
 	names := []string{reference(kind, obj.GetName())}
-	if group := vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()); kind == config.StatefulSet && group != "" {
+	if group := vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()); kind == workload.StatefulSet && group != "" {
 		names = append(names, reference("RolloutGroup", group))
 	}
 	return slices.ContainsFunc(told, func(w Wait) bool {
@@ -70,7 +72,7 @@ func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p p
 		Ring: Kubernetes, Namespace: obj.GetNamespace(), Object: reference(p.kind, obj.GetName()),
 		Reason: rollout.ReasonFailed, Sentence: p.kind + " " + obj.GetName() + " " + p.String(),
 	}
-	lacks, err := config.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
+	lacks, err := content.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
 	if len(lacks) > 0 {
 		w.Reason = config.ReasonConfigMissing
 		w.Sentence = fmt.Sprintf("%s %s waits: %s", p.kind, obj.GetName(), strings.Join(lacks, "; "))
@@ -110,7 +112,7 @@ func progressOf(obj client.Object) progress {
 func ofDeployment(d *appsv1.Deployment) progress {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	p := progress{
-		kind: config.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+		kind: workload.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: wanted, mustUpdate: wanted,
 		there: d.Status.Replicas, updated: d.Status.UpdatedReplicas, available: d.Status.AvailableReplicas,
 	}
@@ -123,7 +125,7 @@ func ofDeployment(d *appsv1.Deployment) progress {
 // ofStatefulSet asks for no more new Pods than its strategy makes.
 func ofStatefulSet(s *appsv1.StatefulSet) progress {
 	p := progress{
-		kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
+		kind: workload.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
 		there: s.Status.Replicas, updated: s.Status.UpdatedReplicas, available: s.Status.AvailableReplicas,
 	}
 	if p.mustUpdate = p.wanted; s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
@@ -137,7 +139,7 @@ func ofStatefulSet(s *appsv1.StatefulSet) progress {
 
 func ofDaemonSet(d *appsv1.DaemonSet) progress {
 	p := progress{
-		kind: config.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+		kind: workload.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: d.Status.DesiredNumberScheduled, mustUpdate: d.Status.DesiredNumberScheduled,
 		there: d.Status.DesiredNumberScheduled, updated: d.Status.UpdatedNumberScheduled, available: d.Status.NumberAvailable,
 	}

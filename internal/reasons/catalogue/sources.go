@@ -52,7 +52,7 @@ func places() []place {
 		{enginePath, "Block", UsedInHold},
 		{standingPath, "Link", UsedInChain},
 		{"k8s.io/apimachinery/pkg/apis/meta/v1", "Condition", UsedInCondition},
-		{module + "/internal/config", "Condition", UsedInCondition},
+		{module + "/internal/config/workload", "Condition", UsedInCondition},
 		{module + "/api/fleet/v1alpha1", "SyncStatus", UsedInCondition},
 		{module + "/api/fleet/v1alpha1", "FailingCluster", UsedInCondition},
 		{"k8s.io/api/events/v1", "Event", UsedInEvent},
