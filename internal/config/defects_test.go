@@ -270,7 +270,7 @@ func TestDefect12MalformedEntriesAreReported(t *testing.T) {
 	w.saysEventually("web", `"reason":"InvalidAnnotation"`)
 	w.hashed("web", "")
 	problems := w.explain("web").Problems
-	if len(problems) != 2 || !strings.Contains(problems[0], `annotation wave.pusher.com/extra-configmaps: "a/b/c" has to be "name" or "namespace/name"`) {
+	if len(problems) != 2 || !strings.Contains(problems[0], `annotation wave.pusher.com/extra-configmaps: invalid value "a/b/c": must be "name" or "namespace/name"`) {
 		t.Errorf("problems = %q", problems)
 	}
 	w.annotate("web", "wave.pusher.com/extra-configmaps", "app")
