@@ -215,7 +215,7 @@ func TestAPartitionHoldsWaitingPods(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return want("StatefulSet web waits: Pod web-0 is not scheduled, because the partition keeps it at the suspended revision; lower the partition", e.Sentence)
+		return want("StatefulSet web is waiting: Pod web-0 is not scheduled, because the partition keeps it at the suspended revision; lower the partition", e.Sentence)
 	})
 	w.sentinel()
 	if got := w.pods("web")[0].UID; got != before {

@@ -29,8 +29,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a pause.
-const passesAtOnce = 50
+// passesParallel bounds how many passes follow one another without a pause.
+const passesParallel = 50
 
 // Setup adds the ring to a manager. While its kinds are not installed, the ring
 // says so and waits for them; the rest of the manager goes on.
@@ -64,7 +64,7 @@ func start(mgr ctrl.Manager, o Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("plans").
 		Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(instanceMatters())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: instancesAtOnce,
+			MaxConcurrentReconciles: instancesParallel,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 		}).Build(r)
 	if err != nil {
@@ -84,7 +84,7 @@ type reconciler struct {
 // Reconcile observes, plans, acts and tells; and once more at once while there is
 // more to do.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: the Instance and what it refers to.
 		o, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {

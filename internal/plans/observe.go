@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// looksAtOnce bounds how often a decision may ask to look at more.
-	looksAtOnce = 100
+	// looksParallel bounds how often a decision may ask to look at more.
+	looksParallel = 100
 	// versionsKept is how many OperatorVersions are kept in memory as they were
 	// last read, so that their content is read only when it has changed.
 	versionsKept = 256
@@ -202,7 +202,7 @@ func notFoundOrNil(err error, what string) error {
 // decide decides, and looks at all that is needed for it.
 func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 	key := client.ObjectKeyFromObject(o.Instance)
-	for range looksAtOnce {
+	for range looksParallel {
 		p := Decide(*o)
 		if p.Needs.IsEmpty() {
 			b.follower.end(key)

@@ -17,8 +17,8 @@ type Options struct {
 }
 
 const (
-	// instancesAtOnce is how many Instances are looked at at a time.
-	instancesAtOnce = 16
+	// instancesParallel is how many Instances are looked at at a time.
+	instancesParallel = 16
 	// writeTimeout bounds one write. It is shorter than the time between the moment
 	// at which a leader gives up and that at which the next one begins.
 	writeTimeout = 5 * time.Second

@@ -182,7 +182,7 @@ func (d *decision) progress() (reason rollout.Reason, message string) {
 // is still said to have failed, until it has not.
 func (d *decision) begins(step *rollout.Step) string {
 	name := step.Path[len(step.Path)-1]
-	if strings.HasPrefix(d.was.WaitingFor, name+" waits: ") {
+	if strings.HasPrefix(d.was.WaitingFor, name+" is waiting: ") {
 		return d.was.WaitingFor
 	}
 	return name + " begins"

@@ -109,7 +109,7 @@ templates:
 	if got := w.told(); got != "create CustomResourceDefinition things.example.com" {
 		t.Fatal(got)
 	}
-	if !strings.HasPrefix(w.waitsFor(), "task t is on its way: it is waiting for CustomResourceDefinition things.example.com: ") {
+	if !strings.HasPrefix(w.waitsFor(), "task t is updating: waiting for CustomResourceDefinition things.example.com: ") {
 		t.Error(w.waitsFor())
 	}
 	for _, u := range w.objects {
@@ -147,7 +147,7 @@ func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {some: annotation}}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t waits: ConfigMap a is there already and does not belong to Instance web; annotate it with spillway.dev/adopt=true to have it taken over" {
+	if got := w.waitsFor(); got != "task t is waiting: ConfigMap a is there already and does not belong to Instance web; annotate it with spillway.dev/adopt=true to have it taken over" {
 		t.Error(got)
 	}
 	if s := w.deploy(); s.Status != v1beta1.Error || s.RetryAt != nil {
@@ -273,7 +273,7 @@ func TestDelete(t *testing.T) {
 	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for ConfigMap a to be gone" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be gone" {
 		t.Error(got)
 	}
 	delete(w.objects, refOf(u))
@@ -447,7 +447,7 @@ func TestKudoOperator(t *testing.T) {
 	if owner := u.GetOwnerReferences()[0]; owner.Controller != nil {
 		t.Errorf("%+v", owner)
 	}
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for Instance web-db to be looked at" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for Instance web-db to be looked at" {
 		t.Error(got)
 	}
 	status := func(s string) {
@@ -460,7 +460,7 @@ func TestKudoOperator(t *testing.T) {
 	}
 	status(`{observedGeneration: 1, waitingFor: "task app waits", aggregatedStatus: {status: IN_PROGRESS, activePlan: deploy}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for plan deploy of Instance web-db: task app waits" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for plan deploy of Instance web-db: task app waits" {
 		t.Error(got)
 	}
 	done := u.DeepCopy()
@@ -488,7 +488,7 @@ func TestOperatorsInACircle(t *testing.T) {
 func TestDummies(t *testing.T) {
 	for spec, want := range map[string]string{
 		"done: true":                 "deploy Complete; ",
-		"wantErr: true":              "; task t waits: task t fails, as it is told to, next try at 4 May 12:00:01 UTC",
+		"wantErr: true":              "; task t is waiting: task t fails, as it is told to; next try at 4 May 12:00:01 UTC",
 		"wantErr: true, fatal: true": "deploy Failed; plan deploy has failed: task t fails for good, as it is told to",
 		"done: false":                "deploy Failed; plan deploy has failed: task t can never be done; a Dummy is done only if its spec says done: true",
 	} {
