@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -95,7 +96,7 @@ func useText(use *config.UseFact) string {
 }
 
 // rollText says when the hash was last set, and why.
-func rollText(r *config.Roll) string {
+func rollText(r *workload.Roll) string {
 	switch {
 	case r.Admitted.After(r.At):
 		return Moment(r.Admitted) + ", with a change of the workload itself"
