@@ -45,7 +45,7 @@ type Options struct {
 	Nodes int
 	// Stay leaves everything running when this process ends; [StopAt] ends it.
 	Stay bool
-	// Progress is told what is being built and started; nothing is if it is nil.
+	// Progress gets a line for each thing that is built or started; nil discards them.
 	Progress io.Writer
 }
 
@@ -205,7 +205,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		"--endpoint-reconciler-type", "none",
 		"--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0", "--enable-priority-and-fairness=false",
 	}
-	if cp.alone { // nobody makes the ServiceAccounts that it would ask for
+	if cp.alone { // no controller creates the ServiceAccounts that it would require
 		args = append(args, "--disable-admission-plugins", "ServiceAccount")
 	}
 	p, err := cp.run("kube-apiserver", args...)
@@ -345,7 +345,7 @@ func (cp *ControlPlane) until(ctx context.Context, done func() bool, watched ...
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return allAlive(watched) // and it was not somebody else's that answered
+	return allAlive(watched) // what answered was not another process on the same port
 }
 
 func allAlive(processes []*process) error {
@@ -359,7 +359,7 @@ func allAlive(processes []*process) error {
 // Config is the configuration of a client with all rights and no rate limit.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
 
-// ConfigAs is the configuration of a client that acts as somebody else.
+// ConfigAs is the configuration of a client that impersonates a user.
 func (cp *ControlPlane) ConfigAs(user string, groups ...string) *rest.Config {
 	config := cp.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
