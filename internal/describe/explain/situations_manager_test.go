@@ -71,7 +71,7 @@ var managerSituations = []situation{{
 	next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the manager crashes", plant: leftBehind(crash) + operator(deployment("web"), ""),
-	ago: longAgo, ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ago: longAgo, ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "the manager does not renew its Lease", plant: leftBehind() + appAtOne + deployment("web", tracked, usesApp),
 	ago: longAgo, ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
@@ -93,7 +93,7 @@ spec:
 		})
 		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
 	},
-	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
+	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 is unreachable", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
 }, {
 	name: "who may not see Deployments everywhere", plant: operator(deployment("web"), ""), sees: []string{"instances.kudo.dev"},
 	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be read", next: "kubectl get deployments.apps -A",

@@ -74,7 +74,7 @@ spec:
   template:
     metadata: {annotations: {testenv.spillway.dev/behavior: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`, ""),
-	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app",
 }, {
 	name: "the cleanup of an Instance does not end", plant: strings.Replace(operator(stuckJob, ""), "plans: {", "plans: {cleanup: {phases: [{name: last, steps: [{name: away, tasks: [app]}]}]}, ", 1),
 	act: func(w *world) {
@@ -92,7 +92,7 @@ spec:
 	act: func(w *world) {
 		w.delete(&v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"}})
 	},
-	ask: "instance/db", root: "instance/db", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get instance/db -n NS -o jsonpath='{.metadata.finalizers}'",
+	ask: "instance/db", root: "instance/db", says: "cannot be deleted: finalizer acme.io/keep is not removed yet", next: "kubectl get instance/db -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "a parameter that the OperatorVersion does not have", plant: operator(deployment("web"), ""),
 	act: func(w *world) {
