@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -177,7 +177,7 @@ func (a *asker) judged(ref Ref, u *unstructured.Unstructured) Link {
 	if names := u.GetFinalizers(); u.GetDeletionTimestamp() != nil && len(names) > 0 {
 		return a.finalizer(ref, names[0])
 	}
-	lacks, fatal := plans.Judge(u)
+	lacks, fatal := task.Judge(u)
 	if lacks == "" {
 		link := a.link(ref, "", "%s %s is as it should be", ref.Kind, ref.Name)
 		link.Phase = rollout.PhaseComplete

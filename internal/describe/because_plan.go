@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -244,7 +245,7 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 
 // isWell judges an object; a StatefulSet that is a zone is well if its group is.
 func (a *asker) isWell(ctx context.Context, ref Ref, u *unstructured.Unstructured) bool {
-	if lacks, _ := plans.Judge(u); lacks != "" {
+	if lacks, _ := task.Judge(u); lacks != "" {
 		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/admit"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 func planRules() []Rule {
@@ -145,7 +147,7 @@ func badParameters(m *Manifests, r *reporter) {
 			if p.Default == nil {
 				continue
 			}
-			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
+			_, problems := choice.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
 			for _, problem := range problems {
 				r.findf(o, item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Action)
 			}
@@ -169,7 +171,7 @@ func refusedInstances(m *Manifests, r *reporter) {
 		if v == nil {
 			return
 		}
-		for _, p := range plans.ProblemsOf(i, v) {
+		for _, p := range admit.ProblemsOf(i, v) {
 			r.findf(o, o.ringField(p.Field), "%s", p)
 		}
 	})
@@ -187,8 +189,8 @@ func circles(m *Manifests, r *reporter) {
 	var known []*v1beta1.OperatorVersion
 	versions(m, func(_ *Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
 	versions(m, func(o *Object, v *v1beta1.OperatorVersion) {
-		if circle := plans.CircleOf(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
-			r.findf(o, fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
+		if cycle := task.Cycle(v, known); len(cycle) > 0 && cycle[0] == cycle[len(cycle)-1] {
+			r.findf(o, fields("spec.tasks"), "%s", strings.Join(cycle, " needs "))
 		}
 	})
 }

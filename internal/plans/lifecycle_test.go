@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -101,8 +102,8 @@ func stuckWorld(t *testing.T, versions ...string) *world {
 func TestWaitingWritesNothing(t *testing.T) {
 	w := stuckWorld(t, simple)
 	_, p := w.decide()
-	if want := w.now.Add(settled); !p.Wake.Equal(want) || p.Changes {
-		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.Changes)
+	if want := w.now.Add(quietFor); !p.Wake.Equal(want) || p.changes {
+		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.changes)
 	}
 	w.now = p.Wake
 	w.settle(t)
@@ -382,8 +383,8 @@ func TestWishes(t *testing.T) {
 		"a plan":           {v1beta1.PlanExecution{PlanName: "backup"}, "deploy Complete, backup Complete", ""},
 		"with a uid":       {v1beta1.PlanExecution{PlanName: "backup", UID: "mine"}, "deploy Complete, backup Complete", ""},
 		"deploy again":     {v1beta1.PlanExecution{PlanName: "deploy"}, "deploy Complete, deploy Complete", ""},
-		"cleanup":          {v1beta1.PlanExecution{PlanName: "cleanup"}, "deploy Complete", "spec.planExecution.planName: plan cleanup runs when the Instance is deleted; name another one"},
-		"none that exists": {v1beta1.PlanExecution{PlanName: "backupp"}, "deploy Complete", "spec.planExecution.planName: OperatorVersion app-1 has no plan backupp; name one that it has"},
+		"cleanup":          {v1beta1.PlanExecution{PlanName: "cleanup"}, "deploy Complete", "spec.planExecution.planName: plan cleanup runs when the Instance is deleted; name another plan"},
+		"none that exists": {v1beta1.PlanExecution{PlanName: "backupp"}, "deploy Complete", "spec.planExecution.planName: OperatorVersion app-1 has no plan backupp; name a plan that it has"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, withCleanup)
@@ -429,7 +430,7 @@ func TestTheVersionIsMissing(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, simple)
 	w.settle(t)
-	for i := range HistoryLimit + 3 {
+	for i := range execution.HistoryLimit + 3 {
 		w.set(parameters("NODES", fmt.Sprint(i)))
 		w.settle(t)
 	}
@@ -437,7 +438,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	for _, e := range w.instance.Status.History {
 		count[e.Plan]++
 	}
-	if count["update"] != HistoryLimit || count["deploy"] != 1 {
+	if count["update"] != execution.HistoryLimit || count["deploy"] != 1 {
 		t.Errorf("%v", count)
 	}
 	if first := w.instance.Status.History[0]; first.Changed != "NODES" || first.Cause != v1beta1.CauseParameters {

@@ -48,7 +48,7 @@ func (c *cluster) fails(command, text string) {
 // TestCommands sees and steers plans as a person does.
 func TestCommands(t *testing.T) {
 	c := noticed(t)
-	c.says("explain instance/web", "nothing is to be done.", "plan deploy", "phase main", "step note")
+	c.says("explain instance/web", "no plan is running, and all workloads are ready.", "plan deploy", "phase main", "step note")
 	c.says("plan trigger web backup --wait", "asked to run plan backup", "plan backup COMPLETE")
 	c.says("plan history web", "backup", "deploy", "Complete")
 	c.says("plan status instance/web --wait", "plan backup")

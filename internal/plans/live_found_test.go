@@ -92,7 +92,7 @@ func TestFoundImmutableParameterRemoved(t *testing.T) {
 	c.instance("web", "app-1", "P", "b")
 	c.rests("web", "deploy Complete")
 	c.change("web", func(i *v1beta1.Instance) { i.Spec.Parameters = nil })
-	c.waits("web", "P: is immutable; set it back to what it was")
+	c.waits("web", "P: is immutable; revert the change")
 	c.change("web", set("P", "b"))
 	c.waits("web", "")
 	if got := c.data("app")["p"]; got != "b" || c.history("web") != "deploy Complete" {
@@ -355,13 +355,13 @@ func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
 	if wish := c.now("web").Spec.PlanExecution; wish != (v1beta1.PlanExecution{}) {
 		t.Errorf("there is still a wish: %+v", wish)
 	}
-	want := map[string]int{"PlanBegan plan deploy": 1, "PlanComplete plan deploy": 1, "PlanBegan plan backup": 1, "PlanComplete plan backup": 1}
+	want := map[string]int{"PlanStarted plan deploy": 1, "PlanComplete plan deploy": 1, "PlanStarted plan backup": 1, "PlanComplete plan backup": 1}
 	c.tells(want)
 	c.halt()
 	c.manage()
 	c.change("web", ask("paint"))
 	c.rests("web", "deploy Complete, backup Complete, paint Complete")
-	want["PlanBegan plan paint"], want["PlanComplete plan paint"] = 1, 1
+	want["PlanStarted plan paint"], want["PlanComplete plan paint"] = 1, 1
 	c.tells(want)
 }
 

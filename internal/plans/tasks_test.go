@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 // onePlan is a package whose deploy plan has one step with these tasks.
@@ -19,8 +22,8 @@ func onePlan(rest string, names ...string) string {
 	return fmt.Sprintf("plans: {deploy: {strategy: serial, phases: [{name: p, strategy: serial, steps: [{name: s, tasks: [%s]}]}]}}\n%s", strings.Join(names, ", "), rest)
 }
 
-func ref(apiVersion, kind, name string) Ref {
-	return Ref{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: "shop", Name: name}
+func ref(apiVersion, kind, name string) object.Ref {
+	return object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: "shop", Name: name}
 }
 
 // put has an object in the world that nobody of ours has made.
@@ -32,11 +35,11 @@ func (w *world) put(t *testing.T, text string) *unstructured.Unstructured {
 	}
 	u.SetNamespace("shop")
 	u.SetUID("foreign")
-	w.objects[refOf(u)] = u
+	w.objects[object.RefOf(u)] = u
 	return u
 }
 
-func (w *world) waitsFor() string { _, p := w.decide(); return p.Sentence }
+func (w *world) waitsFor() string { _, p := w.decide(); return p.sentence }
 
 func (w *world) told() string { return strings.Join(w.story, ", ") }
 
@@ -85,7 +88,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s = %v, want %s", path, got, want)
 		}
 	}
-	role := w.objects[Ref{GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: "r"}]
+	role := w.objects[object.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: "r"}]
 	if role == nil || len(role.GetOwnerReferences()) > 0 || role.GetLabels()["heritage"] != "kudo" {
 		t.Errorf("%v", role)
 	}
@@ -176,24 +179,24 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	if got := w.waitsFor(); !strings.Contains(got, "Deployment app may not be looked at") || len(w.objects) > 0 {
 		t.Errorf("%q, %v", got, w.story)
 	}
-	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(firstRetry)) {
+	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(execution.FirstRetry)) {
 		t.Errorf("it wakes at %s", p.Wake)
 	}
-	w.forbidden, w.now = nil, w.now.Add(firstRetry)
+	w.forbidden, w.now = nil, w.now.Add(execution.FirstRetry)
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" {
 		t.Fatal(got)
 	}
 	w.forbidden = map[schema.GroupKind]bool{deployments: true}
-	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(lastRetry)) || !strings.Contains(p.Sentence, "may not be looked at") {
-		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.Sentence)
+	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.LastRetry)) || !strings.Contains(p.sentence, "may not be looked at") {
+		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.sentence)
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	cm := ref("v1", "ConfigMap", "a")
-	w.refuses[cm] = Refusal{Reason: "forbidden"}
+	w.refuses[cm] = task.Refusal{Reason: "forbidden"}
 	w.settle(t)
 	s := w.deploy()
 	if s.Status != v1beta1.Error || s.Message != "ConfigMap a: forbidden" || s.Attempts != 1 {
@@ -207,11 +210,11 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("%d statuses, %+v", w.statuses-before, s)
 		}
 	}
-	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != lastRetry {
+	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != execution.LastRetry {
 		t.Errorf("it waits %s", wait)
 	}
 	clear(w.refusals)
-	if _, p := w.decide(); len(p.Writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
+	if _, p := w.decide(); len(p.writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
 		t.Error("a manager that has just started does not wait")
 	}
 	clear(w.refuses)
@@ -224,7 +227,7 @@ func TestRefusals(t *testing.T) {
 
 func TestARefusalForGood(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
-	w.refuses[ref("v1", "ConfigMap", "a")] = Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
+	w.refuses[ref("v1", "ConfigMap", "a")] = task.Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
 	w.settle(t)
 	if got := w.waitsFor(); got != "plan deploy has failed: ConfigMap a is no ConfigMap" || w.deploy().Status != v1beta1.FatalError {
 		t.Error(got, w.deploy())
@@ -237,7 +240,7 @@ func TestImmutableFields(t *testing.T) {
 		w.settle(t)
 		app := ref("apps/v1", "Deployment", "app")
 		before := w.objects[app].GetUID()
-		w.refuses[app] = Refusal{Reason: "field is immutable", Immutable: before}
+		w.refuses[app] = task.Refusal{Reason: "field is immutable", Immutable: before}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 		for range 50 {
 			w.pass()
@@ -260,7 +263,7 @@ func TestImmutableFields(t *testing.T) {
 func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
 	w.settle(t)
-	w.refusals[ref("apps/v1", "Deployment", "app")] = Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
+	w.refusals[ref("apps/v1", "Deployment", "app")] = task.Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
 	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {
@@ -276,7 +279,7 @@ func TestDelete(t *testing.T) {
 	if got := w.waitsFor(); got != "task t is on its way: it is waiting for ConfigMap a to be gone" {
 		t.Error(got)
 	}
-	delete(w.objects, refOf(u))
+	delete(w.objects, object.RefOf(u))
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" || w.told() != "" {
 		t.Error(got, w.waitsFor(), w.told())
@@ -395,33 +398,6 @@ func TestPipesThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
-	secret, config := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret"}}, &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap"}}
-	for name, test := range map[string]struct {
-		file    ExtractedFile
-		content string
-		want    string
-	}{
-		"an empty file":         {ExtractedFile{Path: "/a/b", Object: secret}, "", "map[data:map[b:] kind:Secret]"},
-		"text":                  {ExtractedFile{Path: "/a/b", Object: config}, "x", "map[data:map[b:x] kind:ConfigMap]"},
-		"bytes":                 {ExtractedFile{Path: "/a/b", Object: config}, "\xff", "map[binaryData:map[b:/w==] kind:ConfigMap]"},
-		"lines":                 {ExtractedFile{Path: "/a/b", Env: true, Object: config}, "# c\n\nA=1\nB=x=y\r\n", "map[data:map[A:1 B:x=y] kind:ConfigMap]"},
-		"lines that are none":   {ExtractedFile{Path: "/a/b", Env: true, Object: config}, "A", "file /a/b: line 1 has to be KEY=VALUE"},
-		"more than can be kept": {ExtractedFile{Path: "/a/b", Object: config}, strings.Repeat("x", MaxPipeFile+1), "file /a/b is longer than 1048576 bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			u, err := test.file.Keep([]byte(test.content))
-			got := fmt.Sprint(err)
-			if err == nil {
-				got = fmt.Sprint(u.Object)
-			}
-			if got != test.want {
-				t.Error(got)
-			}
-		})
-	}
-}
-
 const parent = `
 tasks: [{name: t, kind: KudoOperator, spec: {package: db, operatorVersion: "1", parameterFile: p.yaml}}]
 templates: {p.yaml: "{A: text, B: 3, C: [x, z]}"}
@@ -466,7 +442,7 @@ func TestKudoOperator(t *testing.T) {
 	done := u.DeepCopy()
 	status(`{observedGeneration: 1, waitingFor: "it broke", aggregatedStatus: {status: FATAL_ERROR}}`)
 	_, p := w.decide()
-	if got := p.Status.WaitingFor; got != "plan deploy has failed: plan deploy of Instance web-db has failed: it broke" {
+	if got := p.status.WaitingFor; got != "plan deploy has failed: plan deploy of Instance web-db has failed: it broke" {
 		t.Error(got)
 	}
 	status(`{observedGeneration: 1, aggregatedStatus: {status: COMPLETE}, lastAppliedInstanceSpec: {operatorVersion: {name: db-1}, parameters: {A: text, B: "3", C: "- x\n- z"}}}`)
@@ -576,18 +552,18 @@ tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
 templates: {a: '{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {spillway.dev/generate-once: "password=32, token=16"}}}'}
 `, "t"))
 	o, p := w.decide()
-	if got := fmt.Sprint(p.Writes[0].Generate); got != "map[password:32 token:16]" {
+	if got := fmt.Sprint(p.writes[0].Generate); got != "map[password:32 token:16]" {
 		t.Error(got)
 	}
 	w.writeStatus(o, p)
-	w.do(p.Writes[0])
+	w.do(p.writes[0])
 	secret := ref("v1", "Secret", "a")
-	if _, p = w.decide(); len(p.Writes) == 0 {
+	if _, p = w.decide(); len(p.writes) == 0 {
 		t.Fatal("a manager that stopped before it generated them has them forgotten")
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": ""}
-	if _, p = w.decide(); fmt.Sprint(p.Writes[0].Generate) != "map[token:16]" {
-		t.Error(p.Writes[0].Generate)
+	if _, p = w.decide(); fmt.Sprint(p.writes[0].Generate) != "map[token:16]" {
+		t.Error(p.writes[0].Generate)
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": "", "token": ""}
 	w.settle(t)
