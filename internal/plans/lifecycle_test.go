@@ -141,7 +141,7 @@ func TestAbandon(t *testing.T) {
 	if s.AggregatedStatus != (v1beta1.AggregatedStatus{Status: v1beta1.FatalError}) || s.PlanStatus["update"].Status != v1beta1.FatalError {
 		t.Errorf("%+v", s.AggregatedStatus)
 	}
-	if s.WaitingFor != "plan update was given up: abandoned by alice: no quota" {
+	if s.WaitingFor != "plan update is stopped: abandoned by alice: no quota" {
 		t.Error(s.WaitingFor)
 	}
 	if s.LastAppliedInstanceSpec.Parameters["NODES"] != "" {
@@ -174,7 +174,7 @@ plans: {deploy: {strategy: serial, phases: [{name: p, strategy: serial, steps: [
 	if got := w.plans(); got != "deploy Failed" {
 		t.Fatal(got)
 	}
-	if m := w.instance.Status.WaitingFor; m != "plan deploy has failed: step b was to take at most 1m from 4 May 12:00:00 UTC" {
+	if m := w.instance.Status.WaitingFor; m != "plan deploy failed: step b was to take at most 1m from 4 May 12:00:00 UTC" {
 		t.Error(m)
 	}
 	before := w.instance.Status.PlanStatus["deploy"].Phases[0].Steps[0]
@@ -258,7 +258,7 @@ func TestContentThatIsGone(t *testing.T) {
 	clear(w.pins)
 	w.install(t, "app-1", secondVersion)
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "the content of OperatorVersion app-1 with which plan update began is gone; abandon the plan" {
+	if got := w.instance.Status.WaitingFor; got != "the content of OperatorVersion app-1 that plan update began with no longer exists; abandon the plan" {
 		t.Error(got)
 	}
 	w.annotate(vocabulary.AbandonPlan, w.uid())
@@ -417,7 +417,7 @@ func TestTheVersionIsMissing(t *testing.T) {
 	ov := w.versions["app-1"]
 	clear(w.versions)
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "OperatorVersion app-1 is not in namespace shop; install it" {
+	if got := w.instance.Status.WaitingFor; got != "OperatorVersion app-1 not found in namespace shop; install it" {
 		t.Error(got)
 	}
 	w.versions["app-1"] = ov
@@ -454,7 +454,7 @@ func TestAParameterThatMustNotChange(t *testing.T) {
 	w.settle(t)
 	w.set(parameters("SIZE", "l"))
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "plan resize has failed: task not-allowed can never be done; a Dummy is done only if its spec says done: true" {
+	if got := w.instance.Status.WaitingFor; got != "plan resize failed: task not-allowed can never be done: a Dummy is done only if its spec sets done: true" {
 		t.Error(got)
 	}
 	w.set(func(s *v1beta1.InstanceSpec) { s.Parameters = nil })
@@ -493,7 +493,7 @@ func TestAChangeThatFailedIsNotForgotten(t *testing.T) {
 		if got := w.plans(); got != "deploy Complete, update Abandoned, backup Complete" {
 			t.Errorf("it is tried again by itself: %s", got)
 		}
-		if got := w.waitsFor(); got != "plan update was given up: abandoned" {
+		if got := w.waitsFor(); got != "plan update is stopped: abandoned" {
 			t.Error(got)
 		}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "update" })

@@ -55,7 +55,7 @@ func TestCommands(t *testing.T) {
 	c.fails("plan trigger web none --wait", "has no plan none")
 	c.fails("plan abandon web", "no plan runs")
 	c.fails("plan retry web", "has not failed")
-	c.fails("plan status nobody", "no such Instance")
+	c.fails("plan status nobody", "not found")
 }
 
 // TestCommandsSteer gives a plan up and tries it again.
@@ -66,7 +66,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.manage()
 	c.instance("web", "app-1")
 	c.waits("web", "does not belong")
-	c.says("explain instance/web", "ConfigMap app is there already", "IN_PROGRESS")
+	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
 	c.says("plan abandon web --reason mine --wait", "asked to give up")
 	c.says("plan history web", "Abandoned", "mine")
 	c.remove(&corev1.ConfigMap{}, "app")

@@ -82,7 +82,7 @@ func TestOneOfParallelStepsFails(t *testing.T) {
 	w.refuses[ref("apps/v1", "Deployment", "a1")] = task.Refusal{Reason: "no such thing", Fatal: true}
 	w.now = w.now.Add(time.Minute)
 	w.settle(t)
-	if got := w.waitsFor(); got != "plan deploy has failed: no such thing" {
+	if got := w.waitsFor(); got != "plan deploy failed: no such thing" {
 		t.Error(got)
 	}
 }
@@ -107,7 +107,7 @@ func TestTimeouts(t *testing.T) {
 			}
 			w.now = noon.Add(time.Minute)
 			w.settle(t)
-			if got := w.waitsFor(); got != "plan deploy has failed: "+test.want {
+			if got := w.waitsFor(); got != "plan deploy failed: "+test.want {
 				t.Error(got)
 			}
 		})
@@ -157,7 +157,7 @@ templates: {a: '{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: zone-a
 `, "t"))
 	w.groups = true
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for RolloutGroup ingester to be there" {
+	if got := w.waitsFor(); got != "task t is on its way: it is waiting for RolloutGroup ingester: not found" {
 		t.Fatal(got)
 	}
 	set := w.objects[ref("apps/v1", "StatefulSet", "zone-a")]

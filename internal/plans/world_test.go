@@ -36,7 +36,7 @@ type world struct {
 	unknown  map[schema.GroupKind]bool
 	// refuses are objects that the API server does not take, and what it says.
 	refuses map[object.Ref]task.Refusal
-	// forbidden are kinds that may not be looked at.
+	// forbidden are kinds that the manager must not read.
 	forbidden map[schema.GroupKind]bool
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
@@ -151,7 +151,7 @@ func (w *world) look(o *snapshot, needs task.Needs) {
 			if o.Forbidden[ref] != "" {
 				panic("it asks twice for " + ref.String())
 			}
-			o.Forbidden[ref] = ref.String() + " may not be looked at"
+			o.Forbidden[ref] = "no permission to read " + ref.String()
 			continue
 		}
 		if _, twice := o.Objects[ref]; twice {

@@ -8,9 +8,9 @@ type dummyTask struct{}
 func (dummyTask) assess(w *work) Finding {
 	switch {
 	case w.spec.WantErr && w.spec.Fatal:
-		return fatal("task %s failed for good: its spec sets wantErr and fatal", w.name)
+		return fatal("task %s failed: its spec sets wantErr and fatal", w.name)
 	case w.spec.WantErr:
-		return Finding{Failed: "task " + w.name + " failed: its spec sets wantErr"}
+		return Finding{Failed: "its spec sets wantErr"}
 	case w.spec.Done:
 		return Finding{}
 	default:
