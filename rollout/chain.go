@@ -132,7 +132,7 @@ func (d *decision) blocked(n *node) *cause {
 
 	b := n.unit.Block
 
-	return &cause{reason: b.Reason, message: n.name() + " waits: " + b.Message, since: b.Since, until: b.Until}
+	return &cause{reason: b.Reason, message: n.waits() + b.Message, since: b.Since, until: b.Until}
 }
 
 func (d *decision) isBlocked(n *node) bool {

@@ -31,6 +31,6 @@ func Example() {
 	// Output:
 	// Progressing
 	// rest/c goes to v2
-	// b is on its way: it is not ready yet
-	// d waits, number 1 in the queue: 2 of at most 2 in rest are down or on their way (b is not ready yet)
+	// b is updating: not ready
+	// d is queued (position 1): 2 of 2 allowed unavailable in rest (b is not ready)
 }

@@ -30,5 +30,5 @@ func (n *node) gateCause(g *Gate) *cause {
 		return &cause{reason: ReasonGateRefused, message: n.name() + " is stopped: " + g.clause(), since: g.Since}
 	}
 
-	return &cause{reason: ReasonGate, message: n.name() + " waits " + g.clause(), since: g.Since}
+	return &cause{reason: ReasonGate, message: n.waits() + g.clause(), since: g.Since}
 }

@@ -51,7 +51,7 @@ func TestHold(t *testing.T) {
 		"waits for the other": {
 			tree: ". one-at-a-time\nx\n  a v1>v2\ny\n  b v1>v2 degraded",
 			path: rollout.Path{"x", "a"},
-			want: rollout.Hold{Reason: rollout.ReasonOther, On: rollout.Path{"y"}},
+			want: rollout.Hold{Reason: rollout.ReasonTurn, On: rollout.Path{"y"}},
 		},
 		"a leaf soaks": {
 			tree: ". min-ready=1m\na v2 healthy=20s",

@@ -103,7 +103,7 @@ func (d *decision) outOfTurn(n *node) *cause {
 		return nil
 	}
 
-	c := d.waitFor(n, on, ReasonOther)
+	c := d.waitFor(n, on, ReasonTurn)
 	c.rank = rankTurn
 
 	return c
@@ -113,7 +113,7 @@ func (d *decision) outOfTurn(n *node) *cause {
 // that other one, if anything does but its own progress; if that only soaks, the
 // soak is the reason.
 func (d *decision) waitFor(n, on *node, reason Reason) *cause {
-	c := &cause{reason: reason, on: on, message: n.name() + " waits: "}
+	c := &cause{reason: reason, on: on, message: n.waits()}
 
 	keeps := d.keeps(on)
 	if keeps == nil {

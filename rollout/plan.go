@@ -46,7 +46,7 @@ type Hold struct {
 	On Path
 	// Message is a whole sentence, without a final full stop, that names the
 	// unit and the cause, and does not change merely because time passes:
-	// "zone-b waits: zone-a has 2 of 3 ready, zone-a-1 is not ready".
+	// "zone-b is waiting: zone-a has 2 of 3 ready, zone-a-1 is not ready".
 	Message string
 	// Since is when the cause began, zero if that is unknown.
 	Since time.Time
@@ -87,9 +87,9 @@ const (
 	// ReasonOrder: an earlier unit is not complete.
 	// Action: nothing if that unit goes on; otherwise fix what the message says of it.
 	ReasonOrder Reason = "WaitingForPrevious"
-	// ReasonOther: another child is disrupted and only one may be.
-	// Action: nothing if that unit becomes well; otherwise fix what the message says of it.
-	ReasonOther Reason = "WaitingForOther"
+	// ReasonTurn: another unit of the group is disrupted, and only one may be at a time.
+	// Action: nothing if that unit becomes healthy; otherwise fix what the message says of it.
+	ReasonTurn Reason = "WaitingForTurn"
 	// ReasonBudget: as many as may be are unavailable already.
 	// Action: nothing if those become well; otherwise fix them, or raise maxUnavailable.
 	ReasonBudget Reason = "BudgetExhausted"

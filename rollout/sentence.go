@@ -45,8 +45,8 @@ func stamped(word string, t time.Time) string {
 	return " " + word + " " + Clock(t)
 }
 
-// span writes a duration without the units that are zero at its end.
-func span(d time.Duration) string {
+// duration writes a duration without the units that are zero at its end.
+func duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -59,56 +59,60 @@ func span(d time.Duration) string {
 	return s
 }
 
-// detail adds what somebody has said.
-func detail(said string) string {
-	if said == "" {
+// detail adds a reason, where one is given.
+func detail(reason string) string {
+	if reason == "" {
 		return ""
 	}
 
-	return ": " + said
+	return ": " + reason
 }
 
-// condition is a clause that says how a leaf does that is not available.
+// condition says of a leaf that is not available what it is, as what may follow
+// "is" or a colon.
 func (n *node) condition() string {
 	leaf := &n.unit.Leaf
 
 	switch {
 	case leaf.Health == Healthy:
-		return n.ripening()
+		return n.soaking()
 	case leaf.Reason != "":
-		return "is " + leaf.Reason
+		return leaf.Reason
 	case leaf.Current == "" && n.outdated:
-		return "is not there yet"
+		return "not created"
 	case leaf.Health == Failed:
-		return "has failed"
-	case leaf.Health == Progressing:
-		return "is not ready yet"
-	case leaf.Health == Degraded:
-		return "is not ready"
+		return "failed"
+	case leaf.Health == Progressing, leaf.Health == Degraded:
+		return "not ready"
 	default:
-		return "is in an unknown state"
+		return "in an unknown state"
 	}
 }
 
-// ripening is the condition of a leaf that is ready, but not for long enough.
-func (n *node) ripening() string {
-	if at := n.readyAt(); !at.IsZero() {
-		return "has to stay ready until " + Clock(at)
+// soaking is the condition of a leaf that is ready, but not for MinReady.
+func (n *node) soaking() string {
+	return ready(n.readyAt(), n.minReady) + " (minReadySeconds)"
+}
+
+// ready says until when what is ready has to stay so.
+func ready(until time.Time, span time.Duration) string {
+	if until.IsZero() {
+		return "ready since an unknown time; soaking for " + duration(span)
 	}
 
-	return "has to be ready for " + span(n.minReady) + ", and it is not known since when it is"
+	return "ready; soaking until " + Clock(until)
 }
 
 func (n *node) minReadyCause() *cause {
 	return &cause{
-		reason: ReasonSoak, message: n.name() + " " + n.ripening(),
+		reason: ReasonSoak, message: n.name() + " is " + n.soaking(),
 		since: n.unit.Leaf.HealthySince, until: n.readyAt(),
 	}
 }
 
 func (n *node) movingCause() *cause {
 	return &cause{
-		reason: ReasonProgressing, message: n.name() + " is on its way: it " + n.condition(),
+		reason: ReasonProgressing, message: n.name() + " is updating: " + n.condition(),
 		since: n.unit.StartedAt,
 	}
 }
@@ -118,17 +122,17 @@ func (n *node) unhealthyCause() *cause {
 }
 
 func (n *node) failedCause() *cause {
-	return &cause{reason: ReasonFailed, message: n.name() + " " + n.failure()}
+	return &cause{reason: ReasonFailed, message: n.failureMessage()}
 }
 
-// lateCause is why a leaf that missed its deadline, or has failed, waits.
+// lateCause is why a leaf waits that missed its deadline, or has failed.
 func (n *node) lateCause() *cause {
-	return &cause{reason: ReasonDeadline, message: n.name() + " " + n.failure(), since: n.due()}
+	return &cause{reason: ReasonDeadline, message: n.failureMessage(), since: n.due()}
 }
 
 // overdueCause is why everything beneath a unit waits that ran out of time.
 func (n *node) overdueCause(on *node) *cause {
-	c := &cause{reason: ReasonDeadline, on: on, message: on.name() + " " + on.failure(), since: on.timeout()}
+	c := &cause{reason: ReasonDeadline, on: on, message: on.failureMessage(), since: on.timeout()}
 
 	// What only has to stay ready still comes through by itself.
 	if n.isLeaf() && !n.outdated && n.unit.Leaf.Health == Healthy {
@@ -138,49 +142,44 @@ func (n *node) overdueCause(on *node) *cause {
 	return c
 }
 
-// failure is a clause that says how a unit has failed.
+// failureMessage says that a unit failed, and how.
+func (n *node) failureMessage() string {
+	if n.hasFailed() {
+		return n.name() + " " + n.failure()
+	}
+
+	return n.name() + " failed: " + n.failure()
+}
+
+// hasFailed tells whether a leaf failed at its target, whatever the time.
+func (n *node) hasFailed() bool {
+	return !n.timedOut && !n.outdated && n.unit.Leaf.Health == Failed
+}
+
+// failure is a clause that says how a unit failed, after its name.
 func (n *node) failure() string {
 	switch {
 	case n.timedOut:
-		return "was to take at most " + span(n.unit.Policy.Timeout) + stamped("from", n.unit.StartedAt)
-	case n.unit.Leaf.Health == Failed && !n.outdated:
-		return "has failed" + n.details()
-	default:
-		return "was to be ready within " + span(n.deadline) + stamped("of", n.begins()) + n.details()
-	}
-}
-
-// details are what is known of why a leaf is not ready.
-func (n *node) details() string {
-	leaf := &n.unit.Leaf
-
-	switch {
+		return "not complete after " + duration(n.unit.Policy.Timeout) + " (timeout)"
+	case n.hasFailed():
+		return "failed" + detail(n.unit.Leaf.Reason)
 	case n.outdated:
-		return detail(leaf.RetryReason)
-	case leaf.Reason != "":
-		return ": it is " + leaf.Reason
+		return "not updated after " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.RetryReason)
+	case n.isLost():
+		return "not ready for " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.Reason)
 	default:
-		return ""
+		return "not ready after " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.Reason)
 	}
 }
 
 // failureCause is why nothing more moves beneath a unit where too much has failed.
 func (n *node) failureCause() *cause {
-	message := n.name() + " is stopped: "
+	message := n.name() + " failed: "
 	if limit := n.unit.Policy.MaxFailures; limit.Set || n.unborne > 1 {
-		message += strconv.Itoa(n.unborne) + " of " + units(n.leaves) + " failed, at most " +
-			strconv.Itoa(limit.of(n.leaves)) + " may; "
+		message += share(n.unborne, n.leaves) + " units failed, " + strconv.Itoa(limit.of(n.leaves)) + " allowed; "
 	}
 
 	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
-}
-
-func units(n int) string {
-	if n == 1 {
-		return "1 unit"
-	}
-
-	return strconv.Itoa(n) + " units"
 }
 
 // soakCause is why a unit waits that is up to date and healthy.
@@ -189,10 +188,9 @@ func (n *node) soakCause() *cause {
 
 	if c.until.IsZero() {
 		c.since = time.Time{}
-		c.message = n.name() + " soaks for " + span(n.unit.Policy.Soak) + ", and it is not known since when it is healthy"
-	} else {
-		c.message = n.name() + " soaks until " + Clock(c.until)
 	}
+
+	c.message = n.name() + " is " + ready(c.until, n.unit.Policy.Soak)
 
 	return c
 }
@@ -201,12 +199,12 @@ func (n *node) soakCause() *cause {
 func (n *node) progress() string {
 	switch {
 	case n.isLeaf() && !n.up:
-		return n.name() + " " + n.condition()
+		return n.name() + " is " + n.condition()
 	case n.isLeaf():
-		return n.name() + " goes first"
+		return n.name() + " is next"
 	case n.firstDown != nil:
 		return n.name() + " has " + share(n.available, n.leaves) + " ready, " +
-			n.firstDown.name() + " " + n.firstDown.condition()
+			n.firstDown.name() + " is " + n.firstDown.condition()
 	default:
 		return n.name() + " has " + share(n.updated, n.leaves) + " updated"
 	}
@@ -219,9 +217,14 @@ func share(part, whole int) string {
 func (n *node) retryCause() *cause {
 	leaf := &n.unit.Leaf
 
+	why := ""
+	if leaf.RetryReason != "" {
+		why = leaf.RetryReason + "; "
+	}
+
 	return &cause{
 		reason: ReasonRetry, until: leaf.RetryAt,
-		message: n.name() + " waits" + detail(leaf.RetryReason) + ", next try at " + Clock(leaf.RetryAt),
+		message: n.waits() + why + "next try at " + Clock(leaf.RetryAt),
 	}
 }
 
@@ -232,10 +235,9 @@ func (n *node) budgetCause(full *node) *cause {
 	c := &cause{reason: ReasonBudget, position: full.queue}
 
 	if budget == 0 {
-		c.message = n.name() + " waits: no unit" + full.within() + " may be taken down"
+		c.message = n.waits() + "0 allowed unavailable" + full.within()
 	} else {
-		c.message = n.name() + " waits, number " + strconv.Itoa(c.position) + " in the queue: " + strconv.Itoa(down) +
-			" of at most " + strconv.Itoa(budget) + full.within() + areDown(down) + full.example()
+		c.message = n.queues(c.position) + share(down, budget) + " allowed unavailable" + full.within() + full.example()
 	}
 
 	if full.parent != nil {
@@ -245,21 +247,22 @@ func (n *node) budgetCause(full *node) *cause {
 	return c
 }
 
+// waits begins the sentence of a unit that waits, queues that of one in a queue.
+func (n *node) waits() string {
+	return n.name() + " is waiting: "
+}
+
+func (n *node) queues(position int) string {
+	return n.name() + " is queued (position " + strconv.Itoa(position) + "): "
+}
+
 // example names one of those that are down.
 func (n *node) example() string {
 	if n.down == 0 || n.firstDown == nil {
 		return ""
 	}
 
-	return " (" + n.firstDown.name() + " " + n.firstDown.condition() + ")"
-}
-
-func areDown(n int) string {
-	if n == 1 {
-		return " is down or on its way"
-	}
-
-	return " are down or on their way"
+	return " (" + n.firstDown.name() + " is " + n.firstDown.condition() + ")"
 }
 
 // rateCause is why a leaf waits for a token of a unit that has just counted it.
@@ -267,8 +270,7 @@ func (n *node) rateCause(dry *node) *cause {
 	b := dry.bucket
 	c := &cause{reason: ReasonRate, position: b.queue}
 	c.until = b.next().Add(time.Duration(b.queue-1) * b.every)
-	c.message = n.name() + " waits, number " + strconv.Itoa(c.position) + " in the queue: at most one unit" +
-		dry.within() + " may move every " + span(b.every)
+	c.message = n.queues(c.position) + "at most 1 update" + dry.within() + " every " + duration(b.every)
 
 	return c
 }
@@ -283,13 +285,13 @@ func (p *Pause) clause() string {
 	return "paused" + by + stamped("since", p.Since) + detail(p.Reason)
 }
 
-// clause says what a gate says, after "is stopped: " or "waits ".
+// clause says what a gate says, after "is stopped: " or "is waiting: ".
 func (g *Gate) clause() string {
 	if g.Verdict == Refused {
 		return "gate " + g.Name + " was refused" + detail(g.Message)
 	}
 
-	return "for gate " + g.Name + detail(g.Message)
+	return "gate " + g.Name + " is pending" + detail(g.Message)
 }
 
 // clause says who holds a lock, and for what.

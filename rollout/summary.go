@@ -60,10 +60,10 @@ func (s Step) Message() string {
 
 	repair := ""
 	if s.Repair && s.From != "" {
-		repair = ", it is down already"
+		repair = " (already unavailable)"
 	}
 
-	return name + " moves" + from + " to " + s.To + repair
+	return name + " is updating" + from + " to " + s.To + repair
 }
 
 // Under tells whether the path is that of a unit or of one beneath it.
@@ -76,7 +76,7 @@ func (p Path) Under(unit Path) bool {
 var telling = []Reason{
 	ReasonFailed, ReasonDeadline, ReasonGateRefused, ReasonPaused, reasonOfRing,
 	ReasonUnhealthy, ReasonProgressing, ReasonLocked, ReasonRetry, ReasonSoak, ReasonGate,
-	ReasonBudget, ReasonRate, ReasonOrder, ReasonOther,
+	ReasonBudget, ReasonRate, ReasonOrder, ReasonTurn,
 }
 
 // reasonOfRing stands for the reasons of the rings.

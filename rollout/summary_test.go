@@ -38,8 +38,8 @@ func TestAt(t *testing.T) {
 		path []string
 		want string
 	}{
-		"a leaf":                       {[]string{"zone-b", "b1"}, "zone-b waits: zone-a has 2 of 4 ready, a1 has to stay ready until 4 May 12:00:59 UTC"},
-		"the most telling of a unit":   {[]string{"zone-a"}, "a3 is on its way: it is not ready yet"},
+		"a leaf":                       {[]string{"zone-b", "b1"}, "zone-b is waiting: zone-a has 2 of 4 ready, a1 is ready; soaking until 4 May 12:00:59 UTC (minReadySeconds)"},
+		"the most telling of a unit":   {[]string{"zone-a"}, "a3 is updating: not ready"},
 		"a unit that waits as a whole": {[]string{"zone-c"}, "zone-c is paused by alice since 4 May 12:00:00 UTC"},
 		"the whole":                    {nil, "zone-c is paused by alice since 4 May 12:00:00 UTC"},
 		"a leaf that is done":          {[]string{"zone-a", "a0"}, ""},
@@ -58,11 +58,11 @@ func TestAt(t *testing.T) {
 func TestAtPrefersSteps(t *testing.T) {
 	p := rollout.Decide(observed(t, "zone-a max-unavailable=1\n  a0 v2 progressing\n  a1 v1>v2 failed\n  a2 ->v2 unknown"))
 
-	if got, want := p.At("zone-a").Message(), "a1 moves from v1 to v2, it is down already"; got != want {
+	if got, want := p.At("zone-a").Message(), "a1 is updating from v1 to v2 (already unavailable)"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 
-	if got, want := p.At("zone-a", "a2").Message(), "a2 moves to v2"; got != want {
+	if got, want := p.At("zone-a", "a2").Message(), "a2 is updating to v2"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -71,7 +71,7 @@ func TestARootMayBeALeaf(t *testing.T) {
 	root := rollout.Unit{Leaf: rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}}
 	p := rollout.Decide(rollout.Observed{Now: noon, Root: root})
 
-	if got, want := p.At().Message(), "the rollout moves from v1 to v2"; got != want {
+	if got, want := p.At().Message(), "the rollout is updating from v1 to v2"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -79,7 +79,7 @@ func TestARootMayBeALeaf(t *testing.T) {
 // TestMostTelling goes through the reasons from the least telling on.
 func TestMostTelling(t *testing.T) {
 	reasons := []rollout.Reason{
-		rollout.ReasonOther, rollout.ReasonOrder, rollout.ReasonRate, rollout.ReasonBudget, rollout.ReasonGate,
+		rollout.ReasonTurn, rollout.ReasonOrder, rollout.ReasonRate, rollout.ReasonBudget, rollout.ReasonGate,
 		rollout.ReasonSoak, rollout.ReasonRetry, rollout.ReasonLocked, rollout.ReasonProgressing,
 		rollout.ReasonUnhealthy, "ConfigMissing", rollout.ReasonPaused, rollout.ReasonGateRefused,
 		rollout.ReasonDeadline, rollout.ReasonFailed,

@@ -266,8 +266,8 @@ func (n *node) isEmpty() bool {
 	return n.leaves == 0
 }
 
-// namesAtOnce is for how many names of paths there is memory at a time.
-const namesAtOnce = 512
+// namesParallel is for how many names of paths there is memory at a time.
+const namesParallel = 512
 
 // path are the names from below the root down to the unit.
 func (d *decision) path(n *node) Path {
@@ -277,7 +277,7 @@ func (d *decision) path(n *node) Path {
 	}
 
 	if cap(d.names)-len(d.names) < depth {
-		d.names = make([]string, 0, max(namesAtOnce, depth))
+		d.names = make([]string, 0, max(namesParallel, depth))
 	}
 
 	size := len(d.names) + depth

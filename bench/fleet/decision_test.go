@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 const app = "app"
@@ -34,7 +35,7 @@ func spec(tag string) v1alpha1.ModuleSpec {
 }
 
 func revision(tag string) string {
-	return hub.RevisionName(hub.KindModule, app, spec(tag).Template.Spec)
+	return model.RevisionName(model.KindModule, app, spec(tag).Template.Spec)
 }
 
 // TestADecision prints how long a decision over many clusters takes in the middle of
@@ -46,7 +47,7 @@ func TestADecision(t *testing.T) {
 	took := make([]time.Duration, decisions)
 	for i := range took {
 		start := time.Now()
-		hub.Decide(o)
+		decision.Decide(o)
 		took[i] = time.Since(start)
 	}
 	slices.Sort(took)
@@ -57,15 +58,15 @@ func TestADecision(t *testing.T) {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // middle is a rollout of which half is done.
-func middle(n int) hub.Observed {
+func middle(n int) model.Observed {
 	names := []string{revision("v1"), revision("v2")}
-	o := hub.Observed{Now: noon, AsOf: "7", Revisions: []hub.Revision{{Name: names[0], Number: 1}, {Name: names[1], Number: 2}}}
-	o.Module = hub.Module{Kind: hub.KindModule, Name: app, Finalized: true, Spec: spec("v2")}
+	o := model.Observed{Now: noon, AsOf: "7", Revisions: []model.Revision{{Name: names[0], Number: 1}, {Name: names[1], Number: 2}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: app, Finalized: true, Spec: spec("v2")}
 	o.Module.Status.CurrentRevision = names[0]
 	for i := range n {
 		c := "cluster-" + strconv.Itoa(i)
-		o.Clusters = append(o.Clusters, hub.Cluster{Name: c, UID: types.UID(c), Ready: true})
-		o.Records = append(o.Records, hub.Record{
+		o.Clusters = append(o.Clusters, model.Cluster{Name: c, UID: types.UID(c), Ready: true})
+		o.Records = append(o.Records, model.Record{
 			Cluster: c, Name: c, UID: types.UID(c), Assigned: true, Revision: names[i%2], AssignedAt: noon.Add(-time.Hour), Reported: true,
 			State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Hour), Succeeded: names[i%2], DeletionPolicy: v1alpha1.Delete,
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -97,13 +97,13 @@ func synced(tag string) fleetv1.Sync {
 // revision is one that the module had before, with the gate of its rollout.
 func (w *world) revision(module *fleetv1.Module, i int) {
 	r := &spillwayv1.ModuleRevision{ObjectMeta: w.named(fmt.Sprintf("%s-r%d", module.Name, i)), Spec: spillwayv1.ModuleRevisionSpec{
-		ModuleRef: spillwayv1.ModuleReference{Kind: hub.KindModule, Name: module.Name}, Number: int64(i + 1),
+		ModuleRef: spillwayv1.ModuleReference{Kind: model.KindModule, Name: module.Name}, Number: int64(i + 1),
 		Template: fleetv1.TemplateSpec{Sync: synced(fmt.Sprintf("v0.%d", i))},
 	}}
-	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(module, fleetv1.GroupVersion.WithKind(hub.KindModule))}
+	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(module, fleetv1.GroupVersion.WithKind(model.KindModule))}
 	w.create(r)
 	g := &spillwayv1.RolloutGate{ObjectMeta: w.named(r.Name), Spec: spillwayv1.RolloutGateSpec{
-		TargetRef: spillwayv1.TargetReference{APIVersion: fleetv1.GroupVersion.String(), Kind: hub.KindModule, Name: module.Name},
+		TargetRef: spillwayv1.TargetReference{APIVersion: fleetv1.GroupVersion.String(), Kind: model.KindModule, Name: module.Name},
 		Revision:  r.Name, Stage: "all", Gate: "approve", When: "After",
 	}}
 	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(r, spillwayv1.GroupVersion.WithKind("ModuleRevision"))}

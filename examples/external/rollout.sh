@@ -6,7 +6,7 @@
 #
 # Spillway makes the ModuleRevision, carries out what is assigned, and says how it went.
 # All that is left to do is to decide who is next, and to write it down: in the
-# assemblage of the cluster, under a field owner of one's own, so that nobody else's
+# assemblage of the cluster, under a field owner of one's own, so that no other client's
 # entries are touched.
 set -euo pipefail
 namespace=$1 module=$2
@@ -48,7 +48,7 @@ spec:
 YAML
 }
 
-# report waits until what was assigned has come to an end, and prints how: a report with
+# report waits until what was assigned is complete, and prints how: a report with
 # another moment is of an older assignment, and says nothing about this one.
 report() { # CLUSTER
   local sync="?(@.name=='$module')" said

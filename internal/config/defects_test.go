@@ -344,7 +344,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 	}
 	w.manage()
 	w.eventually(func() error { return want(2, w.explain("low").Position) })
-	if e := w.explain("low"); !strings.Contains(e.Sentence, "Deployment low waits, number 2 in the queue: 1 of at most 1 is down or on its way") {
+	if e := w.explain("low"); !strings.Contains(e.Sentence, "Deployment low is queued (position 2): 1 of 1 allowed unavailable") {
 		t.Errorf("sentence = %q", e.Sentence)
 	}
 	var last time.Time
@@ -564,6 +564,6 @@ subjects: [{kind: User, name: nobody-in-particular, apiGroup: rbac.authorization
 		if err != nil {
 			return err
 		}
-		return want("Deployment web waits: ConfigMap app may not be read; grant get, list and watch on configmaps in namespace "+w.namespace, e.Sentence)
+		return want("Deployment web is waiting: ConfigMap app may not be read; grant get, list and watch on configmaps in namespace "+w.namespace, e.Sentence)
 	})
 }

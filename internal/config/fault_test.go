@@ -159,8 +159,8 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFaultTwoManagersAtOnce has two managers that know nothing of each other.
-func TestFaultTwoManagersAtOnce(t *testing.T) {
+// TestFaultTwoManagersParallel has two managers that know nothing of each other.
+func TestFaultTwoManagersParallel(t *testing.T) {
 	reference := newReference(t)
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

@@ -101,23 +101,23 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a", func(w *Workload) {
 				w.Hashes, w.Missing = nil, []Missing{{Object: object(Secret, "db")}, {Object: object(ConfigMap, "app"), Key: "k"}}
 			})}, Options{},
-			"notes on a\nConfigMissing: Deployment a waits: Secret db does not exist, ConfigMap app has no key k\n",
+			"notes on a\nConfigMissing: Deployment a is waiting: Secret db does not exist, ConfigMap app has no key k\n",
 		},
 		"the budget counts what rolls": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing))}, Options{MaxRolling: 1},
-			"BudgetExhausted: Deployment a waits, number 1 in the queue: 1 of at most 1 is down or on its way (Deployment b is not ready yet)\n" +
-				"Progressing: Deployment b is on its way: it is not ready yet\n",
+			"BudgetExhausted: Deployment a is queued (position 1): 1 of 1 allowed unavailable (Deployment b is not ready)\n" +
+				"Progressing: Deployment b is updating: not ready\n",
 		},
 		"the budget does not count what is down for other reasons": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1}, "rolls a\n",
 		},
 		"nor what had its time, which it says": {
 			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1},
-			"rolls a\nFailed: Deployment b has failed\n",
+			"rolls a\nFailed: Deployment b failed\n",
 		},
 		"nor what Kubernetes still waits for": {
 			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1},
-			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
+			"rolls a\nProgressing: Deployment b is updating: not ready\n",
 		},
 		"what had its time rolls once its config is another": {
 			[]Workload{outdated("a", lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1}, "rolls a\n",
@@ -127,8 +127,8 @@ func TestDecide(t *testing.T) {
 				outdated("a", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-11*time.Minute), rollout.Progressing)),
 				outdated("b", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-21*time.Minute), rollout.Progressing)),
 			}, Options{},
-			"Progressing: StatefulSet a is on its way: it is not ready yet\n" +
-				"DeadlineExceeded: StatefulSet b was to be ready within 20m of 4 May 08:39:00 UTC\n",
+			"Progressing: StatefulSet a is updating: not ready\n" +
+				"DeadlineExceeded: StatefulSet b failed: not ready after 20m (progress deadline)\n",
 		},
 		"one that has come through is no business of the roll": {
 			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v1")), lateSince(now.Add(-21*time.Minute), rollout.Progressing))}, Options{}, "",
@@ -138,11 +138,11 @@ func TestDecide(t *testing.T) {
 		},
 		"the more important goes first": {
 			[]Workload{outdated("a"), outdated("b", func(w *Workload) { w.Settings.Priority = 1 })}, Options{MaxRolling: 1},
-			"rolls b\nBudgetExhausted: Deployment a waits, number 1 in the queue: 1 of at most 1 is down or on its way\n",
+			"rolls b\nBudgetExhausted: Deployment a is queued (position 1): 1 of 1 allowed unavailable\n",
 		},
 		"the rate is kept over restarts": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Second), rollout.Healthy))}, Options{UpdateRate: 0.1, UpdateBurst: 1},
-			"RateLimited: Deployment a waits, number 1 in the queue",
+			"RateLimited: Deployment a is queued (position 1)",
 		},
 		"a failed write waits for its next try": {
 			[]Workload{outdated("a", func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true} })}, Options{},
@@ -153,18 +153,18 @@ func TestDecide(t *testing.T) {
 				w.Hashes, w.Change = nil, Change{First: now, Last: now}
 				w.Retry = &Retry{At: now.Add(-time.Second), Reason: "it was refused", Write: true}
 			})}, Options{CoalesceWindow: time.Second},
-			"Coalescing: Deployment a waits: its config has just changed",
+			"Coalescing: Deployment a is waiting: its config has just changed",
 		},
 		"what just changed is collected": {
 			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Change = nil, Change{First: now, Last: now} })}, Options{CoalesceWindow: time.Second},
-			"Coalescing: Deployment a waits: its config has just changed, and changes within 1s are one roll\n",
+			"Coalescing: Deployment a is waiting: its config has just changed, and changes within 1s are one roll\n",
 		},
 		"a suspended workload takes no place in the budget": {
 			[]Workload{
 				outdated("a", func(w *Workload) { w.Suspension.Scheduler = true }),
 				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
 			}, Options{MaxRolling: 1},
-			"rolls a\nProgressing: Deployment b is on its way: it is not ready yet\n",
+			"rolls a\nProgressing: Deployment b is updating: not ready\n",
 		},
 		"a zone gets its hash whatever the budget, which it takes nothing of": {
 			[]Workload{
@@ -174,7 +174,7 @@ func TestDecide(t *testing.T) {
 			"rolls c\nrolls a\nrolls b\n",
 		},
 		"but not while its Pods would move out of turn": {
-			[]Workload{outdated("a", zone(true))}, Options{}, "NotHeld: Deployment a waits: group ingester does not hold it at its revision\n",
+			[]Workload{outdated("a", zone(true))}, Options{}, "NotHeld: Deployment a is waiting: group ingester does not hold it at its revision\n",
 		},
 		"nobody who opted out stays suspended": {
 			[]Workload{outdated("a", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",

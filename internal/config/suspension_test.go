@@ -214,7 +214,7 @@ func TestAPartitionHoldsWaitingPods(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return want("StatefulSet web waits: Pod web-0 waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", e.Sentence)
+		return want("StatefulSet web is waiting: Pod web-0 waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", e.Sentence)
 	})
 	w.sentinel()
 	if got := w.pods("web")[0].UID; got != before {

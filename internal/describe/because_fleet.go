@@ -15,6 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -48,7 +50,7 @@ type moduleAnswer struct {
 	*asker
 
 	ref   Ref
-	e     *hub.Explanation
+	e     *decision.Explanation
 	found answer
 }
 
@@ -57,21 +59,21 @@ func (m *moduleAnswer) own() *Link { return &m.found.links[0] }
 func (m *moduleAnswer) goOn(ctx context.Context) error {
 	hold := m.e.Telling
 	switch {
-	case m.e.Phase == string(hub.PhaseDeleting):
+	case m.e.Phase == string(decision.PhaseDeleting):
 		return m.deleting(ctx)
 	case len(m.e.Problems) > 0:
 		m.own().Next = m.kubectl("edit", m.ref)
-	case m.e.Phase == string(hub.PhaseRolledBack):
+	case m.e.Phase == string(decision.PhaseRolledBack):
 		m.own().Next = m.fleet("history")
 		return m.failing(ctx)
 	case m.e.Phase == string(rollout.PhaseComplete):
 	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:
 		return m.gateFromStatus(ctx)
-	case hold == nil || hold.Reason == hub.ReasonRevision:
+	case hold == nil || hold.Reason == decision.ReasonRevision:
 		m.found.on = m.manager(m.ref.Namespace)
 	case hold.Reason == rollout.ReasonPaused:
 		m.paused()
-	case hold.Reason == hub.ReasonWindow:
+	case hold.Reason == decision.ReasonWindow:
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
 		stage, _ := unitOf(hold)
 		return m.gated(ctx, stage)
@@ -99,7 +101,7 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 			return nil
 		}
 	}
-	module := hub.New(m.ref.Kind)
+	module := model.New(m.ref.Kind)
 	if err := m.get(ctx, m.ref, module); err != nil {
 		return err
 	}
@@ -132,8 +134,8 @@ func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
 // unitOf is the stage and the cluster that a hold is about: what it waits for, or else
 // what waits.
 func unitOf(hold *rollout.Hold) (stage, name string) {
-	if stage, name = hub.UnitOf(hold.On); stage == "" && name == "" {
-		stage, name = hub.UnitOf(hold.Path)
+	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = decision.UnitOf(hold.Path)
 	}
 	return stage, name
 }
@@ -308,7 +310,7 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 		m.found.on = m.aboutCluster(c.OnCluster)
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
 		m.found.on = a.about(module)
-	case c.Reason == hub.ReasonForeign:
+	case c.Reason == decision.ReasonForeign:
 		m.own().Next = a.pointless("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
 	case c.IsNext:
 		m.found.on = a.manager(module.Namespace)
@@ -327,11 +329,11 @@ func (a *asker) cluster(ctx context.Context, module Ref, name string) (answer, e
 // ofModule are reasons for which a cluster waits with the whole of its module, or of its
 // stage.
 var ofModule = []rollout.Reason{
-	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, hub.ReasonWindow, hub.ReasonInvalid, hub.ReasonRevision, hub.ReasonUnresolved,
+	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, decision.ReasonWindow, decision.ReasonInvalid, decision.ReasonRevision, decision.ReasonUnresolved,
 }
 
 // stranger is how to see why a cluster is none of a module's.
-func (a *asker) stranger(ctx context.Context, c *hub.ClusterExplanation, ref Ref) string {
+func (a *asker) stranger(ctx context.Context, c *decision.ClusterExplanation, ref Ref) string {
 	switch {
 	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
 		return a.pointless("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
@@ -361,7 +363,7 @@ func (a *asker) hasClusterAPI(ctx context.Context, namespace string) bool {
 }
 
 // clusterSentence names the cluster also where it waits with its whole stage.
-func clusterSentence(c *hub.ClusterExplanation) string {
+func clusterSentence(c *decision.ClusterExplanation) string {
 	sentence := strings.TrimSuffix(c.Sentence, ".")
 	if c.Stage != "" && !strings.HasPrefix(sentence, c.Name+" ") {
 		return c.Name + ": " + sentence

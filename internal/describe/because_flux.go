@@ -18,7 +18,7 @@ import (
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -87,9 +87,9 @@ func (a *asker) assemblage(ctx context.Context, ref Ref, _ bool) (answer, error)
 
 func newAssemblage(kind string) client.Object {
 	if kind == kindRemote {
-		return hub.NewAssemblage(hub.KindBootstrap)
+		return model.NewAssemblage(model.KindBootstrap)
 	}
-	return hub.NewAssemblage(hub.KindModule)
+	return model.NewAssemblage(model.KindModule)
 }
 
 // sync is what became of a module on a cluster. The reference names the cluster; the

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -21,7 +22,7 @@ func lookAtFleet(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
 	return units, nil
 }
 
-func module(e *hub.Explanation) Unit {
+func module(e *decision.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
 		Ring: Fleet, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Counted: "clusters",
@@ -46,13 +47,13 @@ func module(e *hub.Explanation) Unit {
 	return u
 }
 
-func stage(e *hub.Explanation, s *v1alpha1.StageStatus) Unit {
+func stage(e *decision.Explanation, s *v1alpha1.StageStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
 		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: microMoment(s.StartedAt),
 	}
-	u.Phase, u.Reason = stateOf(s.State, hub.StateComplete, e.StageHold(s.Name))
-	if isWritten := e.Unseen != "" && s.State != hub.StateMoving; isWritten && !u.IsComplete() {
+	u.Phase, u.Reason = stateOf(s.State, decision.StateComplete, e.StageHold(s.Name))
+	if isWritten := e.Unseen != "" && s.State != decision.StateMoving; isWritten && !u.IsComplete() {
 		u.Phase, u.Reason = readBack(s.State)
 	}
 	return u
@@ -61,7 +62,7 @@ func stage(e *hub.Explanation, s *v1alpha1.StageStatus) Unit {
 // readBack is the reason that a state names, and the phase of what waits for it.
 func readBack(state string) (rollout.Phase, rollout.Reason) {
 	for _, reason := range []rollout.Reason{
-		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonOther,
+		rollout.ReasonPaused, rollout.ReasonLocked, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonOrder, rollout.ReasonTurn,
 		rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonSoak, rollout.ReasonProgressing, rollout.ReasonUnhealthy,
 		rollout.ReasonDeadline, rollout.ReasonFailed, rollout.ReasonRetry,
 	} {
@@ -73,7 +74,7 @@ func readBack(state string) (rollout.Phase, rollout.Reason) {
 }
 
 // clusterOf is a cluster: one that is pinned is where somebody wants it.
-func clusterOf(c *hub.ClusterExplanation) Unit {
+func clusterOf(c *decision.ClusterExplanation) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Cluster", Name: c.Name}, Ring: Fleet,
 		Phase: phaseOf(c.Reason), Reason: c.Reason, Sentence: c.Sentence, Since: c.Since, Until: c.Until,

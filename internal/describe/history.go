@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // ErrNoHistory is returned for objects of kinds that are not rolled.
@@ -53,7 +53,7 @@ func (h *historian) episodes(ctx context.Context) ([]Episode, error) {
 		return h.ofGroup(ctx)
 	case kindInstance:
 		return h.ofInstance(ctx)
-	case hub.KindModule, hub.KindBootstrap:
+	case model.KindModule, model.KindBootstrap:
 		return h.ofModule(ctx)
 	case config.Deployment, config.StatefulSet, config.DaemonSet:
 		return h.ofWorkload(ctx)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // Set are an object and all that it consists of, as far as Events are about them.
@@ -39,7 +39,7 @@ func Members(ctx context.Context, reader client.Reader, ref Ref) (*Set, error) {
 		return s, s.addZones(ctx, h)
 	case kindInstance:
 		return s, s.addApplied(ctx, h)
-	case hub.KindModule, hub.KindBootstrap:
+	case model.KindModule, model.KindBootstrap:
 		s.module = ref.Name
 	}
 	return s, nil

@@ -12,7 +12,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -20,7 +20,7 @@ import (
 // ofModule are the rollouts of a module, and then the revisions that are not known to
 // have been rolled out. Of the newest it is known how long its clusters took.
 func (h *historian) ofModule(ctx context.Context) ([]Episode, error) {
-	module := hub.New(h.ref.Kind)
+	module := model.New(h.ref.Kind)
 	if err := h.get(ctx, module); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (h *historian) ofModule(ctx context.Context) ([]Episode, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, status := hub.Parts(module)
+	_, status := model.Parts(module)
 	var episodes []Episode
 	for i := range status.History {
 		e := h.release(&status.History[i], revisions[status.History[i].Revision])
@@ -89,7 +89,7 @@ func (*historian) finishRelease(e *Episode, module client.Object, status *fleetv
 	if e.Outcome != string(rollout.OutcomeComplete) {
 		e.Message = status.WaitingFor
 	}
-	if s := hub.SteeringOf(module); s != nil && s.Verb == hub.VerbRollback && s.Revision == e.To {
+	if s := model.SteeringOf(module); s != nil && s.Verb == model.VerbRollback && s.Revision == e.To {
 		e.Change, e.By = said("rollback to it", "", s.Reason), s.By
 	}
 }
@@ -156,7 +156,7 @@ type assignee struct {
 
 // assigned are the clusters that are assigned something of the module.
 func (h *historian) assigned(ctx context.Context) ([]assignee, error) {
-	if h.ref.Kind == hub.KindBootstrap {
+	if h.ref.Kind == model.KindBootstrap {
 		return h.assignedRemotely(ctx)
 	}
 	list := &fleetv1.ProxyAssemblageList{}

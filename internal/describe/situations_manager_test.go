@@ -9,7 +9,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -49,10 +49,10 @@ func (w *world) revised() {
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "shop"}, m); err != nil {
 		w.t.Fatal(err)
 	}
-	owner, template := *metav1.NewControllerRef(m, fleetv1.GroupVersion.WithKind(hub.KindModule)), m.Spec.Template.Spec
-	r := &v1alpha1.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: hub.RevisionName(hub.KindModule, m.Name, template)}}
+	owner, template := *metav1.NewControllerRef(m, fleetv1.GroupVersion.WithKind(model.KindModule)), m.Spec.Template.Spec
+	r := &v1alpha1.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: model.RevisionName(model.KindModule, m.Name, template)}}
 	r.OwnerReferences = []metav1.OwnerReference{owner}
-	r.Spec = v1alpha1.ModuleRevisionSpec{ModuleRef: v1alpha1.ModuleReference{Kind: hub.KindModule, Name: m.Name}, Number: 1, Template: template}
+	r.Spec = v1alpha1.ModuleRevisionSpec{ModuleRef: v1alpha1.ModuleReference{Kind: model.KindModule, Name: m.Name}, Number: 1, Template: template}
 	if err := w.client.Create(w.t.Context(), r); err != nil {
 		w.t.Fatal(err)
 	}

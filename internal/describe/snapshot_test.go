@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.AtOnce(10) // planted situations wait for controllers most of the time
+	testenv.Parallel(10) // planted situations wait for controllers most of the time
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 

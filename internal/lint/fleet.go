@@ -16,7 +16,8 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -80,7 +81,7 @@ func modules(m *Manifests, visit func(*Object, *v1alpha1.ModuleSpec)) {
 	for _, o := range m.Objects {
 		switch o.Typed.(type) {
 		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
-			spec, _ := hub.Parts(o.Typed)
+			spec, _ := model.Parts(o.Typed)
 			visit(o, spec)
 		}
 	}
@@ -90,7 +91,7 @@ const moduleWindow = "spec.rollout.windows"
 
 func moduleProblems(m *Manifests, r *reporter, wanted func(string) bool) {
 	modules(m, func(o *Object, _ *v1alpha1.ModuleSpec) {
-		for _, problem := range hub.ProblemsOf(o.Typed, m.Now) {
+		for _, problem := range decision.Problems(o.Typed, m.Now) {
 			field, _, _ := strings.Cut(problem, ":")
 			if wanted(field) {
 				r.findf(o, fields(field), "%s", problem)
@@ -118,11 +119,11 @@ func isFleetCluster(o *Object) bool {
 }
 
 // clusters are those of the fleet in a namespace that the manifests show.
-func (m *Manifests) clusters(namespace string) []hub.Cluster {
-	var found []hub.Cluster
+func (m *Manifests) clusters(namespace string) []model.Cluster {
+	var found []model.Cluster
 	for _, o := range m.Objects {
 		if isFleetCluster(o) && o.namespace() == namespace {
-			found = append(found, hub.Cluster{Name: o.name(), UID: types.UID(o.name()), Labels: o.Object.GetLabels()})
+			found = append(found, model.Cluster{Name: o.name(), UID: types.UID(o.name()), Labels: o.Object.GetLabels()})
 		}
 	}
 	return found
@@ -136,7 +137,7 @@ func emptyStages(m *Manifests, r *reporter) {
 			return
 		}
 		clusters := m.clusters(o.namespace())
-		stages, _ := hub.StagesOf(o.Typed, clusters)
+		stages, _ := decision.StagesOf(o.Typed, clusters)
 		total := 0
 		for i := range stages {
 			total += len(stages[i].Clusters)
@@ -251,7 +252,7 @@ func idleGates(m *Manifests, r *reporter) {
 				r.findf(o, fields("spec"), "%s %s has no gate %s of stage %s", ref.Kind, ref.Name, gate.Spec.Gate, gate.Spec.Stage)
 			}
 		})
-		if !found && gate.Spec.TargetRef.Kind != hub.KindModule && gate.Spec.TargetRef.Kind != hub.KindBootstrap {
+		if !found && gate.Spec.TargetRef.Kind != model.KindModule && gate.Spec.TargetRef.Kind != model.KindBootstrap {
 			r.findf(o, fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
@@ -330,7 +331,7 @@ func bindingErrors(err error) []*binding.Error {
 func homeless(m *Manifests, r *reporter) {
 	modules(m, func(o *Object, spec *v1alpha1.ModuleSpec) {
 		clusters := m.clusters(o.namespace())
-		stages, unmatched := hub.StagesOf(o.Typed, clusters)
+		stages, unmatched := decision.StagesOf(o.Typed, clusters)
 		members := len(unmatched)
 		for i := range stages {
 			members += len(stages[i].Clusters)

@@ -66,7 +66,7 @@ func start(mgr ctrl.Manager, o Options) error {
 		return ctrl.NewControllerManagedBy(mgr).Named("plans").
 			Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(exceptStatus())).
 			WithOptions(controller.Options{
-				MaxConcurrentReconciles: instancesAtOnce,
+				MaxConcurrentReconciles: maxConcurrent,
 				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
 			}).Build(r)
 	})
@@ -96,7 +96,7 @@ type reconciler struct {
 // Reconcile observes, decides, acts and reports; and once more immediately while there
 // is more to do.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesAtOnce {
+	for range maxPasses {
 		// 1. Observe: the Instance and what it refers to.
 		s, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {

@@ -114,7 +114,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 		}
 	}
 	s := w.instance.Status
-	if s.Place != "main/app" || s.WaitingFor != "task app is on its way: it is waiting for Deployment app: Replicas: 0/1" {
+	if s.Place != "main/app" || s.WaitingFor != "task app is updating: waiting for Deployment app: Replicas: 0/1" {
 		t.Errorf("%s: %s", s.Place, s.WaitingFor)
 	}
 	w.recover(t)
@@ -174,7 +174,7 @@ plans: {deploy: {strategy: serial, phases: [{name: p, strategy: serial, steps: [
 	if got := w.plans(); got != "deploy Failed" {
 		t.Fatal(got)
 	}
-	if m := w.instance.Status.WaitingFor; m != "plan deploy failed: step b was to take at most 1m from 4 May 12:00:00 UTC" {
+	if m := w.instance.Status.WaitingFor; m != "plan deploy failed: step b failed: not complete after 1m (timeout)" {
 		t.Error(m)
 	}
 	before := w.instance.Status.PlanStatus["deploy"].Phases[0].Steps[0]

@@ -400,8 +400,8 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFaultTwoManagersAtOnce has two managers that know nothing of each other.
-func TestFaultTwoManagersAtOnce(t *testing.T) {
+// TestFaultTwoManagersParallel has two managers that know nothing of each other.
+func TestFaultTwoManagersParallel(t *testing.T) {
 	for _, p := range []plot{deployed, updated, deleted} {
 		end, _ := undisturbed(t, p)
 		t.Run(p.name, func(t *testing.T) {

@@ -18,9 +18,9 @@ func TestTimeouts(t *testing.T) {
   {name: second, %s steps: [{name: slow, %s tasks: [slow]}]}]}}
 `
 	for name, test := range map[string]struct{ plan, phase, step, why string }{
-		"of the plan":  {plan: "timeout: 3s,", why: "plan deploy was to take at most 3s"},
-		"of the phase": {phase: "timeout: 2s,", why: "phase second was to take at most 2s"},
-		"of the step":  {step: "timeout: 2s,", why: "step slow was to take at most 2s"},
+		"of the plan":  {plan: "timeout: 3s,", why: "plan deploy failed: not complete after 3s (timeout)"},
+		"of the phase": {phase: "timeout: 2s,", why: "phase second failed: not complete after 2s (timeout)"},
+		"of the step":  {step: "timeout: 2s,", why: "step slow failed: not complete after 2s (timeout)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -72,7 +72,7 @@ func TestATimeoutThatPassedWhileNobodyLooked(t *testing.T) {
 	}
 	c.manage()
 	c.rests("web", "deploy Failed")
-	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "was to take at most "+timeout.String()) {
+	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "not complete after "+timeout.String()) {
 		t.Error(got)
 	}
 }

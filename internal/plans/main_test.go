@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.AtOnce(8)
+	testenv.Parallel(8)
 	testenv.Main(m, testenv.Options{Nodes: 2})
 }
 

@@ -197,7 +197,7 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 // decide decides, and reads all that the decision needs.
 func (b *observer) decide(ctx context.Context, s *snapshot) (decision, error) {
 	key := client.ObjectKeyFromObject(s.Instance)
-	for range readsAtOnce {
+	for range maxReads {
 		d := decide(s)
 		if d.needs.IsEmpty() {
 			b.follower.End(key)

@@ -21,12 +21,12 @@ type Options struct {
 }
 
 const (
-	// instancesAtOnce is how many Instances are reconciled at a time.
-	instancesAtOnce = 16
-	// passesAtOnce bounds how many passes follow one another without a pause.
-	passesAtOnce = 50
-	// readsAtOnce bounds how often a decision may need to read more.
-	readsAtOnce = 100
+	// maxConcurrent is how many Instances are reconciled at a time.
+	maxConcurrent = 16
+	// maxPasses bounds how many passes follow one another without a pause.
+	maxPasses = 50
+	// maxReads bounds how often a decision may need to read more.
+	maxReads = 100
 	// versionsKept is how many OperatorVersions are kept in memory as they were last
 	// read, so that their content is read only when it has changed.
 	versionsKept = 256
@@ -41,7 +41,7 @@ const (
 	retryLast  = 15 * time.Second
 	// conflictPause is how long to wait for the cache after a conflict.
 	conflictPause = 200 * time.Millisecond
-	// pause is how long an Instance rests after passesAtOnce, so that a client which
+	// pause is how long an Instance rests after maxPasses, so that a client which
 	// keeps undoing what the ring does costs little.
 	pause = time.Second
 )

@@ -89,9 +89,9 @@ func TestOneOfParallelStepsFails(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"of the plan":  {fourSteps("serial", "serial", "timeout: 1m,"), "plan deploy was to take at most 1m from 4 May 12:00:00 UTC"},
-		"of the phase": {strings.Replace(fourSteps("serial", "serial", ""), "{name: a,", "{name: a, timeout: 1m,", 1), "phase a was to take at most 1m from 4 May 12:00:00 UTC"},
-		"of the step":  {strings.Replace(fourSteps("serial", "serial", ""), `{name: "1",`, `{name: "1", timeout: 1m,`, 1), "step 1 was to take at most 1m from 4 May 12:00:00 UTC"},
+		"of the plan":  {fourSteps("serial", "serial", "timeout: 1m,"), "plan deploy failed: not complete after 1m (timeout)"},
+		"of the phase": {strings.Replace(fourSteps("serial", "serial", ""), "{name: a,", "{name: a, timeout: 1m,", 1), "phase a failed: not complete after 1m (timeout)"},
+		"of the step":  {strings.Replace(fourSteps("serial", "serial", ""), `{name: "1",`, `{name: "1", timeout: 1m,`, 1), "step 1 failed: not complete after 1m (timeout)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.text)
@@ -157,15 +157,15 @@ templates: {a: '{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: zone-a
 `, "t"))
 	w.groups = true
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for RolloutGroup ingester: not found" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for RolloutGroup ingester: not found" {
 		t.Fatal(got)
 	}
 	set := w.objects[ref("apps/v1", "StatefulSet", "zone-a")]
 	set.Object["status"] = map[string]any{"observedGeneration": int64(1), "updateRevision": "v2"}
 	group := w.put(t, `{apiVersion: spillway.dev/v1alpha1, kind: RolloutGroup, metadata: {name: ingester},
-	  status: {waitingFor: "zone-a-0 is on its way", zones: [{name: zone-a, target: v1, revision: v1, state: Complete}]}}`)
+	  status: {waitingFor: "zone-a-0 is updating", zones: [{name: zone-a, target: v1, revision: v1, state: Complete}]}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for RolloutGroup ingester: zone-a-0 is on its way" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for RolloutGroup ingester: zone-a-0 is updating" {
 		t.Fatal(got)
 	}
 	group.Object["status"] = map[string]any{"zones": []any{map[string]any{"name": "zone-a", "target": "v2", "revision": "v2", "state": "Complete"}}}

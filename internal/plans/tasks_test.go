@@ -112,7 +112,7 @@ templates:
 	if got := w.told(); got != "create CustomResourceDefinition things.example.com" {
 		t.Fatal(got)
 	}
-	if !strings.HasPrefix(w.waitsFor(), "task t is on its way: it is waiting for CustomResourceDefinition things.example.com: ") {
+	if !strings.HasPrefix(w.waitsFor(), "task t is updating: waiting for CustomResourceDefinition things.example.com: ") {
 		t.Error(w.waitsFor())
 	}
 	for _, u := range w.objects {
@@ -150,7 +150,7 @@ func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {some: annotation}}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t waits: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true" {
+	if got := w.waitsFor(); got != "task t is waiting: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true" {
 		t.Error(got)
 	}
 	if s := w.deploy(); s.Status != v1beta1.Error || s.RetryAt != nil {
@@ -276,7 +276,7 @@ func TestDelete(t *testing.T) {
 	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for ConfigMap a to be deleted" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be deleted" {
 		t.Error(got)
 	}
 	delete(w.objects, object.RefOf(u))
@@ -423,7 +423,7 @@ func TestKudoOperator(t *testing.T) {
 	if owner := u.GetOwnerReferences()[0]; owner.Controller != nil {
 		t.Errorf("%+v", owner)
 	}
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for Instance web-db to be observed" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for Instance web-db to be observed" {
 		t.Error(got)
 	}
 	status := func(s string) {
@@ -436,7 +436,7 @@ func TestKudoOperator(t *testing.T) {
 	}
 	status(`{observedGeneration: 1, waitingFor: "task app waits", aggregatedStatus: {status: IN_PROGRESS, activePlan: deploy}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is on its way: it is waiting for plan deploy of Instance web-db: task app waits" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for plan deploy of Instance web-db: task app waits" {
 		t.Error(got)
 	}
 	done := u.DeepCopy()
@@ -464,7 +464,7 @@ func TestOperatorsInACircle(t *testing.T) {
 func TestDummies(t *testing.T) {
 	for spec, want := range map[string]string{
 		"done: true":                 "deploy Complete; ",
-		"wantErr: true":              "; task t waits: its spec sets wantErr, next try at 4 May 12:00:01 UTC",
+		"wantErr: true":              "; task t is waiting: its spec sets wantErr; next try at 4 May 12:00:01 UTC",
 		"wantErr: true, fatal: true": "deploy Failed; plan deploy failed: task t failed: its spec sets wantErr and fatal",
 		"done: false":                "deploy Failed; plan deploy failed: task t can never be done: a Dummy is done only if its spec sets done: true",
 	} {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -42,7 +42,7 @@ func unhindered(objects []*unstructured.Unstructured) []*unstructured.Unstructur
 			for _, field := range []string{"pause", "maintenanceWindows", "soak"} {
 				unstructured.RemoveNestedField(u.Object, "spec", field)
 			}
-		case hub.KindModule, hub.KindBootstrap:
+		case model.KindModule, model.KindBootstrap:
 			unhinderModule(u)
 		}
 		free = append(free, u)

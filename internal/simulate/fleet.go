@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -92,7 +93,7 @@ func (c clusterAPI) look(ctx context.Context, key types.NamespacedName) (time.Du
 	return 0, c.writeStatus(ctx, up)
 }
 
-func fleetWait(e *hub.Explanation) (w Wait, waits bool) {
+func fleetWait(e *decision.Explanation) (w Wait, waits bool) {
 	w = Wait{Ring: RingFleet, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != string(rollout.PhaseComplete)
 }

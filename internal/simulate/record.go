@@ -14,7 +14,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -160,9 +160,9 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 		now, _ := after.(*corev1.Pod)
 		r.pod(at, old, now)
 	case *fleetv1.ProxyAssemblage:
-		r.assemblage(at, hub.KindModule, before, after)
+		r.assemblage(at, model.KindModule, before, after)
 	case *fleetv1.RemoteAssemblage:
-		r.assemblage(at, hub.KindBootstrap, before, after)
+		r.assemblage(at, model.KindBootstrap, before, after)
 	case *v1beta1.Instance:
 		old, _ := before.(*v1beta1.Instance)
 		now, _ := after.(*v1beta1.Instance)

@@ -73,7 +73,7 @@ func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p p
 	lacks, err := config.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
 	if len(lacks) > 0 {
 		w.Reason = config.ReasonConfigMissing
-		w.Sentence = fmt.Sprintf("%s %s waits: %s", p.kind, obj.GetName(), strings.Join(lacks, "; "))
+		w.Sentence = fmt.Sprintf("%s %s is waiting: %s", p.kind, obj.GetName(), strings.Join(lacks, "; "))
 	}
 	return w, err
 }

@@ -18,16 +18,16 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 const (
-	// looksAtOnce bounds how often all actors together may look before the clock
+	// looksParallel bounds how often all actors together may look before the clock
 	// moves, for each object that there is: one that never rests is a finding.
-	looksAtOnce = 200
+	looksParallel = 200
 	// Horizon is how far the clock may go, unless something else is said: a week and a day, so that each window that
 	// opens once a week has opened.
 	Horizon = 8 * 24 * time.Hour
@@ -110,7 +110,7 @@ func worldAt(start time.Time) *world {
 	return &world{
 		now: start, started: start, within: Horizon, recorder: NewRecorder(),
 		groups: map[types.NamespacedName]string{}, instances: map[types.NamespacedName]bool{},
-		modules: map[string]map[types.NamespacedName]bool{hub.KindModule: {}, hub.KindBootstrap: {}},
+		modules: map[string]map[types.NamespacedName]bool{model.KindModule: {}, model.KindBootstrap: {}},
 		met:     map[string]bool{}, gone: map[types.UID]bool{},
 		due: map[errand]time.Time{}, failed: map[errand]int{}, problems: map[errand]error{},
 	}
@@ -173,9 +173,9 @@ func (w *world) changed(before, after client.Object) {
 	case *v1beta1.Instance:
 		w.instances[client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.Module:
-		w.modules[hub.KindModule][client.ObjectKeyFromObject(o)] = true
+		w.modules[model.KindModule][client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.BootstrapModule:
-		w.modules[hub.KindBootstrap][client.ObjectKeyFromObject(o)] = true
+		w.modules[model.KindBootstrap][client.ObjectKeyFromObject(o)] = true
 	}
 	if _, isPod := before.(*corev1.Pod); after == nil && !isPod {
 		w.gone[before.GetUID()] = true
@@ -211,7 +211,7 @@ func (w *world) rest(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if w.looks++; w.looks-began > looksAtOnce*(1+len(w.dirty)+w.store.Len()) {
+		if w.looks++; w.looks-began > looksParallel*(1+len(w.dirty)+w.store.Len()) {
 			return fmt.Errorf("it never rests: %s is looked at again and again", e.key)
 		}
 		w.run(ctx, e)

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,13 +39,8 @@ import (
 
 const nodes = 3
 
-// The fuzz test runs in many processes, none of which needs a control plane.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run())
-	}
-	testenv.AtOnce(8)
+	testenv.Parallel(8)
 	testenv.Main(m, testenv.Options{Nodes: nodes})
 }
 

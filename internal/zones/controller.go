@@ -27,10 +27,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
+// passesParallel bounds how many passes follow one another without a look at the
 // queue: one that creates the group, one that holds what is done, one that finds
 // that the cache is not good enough, one that permits, one that acts.
-const passesAtOnce = 5
+const passesParallel = 5
 
 // Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
@@ -71,7 +71,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&appsv1.StatefulSet{}, toGroup(), builder.WithPredicates(setMatters())).
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: groupsAtOnce,
+			MaxConcurrentReconciles: groupsParallel,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 		}).Build(r)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	began, m, live, stalled := r.observer.options.Now(), r.memories.of(req.NamespacedName), false, false
 	m.live = nil
 	defer func() { r.reporter.clock(req.Name, began, stalled || err != nil) }()
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: all the reads.
 		s, err := r.observer.observe(ctx, m, live)
 		if err != nil {

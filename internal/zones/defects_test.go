@@ -72,7 +72,7 @@ func TestDefect2PodsCountAndNotTheStatus(t *testing.T) {
 	w.complete("v1", "zone-a")
 	w.roll("v2", "zone-a")
 	w.eventually(func() error { return contains(w.images("zone-a"), "v1!") })
-	w.eventually(func() error { return contains(w.group().Status.WaitingFor, "is on its way") })
+	w.eventually(func() error { return contains(w.group().Status.WaitingFor, "is updating") })
 	w.another("other")
 	if gone := w.witness.testify().gone; len(gone) != 1 {
 		t.Errorf("%v were taken while the first one had not gone", gone)

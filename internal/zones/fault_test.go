@@ -111,8 +111,8 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFaultTwoManagersAtOnce has two managers that know nothing of each other.
-func TestFaultTwoManagersAtOnce(t *testing.T) {
+// TestFaultTwoManagersParallel has two managers that know nothing of each other.
+func TestFaultTwoManagersParallel(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
 		bothWays(t, func(t *testing.T, w *world, strategy string) {

@@ -142,7 +142,7 @@ func TestStatusThatAnswers(t *testing.T) {
 	w.behave("v2", "never-ready", "zone-a")
 	w.roll("v2", "zone-b", "zone-c")
 	w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
-	w.saysEventually("Progressing", "zone-a-0 is on its way")
+	w.saysEventually("Progressing", "zone-a-0 is updating")
 	w.eventually(func() error { // the sets were edited one after the other, and so the status follows
 		if s := w.group().Status; s.Updated != "0/6" || cmp.Diff(s.Zones, w.explain().Zones) != "" {
 			return errors.New(w.says())
@@ -155,7 +155,7 @@ func TestStatusThatAnswers(t *testing.T) {
 	if s.Zone != "1/3" || s.Updated != "0/6" || s.Lock == nil || s.Lock.Zone != "zone-a" || s.Lock.Holder != "rollout/ingester" {
 		t.Error(w.says())
 	}
-	if row := s.Zones[1]; row.State != "WaitingForOther" || !strings.HasPrefix(row.Message, "zone-b waits: zone-a has 1 of 2 ready, zone-a-0 is") {
+	if row := s.Zones[1]; row.State != "WaitingForTurn" || !strings.HasPrefix(row.Message, "zone-b is waiting: zone-a has 1 of 2 ready, zone-a-0 is") {
 		t.Errorf("zone-b: %+v", row)
 	}
 	e := w.explain()

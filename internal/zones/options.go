@@ -18,9 +18,9 @@ type Options struct {
 const DefaultStatusDelay = 5 * time.Second
 
 const (
-	// groupsAtOnce is how many groups are seen to at a time, so that one whose
+	// groupsParallel is how many groups are seen to at a time, so that one whose
 	// writes hang keeps nobody else waiting.
-	groupsAtOnce = 32
+	groupsParallel = 32
 	// writeTimeout bounds one write, so that a hanging admission webhook is noticed.
 	writeTimeout = 10 * time.Second
 	// A write that was refused is tried again after retryFirst, then after twice

@@ -222,41 +222,41 @@ func planCases() map[string]planCase {
 		"the first Pod is permitted before it goes": {
 			group(zoneOf("a", "v1 v1"), zoneOf("b", "v1")),
 			"permits a-0 for \"a\"\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n" +
-				"WaitingForOther: b waits: a has 0 of 2 updated\n",
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
 		},
 		"what is permitted is done": {
 			group(zoneOf("a", "v1 v1"), zoneOf("b", "v1")).locked("a").moving("a-0"),
 			"Delete a-0\n" +
-				"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is being replaced since 4 May 12:00:00 UTC)\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is being replaced since 4 May 12:00:00 UTC\n",
+				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is being replaced since 4 May 12:00:00 UTC\n",
 		},
 		"and not when it is too late, but permitted anew": {
 			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").after(ActWithin),
 			"permits a-0 for \"a\"\n" +
-				"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
+				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
 		},
 		"nor by somebody who does not hold the lock": {
 			group(zoneOf("a", "v1 v1")).moving("a-0"),
-			"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
+			"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
 		},
 		"a Pod that has changed since is permitted anew": {
 			group(zoneOf("a", "v1 v1", func(s *Set) { s.Pods[0].ResourceVersion = "21" })).locked("a").moving("a-0"),
 			"permits a-0 for \"a\"\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n",
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a\n",
 		},
 		"a Pod of the same name is another one": {
 			group(zoneOf("a", "v2! v1", func(s *Set) { s.Pods[0].UID = "new" })).locked("a").moving("a-0"),
-			"Unhealthy: a-0 is up to date but is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff))\n",
+			"Unhealthy: a-0 is up to date but being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)\n" +
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff))\n",
 		},
 		"the next zone goes once the first is done": {
 			group(zoneOf("a", "v2 v2", done), zoneOf("b", "v1 v1")).locked("a"),
 			"permits b-0 for \"b\"\n" +
-				"BudgetExhausted: b-1 waits, number 1 in the queue: 1 of at most 1 in b is down or on its way\n",
+				"BudgetExhausted: b-1 is queued (position 1): 1 of 1 allowed unavailable in b\n",
 		},
 		"the lock is released when all are done": {
 			group(zoneOf("a", "v2", done), zoneOf("b", "v2", done)).locked("b"),
@@ -264,7 +264,7 @@ func planCases() map[string]planCase {
 		},
 		"somebody else holds the lock": {
 			group(zoneOf("a", "v1")).lockedBy("eviction", time.Time{}),
-			"Locked: the rollout waits: the lock is held by eviction for eviction since 4 May 11:59:00 UTC\n",
+			"Locked: the rollout is waiting: the lock is held by eviction for eviction since 4 May 11:59:00 UTC\n",
 		},
 		"a lock that has expired is taken over after a live look": {
 			group(zoneOf("a", "v1")).lockedBy("eviction", noon),
@@ -273,30 +273,30 @@ func planCases() map[string]planCase {
 		"an outdated broken Pod goes before a healthy one": {
 			group(zoneOf("a", "v1 v1 v1!")),
 			"permits a-2 for \"a\"\n" +
-				"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-2 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
-				"BudgetExhausted: a-1 waits, number 2 in the queue: 1 of at most 1 in a is down or on its way (a-2 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n",
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a (a-2 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
+				"BudgetExhausted: a-1 is queued (position 2): 1 of 1 allowed unavailable in a (a-2 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n",
 		},
 		"and does not wait for the turn of its zone": {
 			group(zoneOf("a", "v2! v1"), zoneOf("b", "v1! v1")),
 			"permits b-0 for \"b\"\n" +
-				"Unhealthy: a-0 is up to date but is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"WaitingForOther: a waits: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+				"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
 		},
 		"unless the group keeps such Pods": {
 			group(zoneOf("a", "v1 v1!")).with(func(g *v1alpha1.RolloutGroupSpec) { g.StuckPods = v1alpha1.KeepStuckPods }),
-			"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-1 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
-				"StuckPodKept: a-1 waits: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and spec.stuckPods is Keep\n",
+			"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a (a-1 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
+				"StuckPodKept: a-1 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and spec.stuckPods is Keep\n",
 		},
 		"a Pod that is missing is down": {
 			group(zoneOf("a", "- v2", done), zoneOf("b", "v1")),
-			"Progressing: a-0 is on its way: it is not there yet\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not there yet\n",
+			"Progressing: a-0 is updating: not there yet\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not there yet\n",
 		},
 		"a Pod that terminates is down": {
 			group(zoneOf("a", "v2~ v2", done), zoneOf("b", "v1")),
-			"Progressing: a-0 is on its way: it is terminating\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is terminating\n",
+			"Progressing: a-0 is updating: terminating\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is terminating\n",
 		},
 		"a zone without replicas is done": {
 			group(zoneOf("a", ""), zoneOf("b", "v1")),
@@ -304,13 +304,13 @@ func planCases() map[string]planCase {
 		},
 		"a status that is stale makes all wait": {
 			group(zoneOf("a", "v1", stale), zoneOf("b", "v1")),
-			"StatusNotObserved: the rollout waits: the status of a has not observed generation 2 yet\n" +
-				"StatusNotObserved: the rollout waits: the status of a has not observed generation 2 yet\n",
+			"StatusNotObserved: the rollout is waiting: the status of a has not observed generation 2 yet\n" +
+				"StatusNotObserved: the rollout is waiting: the status of a has not observed generation 2 yet\n",
 		},
 		"also if nothing seems outdated there": {
 			group(zoneOf("a", "v2", stale), zoneOf("b", "v1")),
-			"GatePending: a waits for gate status: the status of a has not observed generation 2 yet\n" +
-				"StatusNotObserved: the rollout waits: the status of a has not observed generation 2 yet\n",
+			"GatePending: a is waiting: gate status is pending: the status of a has not observed generation 2 yet\n" +
+				"StatusNotObserved: the rollout is waiting: the status of a has not observed generation 2 yet\n",
 		},
 		"a paused zone that is up is passed by": {
 			group(zoneOf("a", "v1", paused), zoneOf("b", "v1")),
@@ -321,7 +321,7 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v1 v1!", paused), zoneOf("b", "v1")),
 			"Paused: a is paused\n" +
 				"Paused: a is paused\n" +
-				"WaitingForOther: b waits: a is paused\n",
+				"WaitingForTurn: b is waiting: a is paused\n",
 		},
 		"a paused group": {
 			group(zoneOf("a", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) {
@@ -331,19 +331,19 @@ func planCases() map[string]planCase {
 		},
 		"outside of its windows nothing is begun": {
 			group(zoneOf("a", "v1 v1!")).with(windows("0 2 * * *")),
-			"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
-				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+			"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n",
 		},
 		"nor is what was permitted done": {
 			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").with(windows("0 2 * * *")),
-			"Progressing: a-0 is on its way: it is being replaced since 4 May 12:00:00 UTC\n" +
-				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+			"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
+				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n",
 		},
 		"and a zone that is open is held": {
 			group(zoneOf("a", "v2 v1", opened), zoneOf("b", "v1", held)).locked("a").with(windows("0 2 * * *")),
 			"Hold a\n" +
-				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
-				"OutsideWindow: the rollout waits: its next maintenance window opens on 5 May 02:00:00 UTC\n",
+				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n" +
+				"OutsideWindow: the rollout is waiting: its next maintenance window opens on 5 May 02:00:00 UTC\n",
 		},
 		"in one of them it goes on": {
 			group(zoneOf("a", "v1")).with(windows("0 2 * * *", "0 12 * * *")),
@@ -355,120 +355,120 @@ func planCases() map[string]planCase {
 		},
 		"a window that is none stalls the group": {
 			group(zoneOf("a", "v1")).with(windows("midnight")),
-			"InvalidInput: the rollout waits: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" has to be a schedule as of a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" has to be a schedule as of a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
 		},
 		"a zone that is being deleted": {
 			group(zoneOf("a", "v1 v1!", deletingSet), zoneOf("b", "v1")),
-			"Deleting: a waits: it is being deleted\n" +
-				"Deleting: a waits: it is being deleted\n" +
-				"WaitingForOther: b waits: a waits: it is being deleted\n",
+			"Deleting: a is waiting: it is being deleted\n" +
+				"Deleting: a is waiting: it is being deleted\n" +
+				"WaitingForTurn: b is waiting: a is waiting: it is being deleted\n",
 		},
 		"mixed strategies stall the group": {
 			group(zoneOf("a", "v1"), zoneOf("b", "v1", held)),
-			"InvalidInput: the rollout waits: StatefulSet b: spec.updateStrategy.type: \"RollingUpdate\" differs from \"OnDelete\" of StatefulSet a; use the same for all of a group\n" +
-				"InvalidInput: the rollout waits: StatefulSet b: spec.updateStrategy.type: \"RollingUpdate\" differs from \"OnDelete\" of StatefulSet a; use the same for all of a group\n",
+			"InvalidInput: the rollout is waiting: StatefulSet b: spec.updateStrategy.type: \"RollingUpdate\" differs from \"OnDelete\" of StatefulSet a; use the same for all of a group\n" +
+				"InvalidInput: the rollout is waiting: StatefulSet b: spec.updateStrategy.type: \"RollingUpdate\" differs from \"OnDelete\" of StatefulSet a; use the same for all of a group\n",
 		},
 		"a percentage that is none stalls the group": {
 			group(zoneOf("a", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MaxUnavailable = new(intstr.FromString("150%")) }),
-			"InvalidInput: the rollout waits: RolloutGroup ingester: spec.maxUnavailable: \"150%\" has to be a number of at least 1 such as \"2\", or a percentage from 1% to 100% such as \"25%\"\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maxUnavailable: \"150%\" has to be a number of at least 1 such as \"2\", or a percentage from 1% to 100% such as \"25%\"\n",
 		},
 		"a zone that is named twice stalls the group": {
 			group(zoneOf("a", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.ZoneOrder = []string{"a", "a"} }),
-			"InvalidInput: the rollout waits: RolloutGroup ingester: spec.zoneOrder: \"a\" is named twice; name it once\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.zoneOrder: \"a\" is named twice; name it once\n",
 		},
 		"two zones in one place stall the group": {
 			group(zoneOf("a", "v1", place(1)), zoneOf("b", "v1", place(1))),
-			"InvalidInput: the rollout waits: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n" +
-				"InvalidInput: the rollout waits: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n",
+			"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n" +
+				"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n",
 		},
 		"the group's order wins over the annotations'": {
 			group(zoneOf("a", "v1", place(1)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.ZoneOrder = []string{"b"} }),
 			"permits b-0 for \"b\"\n" +
-				"WaitingForOther: a waits: b has 0 of 1 updated\n",
+				"WaitingForTurn: a is waiting: b has 0 of 1 updated\n",
 		},
 		"annotations say the order": {
 			group(zoneOf("a", "v1"), zoneOf("b", "v1", place(7))),
 			"permits b-0 for \"b\"\n" +
-				"WaitingForOther: a waits: b has 0 of 1 updated\n",
+				"WaitingForTurn: a is waiting: b has 0 of 1 updated\n",
 		},
 		"a percentage counts the replicas, rounded down": {
 			group(zoneOf("a", "v1 v1 v1 v1 v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MaxUnavailable = new(intstr.FromString("50%")) }),
 			"permits a-0 a-1 for \"a\"\n" +
-				"BudgetExhausted: a-2 waits, number 1 in the queue: 2 of at most 2 in a are down or on their way\n" +
-				"BudgetExhausted: a-3 waits, number 2 in the queue: 2 of at most 2 in a are down or on their way\n" +
-				"BudgetExhausted: a-4 waits, number 3 in the queue: 2 of at most 2 in a are down or on their way\n",
+				"BudgetExhausted: a-2 is queued (position 1): 2 of 2 allowed unavailable in a\n" +
+				"BudgetExhausted: a-3 is queued (position 2): 2 of 2 allowed unavailable in a\n" +
+				"BudgetExhausted: a-4 is queued (position 3): 2 of 2 allowed unavailable in a\n",
 		},
 		"a Pod has to be ready for long enough": {
 			group(zoneOf("a", "v2 v1", readyFor(5*time.Second)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
-			"Soaking: a-0 has to stay ready until 4 May 12:00:25 UTC\n" +
-				"MinReadySeconds: a-1 waits: it has to stay ready until 4 May 12:00:25 UTC\n" +
-				"WaitingForOther: b waits: a has 0 of 2 ready, a-0 has to stay ready until 4 May 12:00:25 UTC\n",
+			"Soaking: a-0 is ready; soaking until 4 May 12:00:25 UTC (minReadySeconds)\n" +
+				"MinReadySeconds: a-1 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 ready, a-0 is ready; soaking until 4 May 12:00:25 UTC (minReadySeconds)\n",
 		},
 		"also at an old revision": {
 			group(zoneOf("a", "v1 v1", readyFor(5*time.Second))).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
-			"MinReadySeconds: a-0 waits: it has to stay ready until 4 May 12:00:25 UTC\n" +
-				"MinReadySeconds: a-1 waits: it has to stay ready until 4 May 12:00:25 UTC\n",
+			"MinReadySeconds: a-0 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n" +
+				"MinReadySeconds: a-1 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n",
 		},
 		"a zone soaks": {
 			group(zoneOf("a", "v2", readyFor(time.Minute)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.Soak = &metav1.Duration{Duration: 5 * time.Minute} }),
-			"Soaking: a soaks until 4 May 12:04:00 UTC\n" +
-				"Soaking: b waits: a soaks until 4 May 12:04:00 UTC\n",
+			"Soaking: a is ready; soaking until 4 May 12:04:00 UTC\n" +
+				"Soaking: b is waiting: a is ready; soaking until 4 May 12:04:00 UTC\n",
 		},
 		"a view that is older than what was decided upon": {
 			group(zoneOf("a", "v1")).decidedAt("100", "99"),
 			"looks again, live\n" +
-				"StaleView: the rollout waits: its Pods or StatefulSets were seen newer than they are seen now\n",
+				"StaleView: the rollout is waiting: its Pods or StatefulSets were seen newer than they are seen now\n",
 		},
 		"a zone that is held is opened in its turn": {
 			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1", held)),
 			"permits a for \"a\"\n" +
-				"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n" +
-				"WaitingForOther: b waits: a has 0 of 2 updated\n",
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
 		},
 		"by one patch": {
 			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1", held)).locked("a").moving("a"),
 			"Open a\n" +
-				"Progressing: a-1 is on its way: it is about to be replaced\n" +
-				"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-1 is about to be replaced)\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-1 is about to be replaced\n",
+				"Progressing: a-1 is updating: about to be replaced\n" +
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a (a-1 is about to be replaced)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is about to be replaced\n",
 		},
 		"while it is open its controller replaces the Pods": {
 			group(zoneOf("a", "v1 v1", opened), zoneOf("b", "v1", held)).locked("a"),
-			"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n" +
-				"WaitingForOther: b waits: a has 0 of 2 updated\n",
+			"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
+				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
 		},
 		"but not what is stuck": {
 			group(zoneOf("a", "v1! v1", opened), zoneOf("b", "v1", held)).locked("a"),
 			"permits a-0 for \"a\"\n" +
-				"BudgetExhausted: a-1 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way (a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff))\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
 		},
 		"it is held again when it is done": {
 			group(zoneOf("a", "v2 v2", opened, done), zoneOf("b", "v1", held)).locked("a"),
 			"Hold a\n" +
-				"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
-				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
+				"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
 		},
 		"also before its controller says so": {
 			group(zoneOf("a", "v2 v2", opened), zoneOf("b", "v1", held)).locked("a"),
 			"Hold a\n" +
-				"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
-				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
+				"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
 		},
 		"but not one that is lent: it would come back at the old revision": {
 			group(zoneOf("a", "v2 v2", lent), zoneOf("b", "v1", held)).server(Server{AdvancesRevision: true}).locked("a"),
-			"GatePending: a waits for gate partition: it is open, and is to be held again\n" +
-				"WaitingForOther: b waits: a waits for gate partition: it is open, and is to be held again\n",
+			"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
 		},
 		"a zone that joins open is held first": {
 			group(zoneOf("a", "v1", opened), zoneOf("b", "v1", held)),
 			"Hold a\n" +
-				"WaitingForOther: b waits: a has 0 of 1 updated\n",
+				"WaitingForTurn: b is waiting: a has 0 of 1 updated\n",
 		},
 		"also while its status is stale": {
 			group(zoneOf("a", "v1", opened, stale)),
 			"Hold a\n" +
-				"StatusNotObserved: the rollout waits: the status of a has not observed generation 2 yet\n",
+				"StatusNotObserved: the rollout is waiting: the status of a has not observed generation 2 yet\n",
 		},
 		"a pause holds a zone that is open": {
 			group(zoneOf("a", "v1", opened, paused), zoneOf("b", "v1", held)).locked("a"),
@@ -482,34 +482,34 @@ func planCases() map[string]planCase {
 		"one that was held when it was done does not": {
 			group(zoneOf("a", "v2", held, stale, settled), zoneOf("b", "v1 v1", held)).locked("a").wasOpen("a"),
 			"permits b for \"b\"\n" +
-				"BudgetExhausted: b-0 waits, number 1 in the queue: 1 of at most 1 in b is down or on its way\n",
+				"BudgetExhausted: b-0 is queued (position 1): 1 of 1 allowed unavailable in b\n",
 		},
 		"without maxUnavailable a zone is lent": {
 			group(zoneOf("a", "v1 v1", held)).server(Server{}).locked("a").lending("a"),
 			"Lend a\n" +
-				"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n",
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n",
 		},
 		"and its Pods are deleted one by one": {
 			group(zoneOf("a", "v1 v1", lent)).server(Server{}).locked("a"),
 			"permits a-1 for \"a\"\n" +
-				"BudgetExhausted: a-0 waits, number 1 in the queue: 1 of at most 1 in a is down or on its way\n",
+				"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a\n",
 		},
 		"a Pod that would come back as it is waits while its zone is held": {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v1! v1", held)).locked("a"),
-			"Unhealthy: a-0 is up to date but is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"HeldByPartition: b-0 waits: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
+			"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
 		},
 		"one at a revision that nobody wants goes": {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
 			"permits b-0 for \"\"\n" +
-				"Unhealthy: a-0 is up to date but is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"WaitingForOther: b waits: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+				"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
 		},
 		"broken Pods of two zones do not wait for each other": {
 			group(zoneOf("a", "v1!", held), zoneOf("b", "v1!", held)),
 			"permits a for \"a\"\n" +
-				"HeldByPartition: b-0 waits: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
+				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
 		},
 		"a strategy that somebody has set back is cleared up": {
 			group(zoneOf("a", "v2", held, done, func(s *Set) { s.Lent = true })),
@@ -521,16 +521,16 @@ func planCases() map[string]planCase {
 		},
 		"a write that was refused waits": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"),
-			"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
 		"and is not permitted anew before it is tried again": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").after(ActWithin).refused("a-0"),
-			"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
 		"but then": {
 			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0").after(ActWithin),
 			"permits a-0 for \"a\"\n" +
-				"Progressing: a-0 is on its way: it is not replaced yet, the API server refuses it: the API server said no\n",
+				"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
 		"a move of a zone that is gone wants a live look": {
 			group(zoneOf("b", "v2", done)).locked("a").moving("a-0"),

@@ -106,9 +106,9 @@ func TestRows(t *testing.T) {
 	}
 	got += o.Group.Status.Zone + " " + o.Group.Status.Updated + " " + o.Group.Status.WaitingFor
 	want := `a 2/2/2 "v2" Complete false: 
-b 0/1/2 "" Progressing true: b-1 is on its way: it is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)
-c 0/1/1 "" WaitingForOther false: c waits: b has 1 of 2 ready, b-1 is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)
-2/3 2/5 b-1 is on its way: it is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)`
+b 0/1/2 "" Progressing true: b-1 is updating: being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)
+c 0/1/1 "" WaitingForTurn false: c is waiting: b has 1 of 2 ready, b-1 is being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)
+2/3 2/5 b-1 is updating: being replaced since 4 May 12:00:00 UTC (CrashLoopBackOff)`
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

@@ -167,7 +167,7 @@ func TestABudgetThatCannotBeUnderstood(t *testing.T) {
 
 // Rollouts, downscales and evictions come at once, all through the real API; and at no
 // instant is a Pod of one zone taken while another zone is not whole.
-func TestFaultEverythingAtOnce(t *testing.T) {
+func TestFaultEverythingParallel(t *testing.T) {
 	w := newWorld(t)
 	pods, zones := testenv.ServePods(t), []string{"zone-a", "zone-b", "zone-c"}
 	hooks := testenv.RegisterWebhooks(t, w.namespace, manager.Options{}.Declarations(manager.RingZones).Webhooks)

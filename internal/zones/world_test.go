@@ -32,7 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.AtOnce(6)
+	testenv.Parallel(6)
 	debug.SetGCPercent(400) // the small worlds leave a lot behind, not for long
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }

@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GatePassed is the condition of a RolloutGate by which whoever decides says so:
+// GatePassed is the condition of a RolloutGate in which a client reports the verdict:
 // True lets the rollout through, False stops it, Unknown or none makes it wait.
 const GatePassed = "Passed"
 
-// RolloutGate is a decision that a rollout waits for, and that somebody else takes:
+// RolloutGate is a decision that a rollout waits for, and that another client takes:
 // a person, a test, a metric. They do so in the condition Passed of its status, so
-// that whoever may update rolloutgates/status may decide.
+// that a client that may update rolloutgates/status may decide.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -80,7 +80,7 @@ type TargetReference struct {
 
 // RolloutGateStatus is what was decided.
 type RolloutGateStatus struct {
-	// Conditions are Passed, with the reason and the words of whoever decided.
+	// Conditions are Passed, with the reason and the message of the client that decided.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

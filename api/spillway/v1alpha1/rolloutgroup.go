@@ -62,9 +62,9 @@ type RolloutGroupSpec struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinReadySeconds is how long a Pod has to be ready before it counts as
+	// MinReadySeconds is how long a Pod must be ready before it counts as
 	// available. That of a StatefulSet counts where it is longer.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -81,8 +81,8 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// MaintenanceWindows are when Pods may be replaced. Outside of them nothing is
-	// begun, and a zone that is open is held again; what was on its way stays on its
-	// way. Default: always.
+	// begun, and a zone that is open is held again; what is being replaced goes on
+	// being replaced. Default: always.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -196,7 +196,7 @@ type RolloutGroupStatus struct {
 	// +listType=atomic
 	Moves []Move `json:"moves,omitempty"`
 	// Seen is how new the views were from which the lock and the moves were
-	// decided. Whoever sees less must not decide.
+	// decided. A manager that has seen less must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
 	// Downscale is the downscale that the lock is held for. It was written down before
@@ -230,8 +230,8 @@ const (
 	PurposeEviction  Purpose = "eviction"
 )
 
-// Lock is held by whoever may disrupt the group. The holder names the purpose
-// and the object, not a process: whoever goes on with the same work after a
+// Lock is held by the operation that may disrupt the group. The holder names the purpose
+// and the object, not a process: a manager that continues the same work after a
 // crash holds it already.
 type Lock struct {
 	// Holder is who holds it: "rollout/ingester".
@@ -243,7 +243,7 @@ type Lock struct {
 	Zone string `json:"zone,omitempty"`
 	// Since is when it was taken.
 	Since metav1.MicroTime `json:"since"`
-	// Expires is when it counts as free even if nobody releases it.
+	// Expires is when it counts as free even if it is not released.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
 }
@@ -259,16 +259,16 @@ type Downscale struct {
 	To   int32 `json:"to"`
 	// At is when it was permitted.
 	At metav1.MicroTime `json:"at"`
-	// Prepares is true if Pods are told before they go.
+	// Prepares is true if Pods are prepared before they are removed.
 	// +optional
 	Prepares bool `json:"prepares,omitempty"`
-	// AdmittedAt is when the API server was told to go on. Its write may follow for
+	// AdmittedAt is when the request was admitted. Its write may follow for
 	// as long as a request lasts.
 	// +optional
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
 }
 
-// Move is something that is about to be disrupted, or on its way back.
+// Move is something that is about to be disrupted, or is being replaced.
 type Move struct {
 	// Zone is the StatefulSet.
 	Zone string `json:"zone"`
@@ -276,7 +276,7 @@ type Move struct {
 	// +optional
 	Pod string `json:"pod,omitempty"`
 	// Lend is true where the StatefulSet is let go by setting its type to OnDelete
-	// for a while, so that its controller replaces nothing by itself.
+	// for a while, so that its controller replaces nothing.
 	// +optional
 	Lend bool `json:"lend,omitempty"`
 	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it
@@ -317,8 +317,8 @@ type Zone struct {
 	// StartedAt is when the zone was first moved towards its target.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
-	// Opened is true once the controller of the StatefulSet was let replace Pods by
-	// itself, until it is known for certain which Pods it has left.
+	// Opened is true once the controller of the StatefulSet may replace Pods
+	// on its own, until it is known for certain which Pods it has left.
 	// +optional
 	Opened bool `json:"opened,omitempty"`
 	// State is a word: Complete, Moving, or the reason why it waits.

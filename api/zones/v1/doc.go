@@ -1,5 +1,5 @@
 // Package v1 has the kinds of the group rollout-operator.grafana.com, whose fields
-// and defaults are those of the predecessor that they come from.
+// and defaults are those of rollout-operator.
 //
 // +kubebuilder:object:generate=true
 // +groupName=rollout-operator.grafana.com

@@ -3,7 +3,7 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ReplicaTemplate is a number of replicas that StatefulSets mirror. It has a scale
-// subresource, so that a HorizontalPodAutoscaler can set it for all zones at once.
+// subresource, so that a HorizontalPodAutoscaler can set it for all zones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -61,11 +61,11 @@ type ZoneAwarePodDisruptionBudgetSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	PodNamePartitionRegex string `json:"podNamePartitionRegex,omitempty"`
 	// PodNameRegexGroup is the group of the expression that is the partition. It
-	// has to be given if there are several. Default 1.
+	// must be set if there are several. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PodNameRegexGroup *int32 `json:"podNameRegexGroup,omitempty"`
-	// CrossZoneEvictionDelay is how long a Pod has to be ready until another of its
+	// CrossZoneEvictionDelay is how long a Pod must be ready until another of its
 	// partition may be evicted: "20m". Only with podNamePartitionRegex.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -81,7 +81,7 @@ type Selector struct {
 // ZoneAwarePodDisruptionBudgetStatus is what was evicted lately.
 type ZoneAwarePodDisruptionBudgetStatus struct {
 	// DisruptedPods are Pods whose eviction was admitted, by name, and that are not
-	// known to be on their way out. They count as down. An entry whose eviction
+	// known to be evicted. They count as down. An entry whose eviction
 	// never came to pass is dropped after a while.
 	// +optional
 	DisruptedPods map[string]DisruptedPod `json:"disruptedPods,omitempty"`

@@ -78,7 +78,7 @@ func (r *reconciler) build(mgr ctrl.Manager, f flavour, clusters *Clusters) (con
 		b = b.WatchesRawSource(clusters.Events(toThoseBySecret(mgr.GetCache(), f)))
 	}
 	c, err := b.WithOptions(controller.Options{
-		MaxConcurrentReconciles: assemblagesAtOnce,
+		MaxConcurrentReconciles: assemblagesParallel,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 	}).Build(r)
 	if err != nil {
@@ -119,7 +119,7 @@ type reconciler struct {
 // Reconcile observes, plans, acts and tells; and once more at once while there is more
 // to do.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: the assemblage, and what there is of Flux.
 		o, ok, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {

@@ -78,8 +78,8 @@ func (w *world) succeed(first *fault.Injector) {
 	}
 }
 
-// TestFaultTwoManagersAtOnce has two managers that know nothing of each other.
-func TestFaultTwoManagersAtOnce(t *testing.T) {
+// TestFaultTwoManagersParallel has two managers that know nothing of each other.
+func TestFaultTwoManagersParallel(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.manage()

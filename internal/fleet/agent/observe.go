@@ -237,7 +237,7 @@ func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (co
 
 // decide decides, and looks at all that is needed for it.
 func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
-	for range looksAtOnce {
+	for range looksParallel {
 		p := Decide(o)
 		if b.ask(o, p.Asks) {
 			continue

@@ -3,12 +3,12 @@ package agent
 import "time"
 
 const (
-	// assemblagesAtOnce is how many assemblages are worked on at a time.
-	assemblagesAtOnce = 8
-	// passesAtOnce bounds how many passes follow one another without a look at the queue.
-	passesAtOnce = 5
-	// looksAtOnce bounds how often a decision may ask to look at more.
-	looksAtOnce = 70
+	// assemblagesParallel is how many assemblages are worked on at a time.
+	assemblagesParallel = 8
+	// passesParallel bounds how many passes follow one another without a look at the queue.
+	passesParallel = 5
+	// looksParallel bounds how often a decision may ask to look at more.
+	looksParallel = 70
 	// retryFirst and retryPass bound how long to wait before a pass that failed is made
 	// again.
 	retryFirst = 20 * time.Millisecond

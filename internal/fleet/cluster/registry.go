@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// probesAtOnce bounds how many clusters are probed at a time that may well answer, and
-	// silentAtOnce how many of the others.
-	probesAtOnce = 64
-	silentAtOnce = 32
+	// probesParallel bounds how many clusters are probed at a time that may well answer, and
+	// silentParallel how many of the others.
+	probesParallel = 64
+	silentParallel = 32
 	// patience is how long a cluster may take to answer a probe, and firstPatience how
 	// long it may do so before others have their turn.
 	patience      = 10 * time.Second
@@ -141,10 +141,10 @@ func (r *Registry) Subscribe(f func(secret types.NamespacedName)) {
 // Start probes until the context ends.
 func (r *Registry) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for range probesAtOnce {
+	for range probesParallel {
 		workers.Go(func() { work(ctx, r.queue, r.probeFirst) })
 	}
-	for range silentAtOnce {
+	for range silentParallel {
 		workers.Go(func() { work(ctx, r.silent, r.probeSilent) })
 	}
 	<-ctx.Done()

@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -29,10 +30,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesAtOnce bounds how many passes follow one another without a look at the
+// maxPasses bounds how many passes follow one another without a look at the
 // queue: one that adds the finalizer, one that finds that the cache is not good
 // enough, one that permits, one that acts.
-const passesAtOnce = 5
+const maxPasses = 5
 
 // Attributed are the kinds of which it is to be known who has written them.
 func Attributed() []client.Object {
@@ -46,7 +47,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Ring: "fleet", Called: "the kinds of fleet.squaremo.dev and spillway.dev are", Without: "nothing is rolled out",
 		Action: "apply what \"spillway install --export\" prints, or leave fleet out of --rings",
 		Kinds: []schema.GroupVersionKind{
-			v1alpha1.GroupVersion.WithKind(KindModule), v1alpha1.GroupVersion.WithKind(KindBootstrap),
+			v1alpha1.GroupVersion.WithKind(model.KindModule), v1alpha1.GroupVersion.WithKind(model.KindBootstrap),
 			v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), v1alpha1.GroupVersion.WithKind("RemoteAssemblage"),
 			spillway.GroupVersion.WithKind("ModuleRevision"), spillway.GroupVersion.WithKind("RolloutGate"),
 		},
@@ -84,13 +85,13 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		reporter: reporter{kind: k, events: mgr.GetEventRecorder("spillway"), now: o.Now},
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+k.name).
-		Watches(k.module(), &handler.EnqueueRequestForObject{}).
-		Watches(k.record(), toModules()).
+		Watches(model.New(k.name), &handler.EnqueueRequestForObject{}).
+		Watches(model.NewAssemblage(k.name), toModules()).
 		Watches(&spillway.ModuleRevision{}, k.toModule()).
 		Watches(&spillway.RolloutGate{}, k.toModule()).
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: modulesAtOnce,
+			MaxConcurrentReconciles: maxModules,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 		}).Complete(r)
 	if err != nil {
@@ -112,7 +113,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	m, live := r.memories.of(req.NamespacedName), false
 	m.live = nil
-	for range passesAtOnce {
+	for range maxPasses {
 		// 1. Observe: all the reads.
 		s, err := r.observer.observe(ctx, m, live)
 		if err != nil {
@@ -136,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 }
 
 // learn remembers what became of a pass, and says when to look again.
-func (r *reconciler) learn(ctx context.Context, s *sight, p *pass, d *deeds, m *memory) (reconcile.Result, error) {
+func (r *reconciler) learn(ctx context.Context, s *snapshot, p *pass, d *results, m *memory) (reconcile.Result, error) {
 	now := r.observer.options.Now()
 	wake := m.learn(now, p, d)
 	if s.object == nil {
@@ -144,7 +145,7 @@ func (r *reconciler) learn(ctx context.Context, s *sight, p *pass, d *deeds, m *
 		r.reporter.forget(s)
 		return reconcile.Result{}, nil
 	}
-	if d.err != nil && !isOvertaken(d.err) && !isEnding(d.err) {
+	if d.err != nil && !isConflict(d.err) && !isEnding(d.err) {
 		return reconcile.Result{}, d.err
 	}
 	if wake.IsZero() {

@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // These are the defects of the predecessor that are the hub's, by their numbers in
@@ -30,7 +30,7 @@ func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	w.apply(hub.KindBootstrap, "v1", oneByOne)
+	w.apply(model.KindBootstrap, "v1", oneByOne)
 	w.eventually(func() error {
 		m := &v1alpha1.BootstrapModule{}
 		if err := w.get(m, app); err != nil || m.Status.Phase != "Complete" {
@@ -40,7 +40,7 @@ func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 		}
 		return w.remotes("a:v1", "b:v1")
 	})
-	w.apply(hub.KindBootstrap, "v2", oneByOne)
+	w.apply(model.KindBootstrap, "v2", oneByOne)
 	w.eventually(func() error {
 		if w.remotes("a:v2", "b:v1") != nil && w.remotes("a:v1", "b:v2") != nil {
 			return errors.New("want one at v2, and the other at v1")
@@ -102,7 +102,7 @@ func TestDefect2AStaleReportNeverCounts(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.pause() // the reports stay as they are: success, of v1
 	w.module("v2", oneByOne)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.bystander()
 	if n := strings.Count(w.runs(), ":v2"); n != 1 {
 		t.Errorf("they run %s", w.runs())
@@ -122,7 +122,7 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", "was to be ready within 1s")
+	w.waits("Failed", "failed: not ready after 1s (progress deadline)")
 	if s := w.status().Summary; s.Failed != 1 || s.Updating != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -265,7 +265,7 @@ func TestDefect5UnreadyIsNotUnassigned(t *testing.T) {
 	w.module("v1", everywhere)
 	w.complete("a:v1")
 	w.initialize("a", false)
-	w.waits("Waiting", "a is up to date but is not ready: its control plane is not up")
+	w.waits("Waiting", "a is up to date but not ready: its control plane is not up")
 	w.bystander()
 	if got := w.runs(); got != "a:v1" {
 		t.Errorf("they run %q", got)
@@ -492,7 +492,7 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	w.manage()
 	w.clusters("a canary=true", "b")
 	w.module("v1", canary)
-	w.waits("Waiting", "canary waits for gate approve")
+	w.waits("Waiting", "canary is waiting: gate approve is pending")
 	first := w.gates()[0].UID
 	w.remove(&spillway.RolloutGate{}, w.gates()[0].Name)
 	w.gateIsNot(first)
@@ -515,7 +515,7 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
 	w.t.Helper()
 	w.create(&spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Name: revisionOf(tag)}, Spec: spillway.ModuleRevisionSpec{
-		ModuleRef: spillway.ModuleReference{Kind: hub.KindModule, Name: app}, Number: 7, Template: template,
+		ModuleRef: spillway.ModuleReference{Kind: model.KindModule, Name: app}, Number: 7, Template: template,
 	}})
 }
 

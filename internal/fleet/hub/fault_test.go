@@ -110,8 +110,8 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFaultTwoHubsAtOnce has two managers that know nothing of each other.
-func TestFaultTwoHubsAtOnce(t *testing.T) {
+// TestFaultTwoHubsParallel has two managers that know nothing of each other.
+func TestFaultTwoHubsParallel(t *testing.T) {
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := newWorld(t)

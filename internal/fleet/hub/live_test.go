@@ -61,7 +61,7 @@ func TestRFCIncrementalAtMostSoManyUnready(t *testing.T) {
 	w.complete("a:v1 b:v1 c:v1 d:v1 e:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.eventually(func() error {
 		if n := strings.Count(w.runs(), ":v2!"); n != 2 {
 			return fmt.Errorf("%d are updating", n)
@@ -88,7 +88,7 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	w.complete("a:v1 b:v1 c:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.bystander()
 	if n := strings.Count(w.runs(), ":v2!"); n != 1 {
 		t.Errorf("want one canary: %s", w.runs())
@@ -111,7 +111,7 @@ func TestAGateIsDecidedBySomebodyElse(t *testing.T) {
 	w.decide("canary", metav1.ConditionTrue)
 	w.complete("a:v1 b:v1 c:v1")
 	w.module("v2", canary)
-	w.waits("Waiting", "canary waits for gate approve")
+	w.waits("Waiting", "canary is waiting: gate approve is pending")
 	w.comes("a:v2 b:v1 c:v1")
 	w.still("waiting for a gate")
 	w.decide("canary", metav1.ConditionFalse)
@@ -155,7 +155,7 @@ func TestAFailedFirstStageBlocksLaterOnes(t *testing.T) {
 	w.complete("a:v1 b:v1 c:v1")
 	w.player.decree(v1alpha1.StateFailed, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", "a has failed: it is not healthy (HealthCheckFailed): Deployment web is not ready")
+	w.waits("Failed", "a failed: not healthy (HealthCheckFailed): Deployment web is not ready")
 	if got := w.runs(); got != "a:v2! b:v1 c:v1" {
 		t.Error(got)
 	}
@@ -201,7 +201,7 @@ func TestRFCHandbrake(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", oneByOne)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.module("v2", oneByOne+`, suspend: true`)
 	w.eventually(func() error {
 		if m := (&v1alpha1.Module{}); w.get(m, app) != nil || m.Status.ObservedGeneration != m.Generation {

@@ -8,6 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // memories are those of all modules of a kind, each used by one pass at a time.
@@ -61,7 +64,7 @@ type memory struct {
 	// drifts are whether syncs are what their revisions say, by assemblage.
 	drifts map[types.UID]drift
 	// overtaken counts the passes in a row in which somebody else was faster.
-	overtaken int
+	conflicts int
 	// differs is since when the status that is written is not the present one.
 	differs time.Time
 	// waits is what the module was said to wait for in the log.
@@ -70,42 +73,26 @@ type memory struct {
 
 // made identifies a write by what it was made to.
 type made struct {
-	act     Act
+	act     decision.Act
 	target  string
 	version string
 }
 
 type refusal struct {
-	Refusal
+	model.Refusal
 
 	attempts int
 }
 
-// drift is whether a sync was what its revision says, and when that was so.
-type drift struct {
-	version  string
-	revision string
-	policy   string
-	resolved string
-	known    bool
-	drifted  bool
-	edited   bool
-	follows  bool
-	tagged   bool
-	// corrected is the generation of the assemblage by which it was put right, zero if
-	// it was not.
-	corrected int64
-}
-
-func keyOf(w *Write) made {
-	key := made{act: w.Act, target: w.target()}
+func keyOf(w *decision.Write) made {
+	key := made{act: w.Act, target: w.Target()}
 	if w.Record != nil {
 		key.version = w.Record.ResourceVersion
 	}
-	if w.Act == Resolve {
+	if w.Act == decision.Resolve {
 		key.version = string(w.UID) // there may be another revision of the name
 	}
-	if w.Act == Assign && w.Record == nil {
+	if w.Act == decision.Assign && w.Record == nil {
 		key.version = w.AssignedAt.String()
 	}
 	return key
@@ -115,7 +102,7 @@ func keyOf(w *Write) made {
 // has answered; nil if there is none.
 func (m *memory) newest(cached client.Object) client.Object {
 	if m.object == nil || cached == nil || cached.GetUID() != m.object.GetUID() ||
-		!isOlder(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
+		!model.IsOlder(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
 		m.object = nil
 		return cached
 	}
@@ -124,11 +111,11 @@ func (m *memory) newest(cached client.Object) client.Object {
 
 // unmade leaves out the writes that were made already, and says when the first of these
 // has to be made again unless a cache shows it by then.
-func (m *memory) unmade(writes []Write) (left []Write, again time.Time) {
-	left = slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
+func (m *memory) pending(writes []decision.Write) (left []decision.Write, again time.Time) {
+	left = slices.DeleteFunc(slices.Clone(writes), func(w decision.Write) bool {
 		at, done := m.made[keyOf(&w)]
 		if done {
-			again = earlier(again, at.Add(WithdrawAfter))
+			again = model.Earlier(again, at.Add(decision.WithdrawAfter))
 		}
 		return done
 	})
@@ -137,11 +124,11 @@ func (m *memory) unmade(writes []Write) (left []Write, again time.Time) {
 
 // seen forgets that something was made, as a cache has shown it: if it is not there any
 // more, somebody has taken it away.
-func (m *memory) seen(act Act, name string) { delete(m.made, made{act: act, target: name}) }
+func (m *memory) seen(act decision.Act, name string) { delete(m.made, made{act: act, target: name}) }
 
 // due are the refusals as the decision knows them.
-func (m *memory) due() map[string]Refusal {
-	refusals := make(map[string]Refusal, len(m.refusals))
+func (m *memory) due() map[string]model.Refusal {
+	refusals := make(map[string]model.Refusal, len(m.refusals))
 	for name, r := range m.refusals {
 		refusals[name] = r.Refusal
 	}
@@ -150,7 +137,7 @@ func (m *memory) due() map[string]Refusal {
 
 // learn remembers what became of a pass, and returns when to look again; zero if
 // nothing changes by itself.
-func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
+func (m *memory) learn(now time.Time, p *pass, d *results) time.Time {
 	for i := range d.outcomes {
 		m.note(now, &d.outcomes[i])
 	}
@@ -162,23 +149,23 @@ func (m *memory) learn(now time.Time, p *pass, d *deeds) time.Time {
 	case m.differs.IsZero():
 		m.differs = now
 	}
-	if isOvertaken(d.err) {
+	if isConflict(d.err) {
 		m.object = nil
 	}
-	wake := earlier(p.wake, m.nextTry(now))
+	wake := model.Earlier(p.wake, m.nextTry(now))
 	if d.foundForeign() { // no watch tells: of the entry only who owns it has changed
 		wake = now
 	}
 	if !d.overtaken() {
-		m.overtaken = 0
+		m.conflicts = 0
 		return wake
 	}
-	m.overtaken++
-	return earlier(wake, now.Add(backoff(overtakenFirst, m.overtaken-1, overtakenDoublings, overtakenMost)))
+	m.conflicts++
+	return model.Earlier(wake, now.Add(backoff(conflictFirst, m.conflicts-1, conflictDoublings, conflictMost)))
 }
 
 func (m *memory) note(now time.Time, out *outcome) {
-	name := out.write.target()
+	name := out.write.Target()
 	switch {
 	case out.err == nil:
 		m.made[keyOf(&out.write)] = now
@@ -186,9 +173,9 @@ func (m *memory) note(now time.Time, out *outcome) {
 		if out.foreign {
 			m.foreign[name] = out.version
 		}
-	case !isOvertaken(out.err):
+	case !isConflict(out.err):
 		r := m.refusals[name]
-		r.Refusal = Refusal{At: now.Add(backoff(retryFirst, r.attempts, retryDoublings, retryMost)), Reason: short(out.err.Error(), saidLength)}
+		r.Refusal = model.Refusal{At: now.Add(backoff(retryFirst, r.attempts, retryDoublings, retryMost)), Reason: model.Short(out.err.Error(), model.SaidLength)}
 		r.attempts++
 		m.refusals[name] = r
 	}
@@ -197,7 +184,7 @@ func (m *memory) note(now time.Time, out *outcome) {
 // expire forgets writes that every cache shows by now, and refusals of writes that
 // nobody has wanted for long.
 func (m *memory) expire(now time.Time) {
-	maps.DeleteFunc(m.made, func(_ made, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
+	maps.DeleteFunc(m.made, func(_ made, at time.Time) bool { return now.Sub(at) >= decision.WithdrawAfter })
 	maps.DeleteFunc(m.refusals, func(_ string, r refusal) bool { return now.Sub(r.At) > retryMost })
 }
 
@@ -205,7 +192,7 @@ func (m *memory) nextTry(now time.Time) time.Time {
 	var next time.Time
 	for _, r := range m.refusals {
 		if r.At.After(now) {
-			next = earlier(next, r.At)
+			next = model.Earlier(next, r.At)
 		}
 	}
 	return next

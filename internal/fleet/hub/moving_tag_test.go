@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // The commits that tags are, as a repository has them.
@@ -86,7 +86,7 @@ func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 	w.module("v1", everywhere)
 	w.comes("a:" + commitOne + " b:v1!")
 	w.player.decree(v1alpha1.StateSucceeded, "b v1")
-	w.waits("Progressing", "b is on its way: it is put right, and has not said since that it is ready")
+	w.waits("Progressing", "b is updating: put right, and has not said since that it is ready")
 	w.player.decree(v1alpha1.StateSucceeded, "b ")
 	w.complete("a:" + commitOne + " b:" + commitOne)
 	w.player.decree(silent, "a ")
@@ -98,7 +98,7 @@ func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 		edited.Spec.Assemblage.Syncs[0].Source.Git.Version.Revision = commitThree
 		return w.client.Update(t.Context(), edited, client.FieldOwner("human"))
 	})
-	w.waits("Progressing", "a is on its way: it is put right")
+	w.waits("Progressing", "a is updating: put right")
 	w.player.decree(v1alpha1.StateSucceeded, "a ")
 	w.complete("a:" + commitOne + " b:" + commitOne)
 }
@@ -132,7 +132,7 @@ func TestATagOfABootstrapModuleThatMovesMovesNobody(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
-	w.apply(hub.KindBootstrap, "v1", oneByOne)
+	w.apply(model.KindBootstrap, "v1", oneByOne)
 	w.eventually(func() error {
 		for name, commit := range map[string]string{"a": commitOne, "b": commitTwo} { // which the tag is by then
 			if w.remotes(name+":v1") == nil {

@@ -10,6 +10,7 @@ import (
 
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -34,7 +35,7 @@ func (o *Offline) Reconcilers() map[string]reconcile.Reconciler {
 	all := map[string]reconcile.Reconciler{}
 	for _, k := range kinds() {
 		all[k.name] = &reconciler{
-			observer: observer{options: o.options, kind: k, cached: o.on, live: o.on, clusters: looking{o.on}},
+			observer: observer{options: o.options, kind: k, cached: o.on, live: o.on, clusters: listing{o.on}},
 			actor:    actor{kind: k, client: o.on, live: o.on, now: o.options.Now},
 			reporter: reporter{kind: k, events: o.on.Events(), now: o.options.Now},
 		}
@@ -43,17 +44,17 @@ func (o *Offline) Reconcilers() map[string]reconcile.Reconciler {
 }
 
 // Status explains every module, and writes nothing.
-func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
+func (o *Offline) Status(ctx context.Context) ([]decision.Explanation, error) {
 	return Status(ctx, o.on, o.options, "")
 }
 
 // looking is a directory that looks anew each time.
-type looking struct{ client.Reader }
+type listing struct{ client.Reader }
 
 // List implements [Directory].
-func (l looking) List(ctx context.Context, namespace string) ([]cluster.Cluster, error) {
+func (l listing) List(ctx context.Context, namespace string) ([]cluster.Cluster, error) {
 	return cluster.Look(ctx, l.Reader, namespace)
 }
 
 // Subscribe implements [Directory]. Nobody is called: whoever runs the ring sees to it.
-func (looking) Subscribe(func(types.NamespacedName)) {}
+func (listing) Subscribe(func(types.NamespacedName)) {}

@@ -27,8 +27,8 @@ type Options struct {
 const DefaultStatusDelay = time.Second
 
 const (
-	// modulesAtOnce is how many modules are seen to at a time.
-	modulesAtOnce = 8
+	// maxModules is how many modules are seen to at a time.
+	maxModules = 8
 	// writeTimeout bounds one write, so that a hanging admission webhook is noticed.
 	writeTimeout = 10 * time.Second
 	// A write that was refused is tried again after retryFirst, then after twice
@@ -38,13 +38,13 @@ const (
 	retryMost      = 2 * time.Minute
 	// One for which somebody else was faster is decided anew once the cache shows
 	// that, or after overtakenFirst, then after twice as long, up to overtakenMost.
-	overtakenFirst     = 10 * time.Millisecond
-	overtakenDoublings = 9
-	overtakenMost      = 5 * time.Second
+	conflictFirst     = 10 * time.Millisecond
+	conflictDoublings = 9
+	conflictMost      = 5 * time.Second
 	// retryPass is the longest wait after a pass that could not observe at all.
 	retryPass = 15 * time.Second
 	// together is how long to wait for more reports before looking at a module.
-	together = 50 * time.Millisecond
+	batchDelay = 50 * time.Millisecond
 )
 
 func (o Options) statusDelay() time.Duration {

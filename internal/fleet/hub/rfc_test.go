@@ -41,7 +41,7 @@ func TestRFCSeveralAssemblagesOfACluster(t *testing.T) {
 	w.theirs("b-theirs", "b", app, "v9")
 	w.module("v1", everywhere)
 	w.comes("a:v1 b-theirs:v9")
-	w.waits("Waiting", "b waits: somebody else keeps a sync named app in it")
+	w.waits("Waiting", "b is waiting: somebody else keeps a sync named app in it")
 	w.remove(&v1alpha1.ProxyAssemblage{}, "b-theirs")
 	w.complete("a:v1 b:v1")
 	still := &v1alpha1.ProxyAssemblage{}
@@ -60,7 +60,7 @@ func TestRFCANewRolloutDuringARollout(t *testing.T) {
 	w.complete("a:v1 b:v1 c:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", oneByOne)
-	w.waits("Progressing", "is on its way")
+	w.waits("Progressing", "is updating")
 	w.module("v3", oneByOne)
 	w.complete("a:v3 b:v3 c:v3")
 	first := w.player.told("v2")

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -23,23 +25,23 @@ type reporter struct {
 }
 
 // report tells of one pass.
-func (r *reporter) report(ctx context.Context, s *sight, p *pass, d *deeds, m *memory) {
+func (r *reporter) report(ctx context.Context, s *snapshot, p *pass, d *results, m *memory) {
 	if d.err != nil {
 		r.refused(ctx, r.kind.name, s.key.Name, d.err)
 	}
 	for i := range d.outcomes {
 		out := &d.outcomes[i]
 		if out.err != nil {
-			r.refused(ctx, string(out.write.Act), out.write.target(), out.err)
+			r.refused(ctx, string(out.write.Act), out.write.Target(), out.err)
 			continue
 		}
 		writes.WithLabelValues(r.kind.name, string(out.write.Act), "made").Inc()
-		log.FromContext(ctx).Info("acts", "act", string(out.write.Act), "on", out.write.target(), "revision", out.write.Revision)
+		log.FromContext(ctx).Info("acts", "act", string(out.write.Act), "on", out.write.Target(), "revision", out.write.Revision)
 	}
 	if d.object != nil {
 		writes.WithLabelValues(r.kind.name, r.kind.name, "made").Inc()
 		log.FromContext(ctx).V(1).Info("writes the module", "permits", p.Permits, "moves", len(p.Status.Moves), "phase", p.Status.Phase)
-		r.tell(s.object, d.object)
+		r.emit(s.object, d.object)
 	}
 	r.measure(s, p)
 	r.logWait(ctx, p, m)
@@ -48,7 +50,7 @@ func (r *reporter) report(ctx context.Context, s *sight, p *pass, d *deeds, m *m
 // refused logs a failed write, but not one that somebody else was faster than: that
 // is looked at anew, in silence.
 func (r *reporter) refused(ctx context.Context, act, name string, err error) {
-	if isOvertaken(err) {
+	if isConflict(err) {
 		writes.WithLabelValues(r.kind.name, act, "overtaken").Inc()
 		log.FromContext(ctx).V(1).Info("overtaken, looking again", "act", act, "on", name, "error", err.Error())
 		return
@@ -59,17 +61,17 @@ func (r *reporter) refused(ctx context.Context, act, name string, err error) {
 
 // tell sends an Event for each thing that the module's status did not say before it
 // was written and says now; so each is told once, whoever leads.
-func (r *reporter) tell(before, after client.Object) {
-	_, was := Parts(before)
-	_, is := Parts(after)
+func (r *reporter) emit(before, after client.Object) {
+	_, was := model.Parts(before)
+	_, is := model.Parts(after)
 	for i := range is.Stages {
-		r.tellStage(after, was, is, &is.Stages[i])
+		r.emitStage(after, was, is, &is.Stages[i])
 	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":
-		r.event(after, corev1.EventTypeWarning, ReasonRolledBack, "%s has failed: going back to %s", is.RolledBack, is.CurrentRevision)
+		r.event(after, corev1.EventTypeWarning, decision.ReasonRolledBack, "%s has failed: going back to %s", is.RolledBack, is.CurrentRevision)
 	case was.CurrentRevision != is.CurrentRevision:
-		r.event(after, corev1.EventTypeNormal, EventComplete, "%s is on all clusters: %s", is.CurrentRevision, is.Clusters)
+		r.event(after, corev1.EventTypeNormal, decision.EventComplete, "%s is on all clusters: %s", is.CurrentRevision, is.Clusters)
 	case !isStalled(was) && isStalled(is):
 		r.event(after, corev1.EventTypeWarning, reasons.RolloutStuck, "%s", is.WaitingFor)
 	case isStalled(was) && !isStalled(is), isPaused(was) && !isPaused(is):
@@ -81,7 +83,7 @@ func (r *reporter) tell(before, after client.Object) {
 
 func isPaused(s *v1alpha1.ModuleStatus) bool { return s.Phase == string(rollout.PhasePaused) }
 
-func (r *reporter) tellStage(module client.Object, was, is *v1alpha1.ModuleStatus, stage *v1alpha1.StageStatus) {
+func (r *reporter) emitStage(module client.Object, was, is *v1alpha1.ModuleStatus, stage *v1alpha1.StageStatus) {
 	if stage.StartedAt == nil {
 		return
 	}
@@ -93,13 +95,13 @@ func (r *reporter) tellStage(module client.Object, was, is *v1alpha1.ModuleStatu
 	}
 	started := before.StartedAt == nil || !before.StartedAt.Equal(stage.StartedAt)
 	if started {
-		r.event(module, corev1.EventTypeNormal, EventStageStarted, "stage %s goes to %s", stage.Name, is.TargetRevision)
+		r.event(module, corev1.EventTypeNormal, decision.EventStageStarted, "stage %s goes to %s", stage.Name, is.TargetRevision)
 	}
-	if stage.State == StateComplete && (started || before.State != StateComplete) {
-		r.event(module, corev1.EventTypeNormal, EventStageDone, "stage %s is done: %d of %d clusters are up to date", stage.Name, stage.Ready, stage.Total)
+	if stage.State == decision.StateComplete && (started || before.State != decision.StateComplete) {
+		r.event(module, corev1.EventTypeNormal, decision.EventStageDone, "stage %s is done: %d of %d clusters are up to date", stage.Name, stage.Ready, stage.Total)
 	}
 	if stage.State == string(rollout.ReasonGate) && before.State != stage.State {
-		r.event(module, corev1.EventTypeNormal, EventGate, "%s", stage.Message)
+		r.event(module, corev1.EventTypeNormal, decision.EventGate, "%s", stage.Message)
 	}
 }
 
@@ -116,7 +118,7 @@ func (r *reporter) logWait(ctx context.Context, p *pass, m *memory) {
 }
 
 // measure brings the gauges of a module up to date.
-func (r *reporter) measure(s *sight, p *pass) {
+func (r *reporter) measure(s *snapshot, p *pass) {
 	r.forget(s)
 	if s.object == nil {
 		return
@@ -146,7 +148,7 @@ func countHolds(holds []rollout.Hold) map[rollout.Reason]int {
 }
 
 // forget removes the metrics of a module.
-func (r *reporter) forget(s *sight) {
+func (r *reporter) forget(s *snapshot) {
 	labels := prometheus.Labels{kindLabel: r.kind.name, "namespace": s.key.Namespace, "module": s.key.Name}
 	for _, gauge := range []*prometheus.GaugeVec{phases, clusters, waiting} {
 		gauge.DeletePartialMatch(labels)

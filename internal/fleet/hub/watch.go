@@ -60,7 +60,7 @@ func (k *kind) toModule() handler.EventHandler {
 func toModules() handler.EventHandler {
 	wake := func(q queue, namespace string, names []string) {
 		for _, name := range names {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, together)
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, batchDelay)
 		}
 	}
 	all := func(q queue, obj client.Object) {
@@ -113,7 +113,7 @@ func (k *kind) clusterChanges(clusters Directory, cached client.Reader) source.S
 				return // the manager stops, or has not begun: then everything is looked at anyhow
 			}
 			for _, m := range itemsOf(list) {
-				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}, together)
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}, batchDelay)
 			}
 		})
 		return nil

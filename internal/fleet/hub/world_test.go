@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -31,6 +30,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
@@ -40,10 +41,7 @@ import (
 // TestMain lets more tests run at a time than there are processors: they wait for
 // controllers, most of the time.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testenv.Parallel(6)
 	testenv.Main(m, testenv.Options{})
 }
 
@@ -235,7 +233,7 @@ func (w *world) create(objects ...client.Object) {
 // run, which is a tag.
 func (w *world) module(tag, spec string) {
 	w.t.Helper()
-	w.apply(hub.KindModule, tag, spec)
+	w.apply(model.KindModule, tag, spec)
 }
 
 func (w *world) apply(kind, tag, spec string) {
@@ -342,7 +340,7 @@ func (w *world) complete(want string) {
 	w.comes(want)
 	w.eventually(func() error {
 		s := w.status()
-		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, hub.ConditionReady) || len(s.Moves) > 0 {
+		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionReady) || len(s.Moves) > 0 {
 			return errors.New(w.says())
 		}
 		return nil

@@ -42,11 +42,11 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
-	// proxiesAtOnce is how many ProxyAssemblages are worked on at a time: most of that is
+	// proxiesParallel is how many ProxyAssemblages are worked on at a time: most of that is
 	// waiting for clusters that answer.
-	proxiesAtOnce = 32
-	// passesAtOnce bounds how many passes follow one another without a look at the queue.
-	passesAtOnce = 5
+	proxiesParallel = 32
+	// passesParallel bounds how many passes follow one another without a look at the queue.
+	passesParallel = 5
 	// retryFirst and retryPass bound how long to wait before a pass that failed is made
 	// again.
 	retryFirst = 20 * time.Millisecond
@@ -120,7 +120,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 			WatchesRawSource(w.source()).
 			WatchesRawSource(clusters.Events(toProxies(mgr.GetCache()))).
 			WithOptions(controller.Options{
-				MaxConcurrentReconciles: proxiesAtOnce,
+				MaxConcurrentReconciles: proxiesParallel,
 				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
 			}).Build(r)
 		if err != nil {
@@ -161,7 +161,7 @@ type reconciler struct {
 // Reconcile observes, plans, acts and tells; and once more at once while there is more
 // to do.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: the ProxyAssemblage, and the Assemblage on its cluster.
 		o, conn, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {

@@ -22,8 +22,8 @@ import (
 const (
 	// callTimeout is how long a cluster that answers may take for one request.
 	callTimeout = 10 * time.Second
-	// looksAtOnce bounds how often a decision may ask to look at more.
-	looksAtOnce = 70
+	// looksParallel bounds how often a decision may ask to look at more.
+	looksParallel = 70
 )
 
 // observer makes all the reads.
@@ -113,7 +113,7 @@ func refusal(err error) string {
 // decide decides, and looks at all that is needed for it.
 func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 	key := client.ObjectKeyFromObject(o.Proxy)
-	for range looksAtOnce {
+	for range looksParallel {
 		p := Decide(o)
 		if len(p.Needs) == 0 {
 			b.referents.Follow(key, o.Known)

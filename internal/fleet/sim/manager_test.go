@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // view is what a manager sees: each kind as it was at some moment.
@@ -20,8 +21,8 @@ type view struct {
 	module      module
 	clusters    []cluster
 	assemblages map[string]assemblage
-	revisions   []hub.Revision
-	gates       []hub.Gate
+	revisions   []model.Revision
+	gates       []model.Gate
 
 	clustersAt, recordsAt, othersAt uint64
 }
@@ -32,7 +33,7 @@ type request struct {
 	status  *v1alpha1.ModuleStatus
 	version uint64
 	permits bool
-	write   hub.Write
+	write   decision.Write
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
 	sent, deselected bool
@@ -46,7 +47,7 @@ type manager struct {
 	name     string
 	view     view
 	requests []request
-	refusals map[string]hub.Refusal
+	refusals map[string]model.Refusal
 	// skew is by how much its clock is ahead.
 	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
@@ -60,7 +61,7 @@ type manager struct {
 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, refusals: map[string]hub.Refusal{}, own: map[string]time.Time{}}
+	m := &manager{rules: r, world: w, name: name, refusals: map[string]model.Refusal{}, own: map[string]time.Time{}}
 	if w.skewed {
 		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
 	}
@@ -121,7 +122,7 @@ func (m *manager) act() {
 	case w.storm && w.chance(0.03):
 		w.notef("%s crashes", m.name)
 		w.count("crashes")
-		m.requests, m.looked, m.refusals = nil, false, map[string]hub.Refusal{}
+		m.requests, m.looked, m.refusals = nil, false, map[string]model.Refusal{}
 	case len(m.requests) > 0:
 		for range m.haste() {
 			m.goOn()
@@ -167,9 +168,9 @@ func (m *manager) lookLive() {
 }
 
 // order is the writes of a plan as requests.
-func (m *manager) order(p hub.Plan) []request {
+func (m *manager) order(p decision.Plan) []request {
 	if m.rash && p.Permits {
-		p = m.actAtOnce(p)
+		p = m.actWithoutPermit(p)
 	}
 
 	requests := make([]request, 0, len(p.Writes)+1)
@@ -185,12 +186,12 @@ func (m *manager) order(p hub.Plan) []request {
 }
 
 // observed makes of the view what the ring would make of it.
-func (m *manager) observed() hub.Observed {
+func (m *manager) observed() model.Observed {
 	v := &m.view
-	o := hub.Observed{
+	o := model.Observed{
 		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
-		Module: hub.Module{
-			Kind: hub.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
+		Module: model.Module{
+			Kind: model.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
 			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
 		},
 	}
@@ -200,7 +201,7 @@ func (m *manager) observed() hub.Observed {
 		o.Module.Status.Seen = nil
 	}
 
-	o.Clusters = make([]hub.Cluster, len(v.clusters))
+	o.Clusters = make([]model.Cluster, len(v.clusters))
 	for i := range v.clusters {
 		o.Clusters[i] = v.clusters[i].Cluster
 		if a, ok := v.assemblages[o.Clusters[i].Name]; ok {
@@ -228,15 +229,15 @@ func digest(resolved string) string { return strings.TrimPrefix(resolved, "tag@"
 
 // has is true of a revision that is seen.
 func (v *view) has(revision string) bool {
-	return slices.ContainsFunc(v.revisions, func(r hub.Revision) bool { return r.Name == revision })
+	return slices.ContainsFunc(v.revisions, func(r model.Revision) bool { return r.Name == revision })
 }
 
-func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) hub.Record {
+func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolved string) model.Record {
 	if policy == "" {
 		policy = v1alpha1.Delete
 	}
 
-	r := hub.Record{
+	r := model.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
 		Assigned: a.assigned, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
@@ -303,7 +304,7 @@ func (m *manager) goOn() {
 // isRight is false of a removal of which the API server itself says, when it is sent, that
 // it is none any more.
 func (m *manager) isRight(r *request) bool {
-	if r.write.Act != hub.Unassign {
+	if r.write.Act != decision.Unassign {
 		return true
 	}
 
@@ -320,14 +321,14 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = hub.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = model.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
-	case r.write.Act == hub.AddFinalizer:
+	case r.write.Act == decision.AddFinalizer:
 		m.finalize()
-	case r.write.Act == hub.Resolve:
+	case r.write.Act == decision.Resolve:
 		m.resolve(&r.write)
-	case r.write.Act == hub.CreateRevision, r.write.Act == hub.DeleteRevision, r.write.Act == hub.CreateGate:
+	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate:
 		m.writeOther(&r.write)
 	default:
 		m.writeRecord(r)
@@ -374,10 +375,10 @@ func (m *manager) writeStatus(r *request) {
 }
 
 // resolve writes down what a tag is, if nobody has done so.
-func (m *manager) resolve(write *hub.Write) {
+func (m *manager) resolve(write *decision.Write) {
 	w := m.world
 	m.looked = false
-	at := slices.IndexFunc(w.revisions, func(r hub.Revision) bool { return r.Name == write.Revision })
+	at := slices.IndexFunc(w.revisions, func(r model.Revision) bool { return r.Name == write.Revision })
 
 	if at < 0 || w.revisions[at].Resolved != "" {
 		w.count("conflicts")
@@ -390,29 +391,29 @@ func (m *manager) resolve(write *hub.Write) {
 	w.revisions[at].Resolved = write.Resolved
 	w.writes++
 	w.othersAt = w.next()
-	w.count(string(hub.Resolve))
+	w.count(string(decision.Resolve))
 	w.notef("%s: %s is %s", m.name, write.Revision, write.Resolved)
 }
 
 // writeOther makes revisions and gates, and takes them away.
-func (m *manager) writeOther(write *hub.Write) {
+func (m *manager) writeOther(write *decision.Write) {
 	w := m.world
 
 	switch write.Act {
-	case hub.CreateRevision:
-		if slices.ContainsFunc(w.revisions, func(r hub.Revision) bool { return r.Name == write.Revision }) {
+	case decision.CreateRevision:
+		if slices.ContainsFunc(w.revisions, func(r model.Revision) bool { return r.Name == write.Revision }) {
 			return
 		}
-		w.revisions = append(slices.Clone(w.revisions), hub.Revision{Name: write.Revision, Number: write.Number})
-	case hub.DeleteRevision:
+		w.revisions = append(slices.Clone(w.revisions), model.Revision{Name: write.Revision, Number: write.Number})
+	case decision.DeleteRevision:
 		w.oracle.deleted(write.Revision)
-		w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), func(r hub.Revision) bool { return r.Name == write.Revision })
+		w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), func(r model.Revision) bool { return r.Name == write.Revision })
 	default:
-		name := hub.GateName(write.Revision, write.Stage, write.Gate)
-		if slices.ContainsFunc(w.gates, func(g hub.Gate) bool { return g.Name == name }) {
+		name := model.GateName(write.Revision, write.Stage, write.Gate)
+		if slices.ContainsFunc(w.gates, func(g model.Gate) bool { return g.Name == name }) {
 			return
 		}
-		w.gates = append(slices.Clone(w.gates), hub.Gate{Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name})
+		w.gates = append(slices.Clone(w.gates), model.Gate{Name: name, Revision: write.Revision, Stage: write.Stage, Gate: write.Gate.Name})
 	}
 
 	w.writes++
@@ -443,14 +444,14 @@ func (m *manager) writeRecord(r *request) {
 	w.notef("%s: %s %s %s", m.name, write.Act, c.Name, write.Revision)
 
 	switch known := m.view.has(write.Revision); {
-	case write.Act == hub.Unassign, write.Act == hub.Assign && !known: // there is nothing to write
+	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
 		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
 	case known:
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0
 
-		if write.Act == hub.Correct {
+		if write.Act == decision.Correct {
 			a.corrected = a.generation + 1
 		}
 

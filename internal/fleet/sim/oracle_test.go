@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -73,13 +74,13 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	write := &r.write
 
 	switch {
-	case write.Act == hub.Assign && !m.view.has(write.Revision):
+	case write.Act == decision.Assign && !m.view.has(write.Revision):
 		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
-	case r.write.Act == hub.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
+	case r.write.Act == decision.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
 		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)
-	case write.Act == hub.Correct && a.hold != nil && !c.deselected:
+	case write.Act == decision.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
-	case write.Act == hub.Assign && a.assigned && write.Revision != a.revision:
+	case write.Act == decision.Assign && a.assigned && write.Revision != a.revision:
 		// That a cluster answers again is something that no precondition can tell.
 		o.tookDown(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
 	}
@@ -127,7 +128,7 @@ func (o *oracle) isWaived(name string) bool {
 }
 
 // stageOf is the stage of a cluster by the labels alone.
-func (o *oracle) stageOf(c *hub.Cluster) string {
+func (o *oracle) stageOf(c *model.Cluster) string {
 	for _, s := range o.world.module.spec.Rollout.Stages {
 		if s.Selector == nil || s.Selector.MatchLabels["stage"] == c.Labels["stage"] {
 			return s.Name
@@ -187,7 +188,7 @@ func (o *oracle) deleted(revision string) {
 }
 
 // planned checks a plan against the view from which it was made.
-func (o *oracle) planned(v *hub.Observed, p *hub.Plan) {
+func (o *oracle) planned(v *model.Observed, p *decision.Plan) {
 	if p.NeedsLive {
 		return
 	}
@@ -212,23 +213,23 @@ func (o *oracle) planned(v *hub.Observed, p *hub.Plan) {
 }
 
 // resolved: what is written down of a tag is something that it was.
-func (o *oracle) resolved(write *hub.Write) {
+func (o *oracle) resolved(write *decision.Write) {
 	if !strings.HasPrefix(digest(write.Resolved), write.Revision+"#") {
 		o.complainf("it is written down that %s is %s, which its tag never was", write.Revision, write.Resolved)
 	}
 }
 
 // checkMoment: what is permitted is later than what is there, and so not done yet.
-func (o *oracle) checkMoment(v *hub.Observed, m *v1alpha1.Move) {
+func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
 	}
 }
 
 // checkTag: nobody is to be assigned a tag once it could be known what it is.
-func (o *oracle) checkTag(v *hub.Observed, m *v1alpha1.Move) {
-	unknown := slices.ContainsFunc(v.Revisions, func(r hub.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
-	told := slices.ContainsFunc(v.Records, func(r hub.Record) bool {
+func (o *oracle) checkTag(v *model.Observed, m *v1alpha1.Move) {
+	unknown := slices.ContainsFunc(v.Revisions, func(r model.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
+	told := slices.ContainsFunc(v.Records, func(r model.Record) bool {
 		return r.Revision == m.Revision && r.Reported && r.State == v1alpha1.StateSucceeded && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 	})
 
@@ -239,7 +240,7 @@ func (o *oracle) checkTag(v *hub.Observed, m *v1alpha1.Move) {
 
 // checkMembers: every selected cluster is in exactly one place, and says at most
 // one thing.
-func (o *oracle) checkMembers(v *hub.Observed, p *hub.Plan) {
+func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 	places := map[string]int{}
 	for _, root := range []rollout.Unit{p.Tree.Root, p.Aside.Root} {
 		leaves(&root, func(u *rollout.Unit) { places[u.Name]++ })
@@ -256,7 +257,7 @@ func (o *oracle) checkMembers(v *hub.Observed, p *hub.Plan) {
 	}
 }
 
-func isPending(v *hub.Observed, name string, r *hub.Record) bool {
+func isPending(v *model.Observed, name string, r *model.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
 		return m.Cluster == name && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
 	})
@@ -272,8 +273,8 @@ func leaves(u *rollout.Unit, visit func(*rollout.Unit)) {
 	}
 }
 
-func recordOf(v *hub.Observed, name string) *hub.Record {
-	i := slices.IndexFunc(v.Records, func(r hub.Record) bool { return r.Cluster == name })
+func recordOf(v *model.Observed, name string) *model.Record {
+	i := slices.IndexFunc(v.Records, func(r model.Record) bool { return r.Cluster == name })
 	if i < 0 {
 		return nil
 	}
@@ -282,8 +283,8 @@ func recordOf(v *hub.Observed, name string) *hub.Record {
 }
 
 // checkMove: nothing moves that may not, and nothing before its turn.
-func (o *oracle) checkMove(v *hub.Observed, m *v1alpha1.Move) {
-	i := slices.IndexFunc(v.Clusters, func(c hub.Cluster) bool { return c.Name == m.Cluster })
+func (o *oracle) checkMove(v *model.Observed, m *v1alpha1.Move) {
+	i := slices.IndexFunc(v.Clusters, func(c model.Cluster) bool { return c.Name == m.Cluster })
 	r := recordOf(v, m.Cluster)
 
 	switch {
@@ -313,7 +314,7 @@ func (o *oracle) checkMove(v *hub.Observed, m *v1alpha1.Move) {
 }
 
 // checkEarlier: a stage is complete before the next one begins.
-func (o *oracle) checkEarlier(v *hub.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
+func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.Move) {
 	if v.Module.Spec.Strategy == v1alpha1.Replace {
 		return
 	}
@@ -349,13 +350,13 @@ func (o *oracle) checkEarlier(v *hub.Observed, s *v1alpha1.Stage, m *v1alpha1.Mo
 
 // isElsewhere is true of a cluster that runs another commit than the one that the tag of
 // its revision was written down to be.
-func (o *oracle) isElsewhere(v *hub.Observed, r *hub.Record) bool {
-	return slices.ContainsFunc(v.Revisions, func(known hub.Revision) bool {
+func (o *oracle) isElsewhere(v *model.Observed, r *model.Record) bool {
+	return slices.ContainsFunc(v.Revisions, func(known model.Revision) bool {
 		return known.Name == r.Revision && known.Resolved != "" && digest(known.Resolved) != digest(r.Resolved)
 	})
 }
 
-func (o *oracle) mayFail(v *hub.Observed, n int) int {
+func (o *oracle) mayFail(v *model.Observed, n int) int {
 	r := v.Module.Spec.Rollout
 
 	switch {
@@ -369,7 +370,7 @@ func (o *oracle) mayFail(v *hub.Observed, n int) int {
 }
 
 // checkSoak: a cluster has been ready for long enough, at this very revision.
-func (o *oracle) checkSoak(v *hub.Observed, s *v1alpha1.Stage, r *hub.Record, m *v1alpha1.Move) {
+func (o *oracle) checkSoak(v *model.Observed, s *v1alpha1.Stage, r *model.Record, m *v1alpha1.Move) {
 	soak := time.Duration(max(s.SoakSeconds, v.Module.Spec.Rollout.MinReadySeconds)) * time.Second
 	if soak > 0 && v.Now.Before(r.Since.Add(soak)) {
 		o.complainf("%s moves though %s of stage %s is ready for %s only", m.Cluster, r.Cluster, s.Name, v.Now.Sub(r.Since))
@@ -378,7 +379,7 @@ func (o *oracle) checkSoak(v *hub.Observed, s *v1alpha1.Stage, r *hub.Record, m 
 
 // isNew is true of a cluster that has never run the module, where there is a
 // revision for such.
-func (o *oracle) isNew(v *hub.Observed, _ *hub.Cluster, r *hub.Record) bool {
+func (o *oracle) isNew(v *model.Observed, _ *model.Cluster, r *model.Record) bool {
 	good := v.Module.Status.CurrentRevision
 	if r == nil || !r.Assigned {
 		return good != ""
@@ -387,14 +388,14 @@ func (o *oracle) isNew(v *hub.Observed, _ *hub.Cluster, r *hub.Record) bool {
 	return good != "" && r.Succeeded == "" && r.Revision == good
 }
 
-func (o *oracle) checkGates(v *hub.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {
+func (o *oracle) checkGates(v *model.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {
 	for _, g := range s.Gates {
 		at := g.When
 		if at == "" {
 			at = v1alpha1.After
 		}
-		name := hub.GateName(m.Revision, s.Name, g)
-		passed := slices.ContainsFunc(v.Gates, func(g hub.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
+		name := model.GateName(m.Revision, s.Name, g)
+		passed := slices.ContainsFunc(v.Gates, func(g model.Gate) bool { return g.Name == name && g.Verdict == rollout.Passed })
 
 		if at == when && !passed && v.Module.Spec.Strategy != v1alpha1.Replace {
 			o.complainf("%s moves though gate %s has not passed", m.Cluster, name)

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // rules are those that a manager keeps to. The zero value but for plan is all of
 // them; the others are broken on purpose.
 type rules struct {
-	plan func(*manager, hub.Observed) hub.Plan
+	plan func(*manager, model.Observed) decision.Plan
 	// unconditional writes carry no preconditions.
 	unconditional bool
 	// overwrites the status whoever has written it meanwhile.
@@ -32,32 +33,32 @@ type rules struct {
 }
 
 func allRules() *rules {
-	return &rules{plan: func(_ *manager, o hub.Observed) hub.Plan { return hub.Decide(o) }}
+	return &rules{plan: func(_ *manager, o model.Observed) decision.Plan { return decision.Decide(o) }}
 }
 
 // blind plans from a view in which something has been changed.
-func blind(change func(m *manager, o *hub.Observed)) *rules {
-	return &rules{plan: func(m *manager, o hub.Observed) hub.Plan {
-		o.Records = append([]hub.Record(nil), o.Records...)
-		o.Clusters = append([]hub.Cluster(nil), o.Clusters...)
+func blind(change func(m *manager, o *model.Observed)) *rules {
+	return &rules{plan: func(m *manager, o model.Observed) decision.Plan {
+		o.Records = append([]model.Record(nil), o.Records...)
+		o.Clusters = append([]model.Cluster(nil), o.Clusters...)
 		o.Module.Spec = *o.Module.Spec.DeepCopy()
 		o.Module.Status = *o.Module.Status.DeepCopy()
 		change(m, &o)
 
-		return hub.Decide(o)
+		return decision.Decide(o)
 	}}
 }
 
-// actAtOnce makes of what is to be permitted what is to be done.
-func (m *manager) actAtOnce(p hub.Plan) hub.Plan {
+// actWithoutPermit makes of what is to be permitted what is to be done.
+func (m *manager) actWithoutPermit(p decision.Plan) decision.Plan {
 	o := m.observed()
 
 	for i := range p.Status.Moves {
 		move := &p.Status.Moves[i]
 		for j := range o.Clusters {
 			if o.Clusters[j].Name == move.Cluster {
-				p.Writes = append(p.Writes, hub.Write{
-					Act: hub.Assign, Cluster: &o.Clusters[j], Record: recordOf(&o, move.Cluster), Revision: move.Revision, AssignedAt: move.At.Time,
+				p.Writes = append(p.Writes, decision.Write{
+					Act: decision.Assign, Cluster: &o.Clusters[j], Record: recordOf(&o, move.Cluster), Revision: move.Revision, AssignedAt: move.At.Time,
 				})
 			}
 		}
@@ -84,7 +85,7 @@ func broken() map[string]*rules {
 		"a report speaks of what is assigned":        blind(allReported),
 		"what was put right is ready at once":        blind(neverStale),
 		"whatever runs is what the tag is":           blind(allTell),
-		"a suspended module goes on":                 blind(func(_ *manager, o *hub.Observed) { o.Module.Spec.Suspend = false }),
+		"a suspended module goes on":                 blind(func(_ *manager, o *model.Observed) { o.Module.Spec.Suspend = false }),
 		"a pin is none":                              blind(noHolds),
 		"nothing soaks":                              blind(noSoak),
 		"gates stand open":                           blind(openGates),
@@ -94,7 +95,7 @@ func broken() map[string]*rules {
 	}
 }
 
-func widerBudget(_ *manager, o *hub.Observed) {
+func widerBudget(_ *manager, o *model.Observed) {
 	r := o.Module.Spec.Rollout
 	wider := func(limit *intstr.IntOrString) *intstr.IntOrString {
 		return new(intstr.FromInt(limitOf(limit, 1) + 1))
@@ -106,7 +107,7 @@ func widerBudget(_ *manager, o *hub.Observed) {
 	}
 }
 
-func allReady(_ *manager, o *hub.Observed) {
+func allReady(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		if r := &o.Records[i]; r.Assigned {
 			r.Reported, r.State = true, v1alpha1.StateSucceeded
@@ -114,19 +115,19 @@ func allReady(_ *manager, o *hub.Observed) {
 	}
 }
 
-func allReported(_ *manager, o *hub.Observed) {
+func allReported(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		o.Records[i].Reported = o.Records[i].State != ""
 	}
 }
 
-func neverStale(_ *manager, o *hub.Observed) {
+func neverStale(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		o.Records[i].Stale = false
 	}
 }
 
-func allTell(_ *manager, o *hub.Observed) {
+func allTell(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		if r := &o.Records[i]; r.Resolved != "" {
 			r.Drifted, r.Edited, r.Stale, r.Hold = false, false, false, nil
@@ -134,27 +135,27 @@ func allTell(_ *manager, o *hub.Observed) {
 	}
 }
 
-func noHolds(_ *manager, o *hub.Observed) {
+func noHolds(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		o.Records[i].Hold = nil
 	}
 }
 
-func noSoak(_ *manager, o *hub.Observed) {
+func noSoak(_ *manager, o *model.Observed) {
 	o.Module.Spec.Rollout.MinReadySeconds = 0
 	for i := range o.Module.Spec.Rollout.Stages {
 		o.Module.Spec.Rollout.Stages[i].SoakSeconds = 0
 	}
 }
 
-func openGates(_ *manager, o *hub.Observed) {
-	o.Gates = append([]hub.Gate(nil), o.Gates...)
+func openGates(_ *manager, o *model.Observed) {
+	o.Gates = append([]model.Gate(nil), o.Gates...)
 	for i := range o.Gates {
 		o.Gates[i].Verdict = rollout.Passed
 	}
 }
 
-func dropUnready(_ *manager, o *hub.Observed) {
+func dropUnready(_ *manager, o *model.Observed) {
 	for i := range o.Clusters {
 		if !o.Clusters[i].Ready {
 			o.Clusters[i].Labels = nil
@@ -162,13 +163,13 @@ func dropUnready(_ *manager, o *hub.Observed) {
 	}
 }
 
-func neverResolved(_ *manager, o *hub.Observed) {
+func neverResolved(_ *manager, o *model.Observed) {
 	for i := range o.Records {
 		o.Records[i].Resolved = ""
 	}
 }
 
-func onlyOwnMoves(m *manager, o *hub.Observed) {
+func onlyOwnMoves(m *manager, o *model.Observed) {
 	kept := o.Module.Status.Moves[:0]
 	for _, move := range o.Module.Status.Moves {
 		if m.own[move.Cluster].Equal(move.At.Time) {

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -149,7 +150,7 @@ func (s *simulation) settle() {
 
 	m := s.managers[0]
 	m.refresh(0)
-	p := hub.Decide(m.observed())
+	p := decision.Decide(m.observed())
 	s.failure = "it does not come to its end: " + string(p.Phase) + ", " + p.At().Message()
 }
 
@@ -188,7 +189,7 @@ func (w *world) isPinned(a *assemblage) bool {
 	return !w.tagged || resolved != "" && a.exact == digest(resolved) && a.resolved == a.exact
 }
 
-func (s *simulation) isExcluded(c *hub.Cluster) bool {
+func (s *simulation) isExcluded(c *model.Cluster) bool {
 	r := s.world.module.spec.Rollout
 
 	return r.UnmatchedClusters == "Exclude" && s.world.oracle.stageOf(c) == ""
@@ -258,7 +259,7 @@ func (all statistics) check(t *testing.T) {
 
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "gates", "pins", "unready",
-		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(hub.Resolve), string(hub.Assign), string(hub.Correct), string(hub.Unassign),
+		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
 	} {
 		if all[what] < all["worlds"]/20 {
 			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -125,7 +126,7 @@ func TestSmallWorldsInDisguise(t *testing.T) {
 // moving are how those do that move, by stage.
 func (w *small) moving() []string {
 	var moving []string
-	for _, s := range hub.Decide(w.observed()).Steps {
+	for _, s := range decision.Decide(w.observed()).Steps {
 		name := s.Path[len(s.Path)-1]
 		stage, at := name[0]-'a', name[1]-'0'
 		moving = append(moving, fmt.Sprint(stage, w.stages[stage][at], s.From == oldRevision, s.To == newRevision))
@@ -158,8 +159,8 @@ func eachMultiset(size int, visit func([]state)) {
 var (
 	oldTemplate = template("v1")
 	newTemplate = template("v2")
-	oldRevision = hub.RevisionName(hub.KindModule, moduleName, oldTemplate)
-	newRevision = hub.RevisionName(hub.KindModule, moduleName, newTemplate)
+	oldRevision = model.RevisionName(model.KindModule, moduleName, oldTemplate)
+	newRevision = model.RevisionName(model.KindModule, moduleName, newTemplate)
 )
 
 func template(tag string) v1alpha1.TemplateSpec {
@@ -171,9 +172,9 @@ func template(tag string) v1alpha1.TemplateSpec {
 func clusterName(stage, i int) string { return fmt.Sprintf("%c%d", 'a'+stage, i) }
 
 // observed is the world as a hub sees it.
-func (w *small) observed() hub.Observed {
-	o := hub.Observed{Now: noon, AsOf: "1", Revisions: []hub.Revision{{Name: oldRevision, Number: 1}, {Name: newRevision, Number: 2}}}
-	o.Module = hub.Module{Kind: hub.KindModule, Name: moduleName, Finalized: true, Spec: v1alpha1.ModuleSpec{
+func (w *small) observed() model.Observed {
+	o := model.Observed{Now: noon, AsOf: "1", Revisions: []model.Revision{{Name: oldRevision, Number: 1}, {Name: newRevision, Number: 2}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: moduleName, Finalized: true, Spec: v1alpha1.ModuleSpec{
 		Selector: &metav1.LabelSelector{}, Strategy: v1alpha1.Incremental, Template: &v1alpha1.ModuleTemplate{Spec: newTemplate},
 		Rollout: &v1alpha1.Rollout{MaxUnreadyClusters: new(intstr.FromInt(w.budget)), OnFailure: w.onFailure, Stages: []v1alpha1.Stage{
 			{Name: "a", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "0"}}}, {Name: "b"},
@@ -187,7 +188,7 @@ func (w *small) observed() hub.Observed {
 	for stage, clusters := range w.stages {
 		for i, s := range clusters {
 			name := clusterName(stage, i)
-			o.Clusters = append(o.Clusters, hub.Cluster{
+			o.Clusters = append(o.Clusters, model.Cluster{
 				Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{"stage": fmt.Sprint(stage)},
 			})
 			o.Records = append(o.Records, s.record(name))
@@ -197,15 +198,15 @@ func (w *small) observed() hub.Observed {
 	return o
 }
 
-func (s state) record(name string) hub.Record {
-	r := hub.Record{
+func (s state) record(name string) model.Record {
+	r := model.Record{
 		Cluster: name, Name: name, Assigned: true, Revision: oldRevision, AssignedAt: noon.Add(-time.Minute), Reported: true,
 		State: v1alpha1.StateSucceeded, Since: noon.Add(-time.Minute), Succeeded: oldRevision, DeletionPolicy: v1alpha1.Delete,
 	}
 
 	switch s {
 	case unassigned:
-		return hub.Record{Cluster: name, Name: name}
+		return model.Record{Cluster: name, Name: name}
 	case oldDown:
 		r.State = v1alpha1.StateUpdating
 	case newUp:
@@ -234,7 +235,7 @@ func (s state) isAtTarget() bool { return s == newUp || s == newUpdating || s ==
 func (w *small) check(t *testing.T) {
 	t.Helper()
 
-	p := hub.Decide(w.observed())
+	p := decision.Decide(w.observed())
 	steps, holds := map[string]rollout.Step{}, map[string]int{}
 
 	for _, s := range p.Steps {

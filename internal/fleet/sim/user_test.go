@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -103,7 +103,7 @@ func (w *world) newTag(good bool) {
 
 // wanted is the revision of the template.
 func (w *world) wanted() string {
-	return hub.RevisionName(hub.KindModule, moduleName, w.module.spec.Template.Spec)
+	return model.RevisionName(model.KindModule, moduleName, w.module.spec.Template.Spec)
 }
 
 func (w *world) respec(change func(*v1alpha1.ModuleSpec)) {
@@ -253,7 +253,7 @@ func (w *world) unpin(name string, a *assemblage) {
 func (w *world) decideGates(likely float64) {
 	for i := range w.gates {
 		if w.gates[i].Verdict != rollout.Passed && w.chance(likely) {
-			gates := append([]hub.Gate(nil), w.gates...)
+			gates := append([]model.Gate(nil), w.gates...)
 			gates[i].Verdict = rollout.Passed
 			if w.storm && w.chance(0.2) {
 				gates[i].Verdict = rollout.Refused

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // assemblage is what is assigned to a cluster, as the API server holds it, and
@@ -46,7 +46,7 @@ type assemblage struct {
 
 // cluster is a cluster as the hub knows it, and how it does in truth.
 type cluster struct {
-	hub.Cluster
+	model.Cluster
 
 	// begun is when it began to carry out what it is assigned, takes how long that is.
 	begun time.Time
@@ -80,8 +80,8 @@ type world struct {
 	module      module
 	clusters    []cluster
 	assemblages map[string]assemblage
-	revisions   []hub.Revision
-	gates       []hub.Gate
+	revisions   []model.Revision
+	gates       []model.Gate
 	// good are the tags that work.
 	good map[string]bool
 	tags int
@@ -150,7 +150,7 @@ func newWorld(seed uint64, told bool) *world {
 func (w *world) settled() {
 	good := w.wanted()
 	w.module.finalized, w.module.status.CurrentRevision = true, good
-	w.revisions, w.othersAt = []hub.Revision{{Name: good, Number: 1}}, w.next()
+	w.revisions, w.othersAt = []model.Revision{{Name: good, Number: 1}}, w.next()
 
 	at := noon.Add(-time.Hour)
 	if w.skewed {
@@ -207,7 +207,7 @@ func (w *world) notef(format string, args ...any) {
 // join adds a cluster.
 func (w *world) join() {
 	w.names++
-	c := cluster{Cluster: hub.Cluster{
+	c := cluster{Cluster: model.Cluster{
 		Name: "c" + strconv.Itoa(w.names), UID: types.UID("u" + strconv.Itoa(w.names)), Ready: !w.chance(0.1),
 		Labels: map[string]string{"env": "prod", "stage": []string{"a", "b", "none"}[w.rnd.IntN(3)], "wave": strconv.Itoa(w.rnd.IntN(3))},
 	}}
@@ -352,10 +352,10 @@ func (w *world) isUp(name string) bool {
 }
 
 // isSelected is true of a cluster that the module is for.
-func (w *world) isSelected(c *hub.Cluster) bool { return selects(&w.module.spec, c) }
+func (w *world) isSelected(c *model.Cluster) bool { return selects(&w.module.spec, c) }
 
 // selects is true if a cluster has all the labels that a module selects.
-func selects(spec *v1alpha1.ModuleSpec, c *hub.Cluster) bool {
+func selects(spec *v1alpha1.ModuleSpec, c *model.Cluster) bool {
 	for key, value := range spec.Selector.MatchLabels {
 		if c.Labels[key] != value {
 			return false

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -237,7 +237,7 @@ func (s *fleetStory) approve(ctx context.Context) error {
 		if g.Spec.Revision != m.Status.TargetRevision {
 			continue
 		}
-		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(hub.ReasonApproved), Message: "it looks well"})
+		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(decision.ReasonApproved), Message: "it looks well"})
 		if err := s.hub.Status().Update(ctx, g); err != nil {
 			return fmt.Errorf("approve: %w", err)
 		}

@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -27,14 +26,13 @@ var fleet struct {
 // plays source-controller. More tests run at a time than there are processors: most of
 // the time they wait for controllers.
 func MainFleet(m *testing.M, workloads int) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	os.Exit(run(m, Options{}, func(ctx context.Context) error { return startFleet(ctx, workloads) }))
+	Parallel(6)
+	os.Exit(run(m, Options{}, func(ctx context.Context, hub *controlplane.ControlPlane) error {
+		return startFleet(ctx, hub, workloads)
+	}))
 }
 
-func startFleet(ctx context.Context, workloads int) error {
+func startFleet(ctx context.Context, hub *controlplane.ControlPlane, workloads int) error {
 	assets, err := flux.Find(ctx, os.Stderr)
 	if err != nil {
 		return err
@@ -44,11 +42,11 @@ func startFleet(ctx context.Context, workloads int) error {
 	}
 	fleet.workloads = make([]*controlplane.ControlPlane, workloads)
 	var group errgroup.Group
-	group.Go(func() error { return startFlux(ctx, assets, shared) })
+	group.Go(func() error { return startFlux(ctx, assets, hub) })
 	for i := range fleet.workloads {
 		group.Go(func() error {
 			var err error
-			if fleet.workloads[i], err = shared.Beside(ctx); err != nil {
+			if fleet.workloads[i], err = hub.Beside(ctx); err != nil {
 				return err
 			}
 			return startFlux(ctx, assets, fleet.workloads[i])
@@ -71,12 +69,16 @@ func startFlux(ctx context.Context, assets flux.Assets, cp *controlplane.Control
 }
 
 // Workload is the i-th cluster that [MainFleet] has started beside the hub.
-func Workload(i int) *controlplane.ControlPlane { return fleet.workloads[i] }
+func Workload(i int) *controlplane.ControlPlane {
+	Shared()
+	return fleet.workloads[i]
+}
 
 // Publish has a version of a repository consist of these files, and returns its
 // revision in Flux's words.
 func Publish(t testing.TB, url, version string, files map[string]string) (revision string) {
 	t.Helper()
+	Shared()
 	revision, err := fleet.sources.Publish(t.Context(), url, version, files)
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
-// AtOnce lets more tests run at a time than there are processors, for packages
+// Parallel lets more tests run at a time than there are processors, for packages
 // whose tests wait for controllers most of the time. Call it from TestMain.
-func AtOnce(tests int) {
+func Parallel(tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", fmt.Sprint(tests)); err != nil {
 		panic(err)

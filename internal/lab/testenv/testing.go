@@ -4,17 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 )
@@ -23,61 +18,11 @@ import (
 // long anything may take: it is for a machine that does three things at once.
 const patience = 3 * time.Minute
 
-// Options say what to start.
-type Options = controlplane.Options
-
-// shared is the control plane of a test package.
-var shared *controlplane.ControlPlane
-
-// Main runs the tests of a package on a control plane of their own. Call it
-// from TestMain; the tests find it by [Shared].
-func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
-
-// Run is [Main] for packages that do more than run their tests; it returns the
-// exit code.
-func Run(m *testing.M, options Options) int { return run(m, options, nil) }
-
-// run starts what stands beside the control plane as well, if there is something.
-func run(m *testing.M, options Options, beside func(context.Context) error) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log.SetLogger(logr.Discard()) // each manager has a log of its own
-	options.Progress = os.Stderr
-	cp, err := controlplane.Start(ctx, options)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		return 1
-	}
-	shared = cp
-	code := runBeside(ctx, m, beside)
-	if err := cp.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		code = 1
-	}
-	return code
-}
-
-func runBeside(ctx context.Context, m *testing.M, beside func(context.Context) error) int {
-	if beside == nil {
-		return m.Run()
-	}
-	ctx, cancel := context.WithCancel(ctx) // an API server waits for whoever watches
-	defer cancel()
-	if err := beside(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		return 1
-	}
-	return m.Run()
-}
-
-// Shared is the control plane that [Main] has started.
-func Shared() *controlplane.ControlPlane { return shared }
-
 // Namespace makes a namespace for a test, and asks for its removal at the end.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	name := makeNamespace(t, shared)
-	removeNamespace(t, shared, name)
+	name := makeNamespace(t, Shared())
+	removeNamespace(t, Shared(), name)
 	return name
 }
 

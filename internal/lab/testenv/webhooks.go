@@ -37,7 +37,7 @@ type Webhooks struct {
 // its own tell [Webhooks.WaitServed] when calls come through.
 func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webhook) *Webhooks {
 	t.Helper()
-	c, err := client.New(shared.Config(), client.Options{})
+	c, err := client.New(Shared().Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

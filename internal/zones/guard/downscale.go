@@ -114,14 +114,14 @@ func (g *group) clause(hold *rollout.Hold) string {
 	if hold == nil {
 		return "nothing would change"
 	}
-	if hold.Reason == rollout.ReasonOther && len(hold.On) > 0 {
+	if hold.Reason == rollout.ReasonTurn && len(hold.On) > 0 {
 		i := slices.IndexFunc(g.zones, func(z zone) bool { return z.set.Name == hold.On[0] })
 		if i >= 0 {
 			notUpdated, notReady := g.zones[i].unsettled()
 			return fmt.Sprintf("statefulset %s has %d non-updated replicas and %d non-ready replicas", hold.On[0], notUpdated, notReady)
 		}
 	}
-	if _, clause, ok := strings.Cut(hold.Message, " waits: "); ok {
+	if _, clause, ok := strings.Cut(hold.Message, " is waiting: "); ok {
 		return clause
 	}
 	return hold.Message

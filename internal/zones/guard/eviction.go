@@ -177,7 +177,7 @@ func (e *eviction) partitionCount() count {
 func (e *eviction) zoneClause(hold *rollout.Hold) string {
 	for i := range e.zones {
 		z := &e.zones[i]
-		if hold != nil && hold.Reason == rollout.ReasonOther && len(hold.On) > 0 && hold.On[0] == z.set.Name {
+		if hold != nil && hold.Reason == rollout.ReasonTurn && len(hold.On) > 0 && hold.On[0] == z.set.Name {
 			return e.count(z).in(z.set.Name)
 		}
 	}
@@ -216,7 +216,7 @@ func (e *eviction) decideLock() verdict {
 	if answer.Step != nil {
 		return verdict{allowed: true}
 	}
-	_, clause, _ := strings.Cut(answer.Message(), " waits: ")
+	_, clause, _ := strings.Cut(answer.Message(), " is waiting: ")
 	return verdict{because: clause}
 }
 

@@ -277,7 +277,7 @@ func TestARolloutKeepsEvictionsWaiting(t *testing.T) {
 
 // Twenty clients drain all zones at once, by the real eviction API. Pods that are gone
 // do not come back ready, so the budget is exactly what can go through.
-func TestTwentyClientsEvictAtOnce(t *testing.T) {
+func TestTwentyClientsEvictParallel(t *testing.T) {
 	for name, test := range map[string]struct {
 		budget *zonesv1.ZoneAwarePodDisruptionBudget
 		// broken says which evictions together are too many, empty if none are.

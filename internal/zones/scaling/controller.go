@@ -68,7 +68,7 @@ func start(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.RolloutGroup{}, &handler.EnqueueRequestForObject{}).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(toGroup), builder.WithPredicates(setMatters())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: groupsAtOnce,
+			MaxConcurrentReconciles: groupsParallel,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
 		})
 	c, err := b.Build(r)
@@ -106,7 +106,7 @@ type reconciler struct {
 // something.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	m := r.memories.get(req.NamespacedName)
-	for range passesAtOnce {
+	for range passesParallel {
 		// 1. Observe: all the reads.
 		s, err := r.observer.observe(ctx, req.NamespacedName, m)
 		if err != nil {

@@ -13,12 +13,12 @@ type Options struct {
 }
 
 const (
-	// groupsAtOnce is how many groups are seen to at a time, so that slow Pods of one
+	// groupsParallel is how many groups are seen to at a time, so that slow Pods of one
 	// keep no other waiting.
-	groupsAtOnce = 32
-	// passesAtOnce bounds how many passes follow one another: what Pods say is decided
+	groupsParallel = 32
+	// passesParallel bounds how many passes follow one another: what Pods say is decided
 	// upon at once.
-	passesAtOnce = 4
+	passesParallel = 4
 	// writeTimeout bounds one write. Guards tell Pods within it.
 	writeTimeout = 35 * time.Second
 	// What failed is tried again after retryFirst, then after twice as long, up to

@@ -119,48 +119,48 @@ func TestDecide(t *testing.T) {
 		"up at once, all of a chain": {group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "b")),
 			"scale b 1 to 3 lock=false\n"},
 		"up waits for the leader": {group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 1, leader, "a", "rollout-upscale-only-when-leader-ready", "true")),
-			"LeaderNotReady: b waits: its leader a has 2 of 3 replicas ready\n"},
+			"LeaderNotReady: b is waiting: its leader a has 2 of 3 replicas ready\n"},
 		"up does not wait for a lock": {group(zone("a", 3), zone("b", 1, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "a"}),
 			"scale b 1 to 3 lock=false\n"},
 		"down, nobody has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
 		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
-			"MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:50:00 UTC, and 1h0m0s have to pass\nwake in 50m0s\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC, and 1h0m0s have to pass\nwake in 50m0s\n"},
 		"its own downscale does not matter": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("b", time.Minute), "scale b 3 to 1 lock=true\n"},
 		"the minimum time is over":          {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", time.Hour), "scale b 3 to 1 lock=true\n"},
 		"no minimum time is said": {group(zone("a", 1), zone("b", 3, leader, "a")).scaledDown("a", time.Hour),
-			"MinTimeBetweenZonesDownscale: b waits: it does not say how long to wait after a was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: it does not say how long to wait after a was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
 		"what a predecessor has noted counts": {group(zone("a", 1, "last-downscale", "2026-05-04T11:30:00Z"), zone("b", 3, leader, "a", minTime, "1h")),
-			"MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:30:00 UTC, and 1h0m0s have to pass\nwake in 30m0s\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC, and 1h0m0s have to pass\nwake in 30m0s\n"},
 		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
-			"Locked: downscale waits: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
+			"Locked: downscale is waiting: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
 		"two go down, one at a time": {group(zone("a", 1), zone("b", 3, leader, "a"), zone("c", 3, leader, "a")),
-			"scale b 3 to 1 lock=true\nWaitingForOther: c waits: b goes first\n"},
+			"scale b 3 to 1 lock=true\nWaitingForTurn: c is waiting: b is next\n"},
 		"a forced number":                  {group(zone("a", 3), zone("b", 3, leader, "a", "rollout-force-replicas", "5")), "scale b 3 to 5 lock=false\n"},
 		"a forced number without a leader": {group(zone("b", 3, "rollout-force-replicas", "5")), ""},
 		"one that is not understood":       {group(zone("a", 3), zone("b", 3, leader, "a", "rollout-force-replicas", "-1")), ""},
 		"a cycle": {group(zone("a", 3, leader, "c"), zone("b", 1, leader, "a"), zone("c", 2, leader, "a")),
-			"LeaderMissing: a waits: its leaders follow one another: a follows c follows a\n" +
+			"LeaderMissing: a is waiting: its leaders follow one another: a follows c follows a\n" +
 				"scale b"},
 		"what is not understood": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "soon")),
-			"InvalidInput: b waits: annotation grafana.com/min-time-between-zones-downscale: \"soon\" has to be a duration such as \"12h\"\n"},
+			"InvalidInput: b is waiting: annotation grafana.com/min-time-between-zones-downscale: \"soon\" has to be a duration such as \"12h\"\n"},
 		"a mirrored object": {group(zone("a", 3, mirrored...).mirroring(5, 3), zone("b", 3, mirrored...).mirroring(5, 3)),
 			"scale a 3 to 5 lock=false\nscale b 3 to 5 lock=false\n"},
 		"is told how many there are":       {group(zone("a", 5, mirrored...).mirroring(5, 3), zone("b", 4, mirror("rollout-force-replicas", "4")...).mirroring(5, 3)), "write back 5 to ReplicaTemplate ingester\n"},
 		"unless nobody wants it told":      {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "false")...).mirroring(5, 3)), ""},
 		"nor where that is not understood": {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "perhaps")...).mirroring(5, 3)), ""},
 		"one that cannot be read": {group(zone("a", 5, mirrored...).with(func(s *Set) { s.Mirrored = &Mirrored{Problem: "not found"} })),
-			"MirrorUnreadable: a waits: ReplicaTemplate ingester: not found\n"},
+			"MirrorUnreadable: a is waiting: ReplicaTemplate ingester: not found\n"},
 		"a delay: all are told what they are to do": {group(zone("a", 3, delayed...).mirroring(2, 3)),
-			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a waits: its 1 last Pods are told to prepare, for 30m0s\n"},
+			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a is waiting: its 1 last Pods are told to prepare, for 30m0s\n"},
 		"a delay: none is ripe": {group(zone("a", 3, delayed...).mirroring(1, 3).prepared(map[int]time.Duration{1: time.Hour, 2: 10 * time.Minute})),
-			"DownscaleDelayed: a waits: a-2 has to be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
+			"DownscaleDelayed: a is waiting: a-2 has to be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
 		"a delay: those in a row at the end go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Minute, 3: time.Hour})),
 			"scale a 4 to 3 lock=true\n"},
 		"a delay: all go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Hour, 3: time.Hour})),
 			"scale a 4 to 1 lock=true\n"},
 		"a delay: ripe ones are asked again": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) {
 			s.Told[1] = Told{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
-		})), "call a prepare=true [1]\nDownscaleDelayed: a waits: its 1 last Pods are told to prepare, for 30m0s\n"},
+		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: its 1 last Pods are told to prepare, for 30m0s\n"},
 		"a delay: idle, nobody is called":     {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
 		"a delay: 10, 9 and 10 again":         {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
 		"a delay: Pods that are not there go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Told[1] = Told{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 // being scaled, and nobody is told.
 func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 	got := told(group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "gone")))
-	want := "scale b 1 to 3 lock=false\nLeaderMissing: c waits: its leader gone is not in the group; name one that is\n"
+	want := "scale b 1 to 3 lock=false\nLeaderMissing: c is waiting: its leader gone is not in the group; name one that is\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -199,7 +199,7 @@ func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 // controller does not read it there. Ours reads what the guards have written.
 func TestDefect7WhatTheGuardsHaveWrittenKeepsFollowersWaiting(t *testing.T) {
 	o := group(zone("a", 1), zone("b", 3, leader, "a", minTime, "12h")).scaledDown("a", time.Hour)
-	want := "MinTimeBetweenZonesDownscale: b waits: a was scaled down at 4 May 11:00:00 UTC, and 12h0m0s have to pass\nwake in 11h0m0s\n"
+	want := "MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:00:00 UTC, and 12h0m0s have to pass\nwake in 11h0m0s\n"
 	if diff := cmp.Diff(want, told(o)); diff != "" {
 		t.Error(diff)
 	}

@@ -38,7 +38,7 @@ import (
 // TestMain lets more tests run at a time than there are processors: they wait for
 // controllers, most of the time.
 func TestMain(m *testing.M) {
-	testenv.AtOnce(6)
+	testenv.Parallel(6)
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 

@@ -147,7 +147,7 @@ func (m *manager) lookLive() {
 func (m *manager) order(p zones.Plan) []request {
 	var requests []request
 	if m.rash && p.Permits {
-		p = m.actAtOnce(p)
+		p = m.actParallel(p)
 	}
 
 	for _, write := range p.Writes {

@@ -43,8 +43,8 @@ func blind(change func(m *manager, o *zones.Observed)) *rules {
 	}}
 }
 
-// actAtOnce makes of what is to be permitted what is to be done.
-func (m *manager) actAtOnce(p zones.Plan) zones.Plan {
+// actParallel makes of what is to be permitted what is to be done.
+func (m *manager) actParallel(p zones.Plan) zones.Plan {
 	for _, move := range p.Status.Moves {
 		act := zones.Delete
 		if move.Pod == "" {

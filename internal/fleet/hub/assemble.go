@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// assemble writes the module's part of an assemblage, or takes it away. What others
+// have in it is theirs. The API server checks by UID and resourceVersion that the
+// assemblage is the one that was seen; one that was not there is made, whoever else
+// does so too.
+func (a *actor) assemble(ctx context.Context, s *snapshot, w *decision.Write, out *outcome) error {
+	part, err := a.part(s, w)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(part)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+		client.FieldOwner(model.FieldOwner(s.key.Name)), client.ForceOwnership, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return err //nolint:wrapcheck // apply does
+	}
+	if w.Act == decision.Unassign {
+		out.foreign, out.version = hasSync(u, s.key.Name), u.GetResourceVersion()
+	}
+	return nil
+}
+
+// part is the module's part of an assemblage. Which cluster it is for is said by all
+// who write there. An assignment has to say something: if it did not, it would take
+// away what is there.
+func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
+	metadata := map[string]any{"namespace": s.key.Namespace}
+	var kubeconfig v1alpha1.LocalReference
+	var ref *v1alpha1.ClusterReference
+	if w.Cluster != nil {
+		metadata["name"], kubeconfig, ref = w.Cluster.Name, w.Cluster.Kubeconfig, &w.Cluster.Ref
+		if w.Cluster.Owner != nil {
+			metadata["ownerReferences"] = []any{w.Cluster.Owner}
+		}
+	}
+	if r := w.Record; r != nil {
+		metadata["name"], metadata["uid"], metadata["resourceVersion"] = r.Name, r.UID, r.ResourceVersion
+		kubeconfig = r.Kubeconfig
+		if ref == nil || r.Ref != nil {
+			ref = r.Ref
+		}
+	}
+	syncs, template := []any{}, s.templates[w.Revision]
+	switch {
+	case w.Act == decision.Unassign:
+	case template != nil:
+		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
+	case w.Act == decision.Correct: // nobody knows any more what the revision says; what is there stays
+		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy()))
+	default:
+		return nil, fmt.Errorf("the ModuleRevision %s is not there", w.Revision)
+	}
+	return map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,
+		"metadata": metadata, "spec": a.kind.spec(kubeconfig, ref, syncs),
+	}, nil
+}
+
+func momentOf(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewMicroTime(t)
+	return &at
+}
+
+// isThere is true if an assemblage still has a sync of a name that somebody fetches.
+func hasSync(u *unstructured.Unstructured, name string) bool {
+	syncs, ok, _ := unstructured.NestedSlice(u.Object, "spec", "assemblage", "syncs")
+	if !ok {
+		syncs, _, _ = unstructured.NestedSlice(u.Object, "spec", "syncs")
+	}
+	for _, s := range syncs {
+		if sync, ok := s.(map[string]any); ok && sync["name"] == name && (sync["source"] != nil || sync["sourceRef"] != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// errChanged is the outcome of a removal that was decided from what is no longer so.
+var errChanged = errors.New("the module or the cluster has changed since")
+
+// confirm asks the API server itself whether a removal is still right. It is the one
+// write that takes something away for good, and what it follows from, the selector and
+// the labels, stands in objects that it does not write: no precondition of the
+// assemblage tells that a view of these is old. The module is named by its UID, as
+// another of its name writes to the same entry.
+func (a *actor) confirm(ctx context.Context, s *snapshot, w *decision.Write) error {
+	if err := a.confirmModule(ctx, s); err != nil || s.Module.Deleting {
+		return err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Module.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("spec.selector: %w", err)
+	}
+	c, err := cluster.LookAt(ctx, a.live, types.NamespacedName{Namespace: s.key.Namespace, Name: w.Cluster.Name})
+	switch {
+	case err != nil:
+		return err
+	case c == nil || c.UID != w.Cluster.UID || c.Deleting || selector.Matches(labels.Set(c.Labels)):
+		return errChanged
+	default:
+		return nil
+	}
+}
+
+// confirmModule is nil if the module says what it was seen to say. That it is being
+// deleted is another generation, too.
+func (a *actor) confirmModule(ctx context.Context, s *snapshot) error {
+	list := a.kind.modules()
+	err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: s.key.Name})
+	if err != nil {
+		return fmt.Errorf("look at %s %s: %w", a.kind.name, s.key.Name, err)
+	}
+	for _, m := range itemsOf(list) {
+		if m.GetUID() == s.Module.UID && m.GetGeneration() == s.Module.Generation {
+			return nil
+		}
+	}
+	return errChanged
+}

@@ -1,0 +1,127 @@
+package hub
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// compare finds out whether a sync is what its revision says, unless that is known of
+// this version of the assemblage.
+func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record) {
+	policy := s.Module.DeletionPolicy()
+	known := m.drifts[r.UID]
+	if known.version == r.ResourceVersion && known.policy == string(policy) && known.known && known.resolved == s.resolved(known.revision) {
+		r.Drifted, r.Edited, r.Follows, r.Tagged, r.Revision = known.drifted, known.edited, known.follows, known.tagged, known.revision
+		r.Stale = s.isStale(a, r, known.corrected)
+		return
+	}
+	o.adopt(s, a, r)
+	revision := s.revisions[r.Revision]
+	if revision == nil {
+		return // nobody knows what it should be
+	}
+	assignment, sync, _ := a.sync(s.key.Name)
+	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
+	r.Drifted = !o.kind.says(sync, wanted, s.templates[r.Revision])
+	r.Edited = r.Drifted && !o.kind.says(sync, *assignment, s.templates[r.Revision])
+	if r.Drifted && o.kind.says(sync, wanted, &revision.Spec.Template) {
+		follow(r, revision.Status.Resolved)
+	}
+	m.drifts[r.UID] = drift{
+		version: r.ResourceVersion, revision: r.Revision, policy: string(policy), resolved: revision.Status.Resolved,
+		known: true, drifted: r.Drifted, edited: r.Edited, follows: r.Follows, tagged: r.Tagged, corrected: known.correctedBy(a, r),
+	}
+	r.Stale = s.isStale(a, r, m.drifts[r.UID].corrected)
+}
+
+// correctedBy is the generation by which what was not what its revision says was put
+// right, of an assemblage that comes after one of which this is known.
+func (d *drift) correctedBy(a *assembled, r *model.Record) int64 {
+	switch {
+	case d.revision != r.Revision:
+		return 0
+	case d.drifted && !r.Drifted:
+		return a.GetGeneration()
+	default:
+		return d.corrected
+	}
+}
+
+// isStale is true of a success that is none of what the sync says now: it is of another
+// commit than the one that the tag was found to be, or of a generation before the one
+// that put the sync right. Who reports no generation is believed.
+func (s *snapshot) isStale(a *assembled, r *model.Record, corrected int64) bool {
+	if r.Edited || r.Follows || !r.HasSucceeded() {
+		return false
+	}
+	resolved := s.resolved(r.Revision)
+	if resolved == "" { // what it turns out to be will be told to all: it has to be what is there
+		corrected = a.GetGeneration()
+	}
+	if seen := a.status.ObservedGeneration; seen != 0 && seen < corrected {
+		return true
+	}
+	return r.Resolved != "" && s.isPinned(r.Revision) && agent.Digest(r.Resolved) != agent.Digest(resolved)
+}
+
+// isPinned is true of a revision that says a commit where its template names a tag.
+func (s *snapshot) isPinned(revision string) bool {
+	r := s.revisions[revision]
+	return r != nil && s.templates[revision] != &r.Spec.Template
+}
+
+// resolved is what the tag of a revision turned out to be.
+func (s *snapshot) resolved(revision string) string {
+	if r := s.revisions[revision]; r != nil {
+		return r.Status.Resolved
+	}
+	return ""
+}
+
+// follow is of a sync that follows a tag which stands for something known. One that is
+// on its way goes on; it is told later.
+func follow(r *model.Record, resolved string) {
+	r.Tagged = true
+	succeeded := r.HasSucceeded()
+	r.Drifted = succeeded && agent.Digest(r.Resolved) != agent.Digest(resolved)
+	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
+}
+
+// adopt recognises a sync that says no revision but is what one says: whoever wrote
+// it before, nothing has to move.
+func (o *observer) adopt(s *snapshot, a *assembled, r *model.Record) {
+	if r.Revision != "" {
+		return
+	}
+	assignment, sync, _ := a.sync(s.key.Name)
+	for name, revision := range s.revisions {
+		if o.kind.says(sync, *assignment, &revision.Spec.Template) {
+			r.Revision = name
+			return
+		}
+	}
+}
+
+// assignment is what a module says of a sync besides what its revision does.
+func (k *kind) assignment(m *model.Module, revision string, at *metav1.MicroTime) v1alpha1.Assignment {
+	return v1alpha1.Assignment{Name: m.Name, Revision: revision, AssignedAt: at, DeletionPolicy: m.DeletionPolicy()}
+}
+
+// drift is whether a sync was what its revision says, and when that was so.
+type drift struct {
+	version  string
+	revision string
+	policy   string
+	resolved string
+	known    bool
+	drifted  bool
+	edited   bool
+	follows  bool
+	tagged   bool
+	// corrected is the generation of the assemblage by which it was put right, zero if
+	// it was not.
+	corrected int64
+}

@@ -1,0 +1,246 @@
+package decision
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/window"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// decision is one module being decided upon.
+type decision struct {
+	o *model.Observed
+	// problems are mistakes that stall the module.
+	problems []string
+	// wanted is the revision that the spec asks for, target the one to get to: the
+	// good one, if what is wanted has failed. Good is the last that got everywhere.
+	wanted, target, good string
+	windowOpen           bool
+	windowNext           time.Time
+	// selector is nil if it cannot be understood.
+	selector labels.Selector
+	// known are all clusters by name, strays records of clusters that are not known.
+	known   map[string]*member
+	orphans map[string]*model.Record
+	// members are the clusters of the module, in order. Those aside belong to no
+	// stage.
+	members  []*member
+	stages   []stage
+	aside    []*member
+	tree     rollout.Observed
+	rest     rollout.Observed
+	plan     rollout.Plan
+	restPlan rollout.Plan
+	// stagePlans are what the plan says of each stage.
+	stagePlans []rollout.Plan
+}
+
+func decide(o *model.Observed) *decision {
+	d := &decision{o: o}
+	d.chooseTarget()
+	d.validate()
+	d.groupMembers()
+	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
+	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
+	d.plan, d.restPlan = rollout.Decide(d.tree), rollout.Decide(d.rest)
+	d.distribute()
+	return d
+}
+
+// aim finds out which revision is wanted, and which to get to.
+func (d *decision) chooseTarget() {
+	m := &d.o.Module
+	d.wanted = model.RevisionName(m.Kind, m.Name, m.Template())
+	if pin := m.Spec.TargetRevision; pin != "" {
+		if d.wanted != pin && d.o.Revision(pin) == nil {
+			d.problems = append(d.problems, d.noSuchRevision(pin))
+		}
+		d.wanted = pin
+	}
+	d.target = d.wanted
+	if good := m.Status.CurrentRevision; good == d.wanted || d.o.Revision(good) != nil {
+		d.good = good
+	}
+	if m.Status.RolledBack == d.wanted && d.good != "" {
+		d.target = d.good
+	}
+}
+
+func (d *decision) noSuchRevision(pin string) string {
+	var names []string
+	for i := range d.o.Revisions {
+		names = append(names, d.o.Revisions[i].Name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("spec.targetRevision: %s has no revision %q; choose from %s", d.o.Module.Name, pin, strings.Join(names, ", "))
+}
+
+// understand reads what may be wrong in the spec though the API server accepts it.
+func (d *decision) validate() {
+	spec := &d.o.Module.Spec
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		d.problems = append(d.problems, "spec.selector: "+err.Error())
+	}
+	d.selector = selector
+	open, next, err := opening(d.o.Module.Rollout().Windows, d.o.Now)
+	if err != nil {
+		d.problems = append(d.problems, err.Error())
+	}
+	d.windowOpen, d.windowNext = open, next
+}
+
+// gather finds the clusters of the module and gives each its stage.
+func (d *decision) groupMembers() {
+	selector := d.selector
+	if selector == nil {
+		selector = labels.Nothing()
+	}
+	d.findMembers(selector)
+	d.order()
+	for _, m := range d.members {
+		d.assess(m)
+	}
+	if err := d.assign(); err != nil {
+		d.problems = append(d.problems, err.Error())
+	}
+	if d.o.Module.Rollout().UnmatchedClusters == v1alpha1.UnmatchedFail {
+		d.complainOfUnmatched()
+	}
+}
+
+func (d *decision) complainOfUnmatched() {
+	var names []string
+	for _, m := range d.aside {
+		if m.stage == unmatched {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		d.problems = append(d.problems, fmt.Sprintf("spec.rollout.stages: %d clusters belong to no stage, %s among them; "+
+			"label them, add a stage, or set unmatchedClusters", len(names), names[0]))
+	}
+}
+
+// distribute tells each member, and each stage, what the plan says of it. Holds
+// come in the order of the tree.
+func (d *decision) distribute() {
+	holds := d.plan.Holds
+	for _, m := range d.newcomers() {
+		m.hold, holds = take(holds, m.Name, 2)
+	}
+	_, holds = take(holds, unitStages, 1)
+	d.stagePlans = make([]rollout.Plan, len(d.stages))
+	for i := range d.stages {
+		rest := holds
+		_, holds = take(holds, d.stages[i].name, 2)
+		for _, m := range d.stages[i].members {
+			if !m.isNew {
+				m.hold, holds = take(holds, m.Name, 3)
+			}
+		}
+		d.stagePlans[i].Holds = rest[:len(rest)-len(holds)]
+	}
+	rest := d.restPlan.Holds
+	for _, m := range d.inOrderAside() {
+		m.hold, rest = take(rest, m.Name, 2)
+	}
+	d.distributeSteps()
+}
+
+func (d *decision) newcomers() []*member {
+	var fresh []*member
+	for i := range d.stages {
+		for _, m := range d.stages[i].members {
+			if m.isNew {
+				fresh = append(fresh, m)
+			}
+		}
+	}
+	return fresh
+}
+
+// inOrderAside are those aside, in the order of the tree.
+func (d *decision) inOrderAside() []*member {
+	aside := slices.Clone(d.aside)
+	slices.SortStableFunc(aside, func(a, b *member) int { return a.stage - b.stage }) // pinned come first
+	return aside
+}
+
+// take is the next hold if it is of a unit, and those after it.
+func take(holds []rollout.Hold, name string, depth int) (*rollout.Hold, []rollout.Hold) {
+	if len(holds) > 0 && len(holds[0].Path) == depth && holds[0].Path[depth-1] == name {
+		return &holds[0], holds[1:]
+	}
+	return nil, holds
+}
+
+func (d *decision) distributeSteps() {
+	for _, step := range d.plan.Steps {
+		m := d.member(step.Path[len(step.Path)-1])
+		m.moves = true
+		if m.stage >= 0 && !m.isNew {
+			d.stagePlans[m.stage].Steps = append(d.stagePlans[m.stage].Steps, step)
+		}
+	}
+}
+
+// isPaused is true while nothing may be assigned or taken away.
+func (d *decision) isPaused() bool { return d.o.Module.Spec.Suspend || len(d.problems) > 0 }
+
+// wake is when time alone changes something: by the engine, or because a move runs
+// out, or a refused write is tried again.
+func (d *decision) wake() time.Time {
+	wake := d.plan.Wake
+	sooner := func(at time.Time) {
+		if at.After(d.o.Now) {
+			wake = model.Earlier(wake, at)
+		}
+	}
+	for i := range d.o.Module.Status.Moves {
+		if m := &d.o.Module.Status.Moves[i]; !isDone(m, d.record(m.Cluster)) {
+			sooner(m.At.Add(ActWithin))
+			sooner(m.At.Add(WithdrawAfter))
+		}
+	}
+	for _, r := range d.o.Refusals {
+		sooner(r.At)
+	}
+	return wake
+}
+
+// opening is whether a window is open, and when the next one opens.
+func opening(windows []v1alpha1.Window, now time.Time) (open bool, next time.Time, err error) {
+	for i := range windows {
+		w, err := parseWindow(&windows[i])
+		if err != nil {
+			return false, time.Time{}, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
+		}
+		open = open || !w.Closes(now).IsZero()
+		next = model.Earlier(next, w.Opens(now))
+	}
+	return open, next, nil
+}
+
+// parseWindow says of a mistake in which field it is.
+func parseWindow(w *v1alpha1.Window) (window.Window, error) {
+	parsed, err := window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
+	switch {
+	case errors.Is(err, window.ErrTimeZone):
+		return parsed, fmt.Errorf("timeZone: %q %w", w.TimeZone, err)
+	case err != nil:
+		return parsed, fmt.Errorf("schedule: %q %w", w.Schedule, err)
+	default:
+		return parsed, nil
+	}
+}

@@ -1,0 +1,301 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Explanation says in one sentence how a module stands, and then the facts.
+type Explanation struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Phase is that of the status: Complete, Progressing, Waiting, Paused, Failed,
+	// RollingBack, RolledBack, Stalled or Deleting; or Unseen.
+	Phase string `json:"phase"`
+	// Reason is why it is not complete, empty if it is.
+	Reason rollout.Reason `json:"reason,omitempty"`
+	// Sentence is the same that the status, Events and logs use.
+	Sentence string     `json:"sentence"`
+	Since    *time.Time `json:"since,omitempty"`
+	Until    *time.Time `json:"until,omitempty"`
+	// Target is the ModuleRevision to get to, Current the last that got everywhere,
+	// and RolledBack one that was given up.
+	Target     string `json:"target"`
+	Current    string `json:"current,omitempty"`
+	RolledBack string `json:"rolledBack,omitempty"`
+	// Pinned is what spec.targetRevision names, empty if the template counts.
+	Pinned string `json:"pinned,omitempty"`
+	// Stage is which stage moves, of how many; UpToDate how many clusters are at the
+	// target and ready, of how many.
+	Stage    string                 `json:"stage,omitempty"`
+	UpToDate string                 `json:"upToDate"`
+	Summary  *v1alpha1.Summary      `json:"summary,omitempty"`
+	Stages   []v1alpha1.StageStatus `json:"stages,omitempty"`
+	// Holds are all that wait, stages and clusters, each with the one reason.
+	Holds []rollout.Hold `json:"holds,omitempty"`
+	// Telling is the one of them that tells most of the whole, nil if nothing waits or
+	// something moves.
+	Telling *rollout.Hold `json:"-"`
+	// Deadline is when what moves counts as failed, nil if nothing does.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// Clusters are those of the module, in the order in which they go.
+	Clusters []ClusterExplanation `json:"clusters,omitempty"`
+	// Steered is what a person has told it last, nil if nobody has.
+	Steered *model.Steering `json:"steered,omitempty"`
+	// Problems are mistakes, each with its fix; Notes are what is worth knowing
+	// though nothing is wrong.
+	Problems []string `json:"problems,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	// Unseen is why the caller may not see what it was decided from, empty if they may:
+	// then all of this is what the manager has written.
+	Unseen string `json:"unseen,omitempty"`
+	// History are the last rollouts, the newest first.
+	History []v1alpha1.PastRollout `json:"history,omitempty"`
+}
+
+// ClusterExplanation is how one cluster of a module stands.
+type ClusterExplanation struct {
+	Name string `json:"name"`
+	// Stage is the one that it belongs to, empty if it belongs to none.
+	Stage string `json:"stage,omitempty"`
+	// Revision is what it is assigned, empty if it is nothing yet; Target what it is
+	// to get to.
+	Revision string `json:"revision,omitempty"`
+	Target   string `json:"target,omitempty"`
+	// State is what was reported of it: succeeded, failed, updating, waiting or
+	// unreachable. Empty if nothing was, of what it is assigned.
+	State v1alpha1.State `json:"state,omitempty"`
+	// Reason is why it waits, empty if it does not.
+	Reason rollout.Reason `json:"reason,omitempty"`
+	// Sentence says how it stands.
+	Sentence string     `json:"sentence"`
+	Since    *time.Time `json:"since,omitempty"`
+	Until    *time.Time `json:"until,omitempty"`
+	// Hold is who has pinned it, nil if nobody has.
+	Hold *v1alpha1.Hold `json:"hold,omitempty"`
+	// OnStage or OnCluster is what it waits for, empty if it is nothing in particular.
+	OnStage   string `json:"onStage,omitempty"`
+	OnCluster string `json:"onCluster,omitempty"`
+	// Of is what stands for the cluster, without a kind if nothing does.
+	Of v1alpha1.ClusterReference `json:"-"`
+	// Selected is true if the module's selector matches it, Deleting if it is being
+	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
+	Selected bool `json:"-"`
+	Deleting bool `json:"-"`
+	IsNext   bool `json:"-"`
+}
+
+// StageHold is what a stage as a whole waits for, nil if it does not wait.
+func (e *Explanation) StageHold(stage string) *rollout.Hold {
+	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
+}
+
+// explain puts the facts of one module together.
+func Explain(o *model.Observed) Explanation {
+	d := decide(o)
+	if o.Module.Deleting {
+		e := factsOf(o, d.deletingStatus())
+		e.Reason = reasons.Deleting
+		return e
+	}
+	e := factsOf(o, d.status())
+	reason, message, _ := d.verdict()
+	e.Sentence, e.Problems = message, d.problems
+	if e.Phase != string(rollout.PhaseComplete) {
+		e.Reason = reason
+	}
+	if hold := d.plan.At().Hold; hold != nil {
+		e.Telling, e.Until, e.Deadline = hold, momentOrNil(hold.Until), d.due(hold)
+	}
+	e.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
+	for _, m := range d.members {
+		e.Clusters = append(e.Clusters, d.explainMember(m))
+	}
+	e.Notes = d.notes()
+	return e
+}
+
+// explainCluster is the state of one cluster, also if it is none of the module's.
+func ExplainCluster(o *model.Observed, name string) ClusterExplanation {
+	d := decide(o)
+	if m := d.member(name); m != nil {
+		return d.explainMember(m)
+	}
+	return d.explainUnselected(name)
+}
+
+// due is when what moves counts as failed, nil of what does not move.
+func (d *decision) due(hold *rollout.Hold) *time.Time {
+	if hold.Reason != rollout.ReasonProgressing || hold.Since.IsZero() {
+		return nil
+	}
+	return momentOrNil(hold.Since.Add(d.deadline()))
+}
+
+// explainWritten tells what the manager has written, where the caller may not see
+// what it was decided from.
+func ExplainWritten(o *model.Observed, err error) Explanation {
+	status := &o.Module.Status
+	e := factsOf(o, *status)
+	e.Unseen = err.Error()
+	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
+	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
+	switch {
+	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
+		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
+	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
+		e.Reason = rollout.Reason(ready.Reason)
+	}
+	return e
+}
+
+// factsOf is what a status says.
+func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
+	e := Explanation{
+		Kind: o.Module.Kind, Namespace: o.Module.Namespace, Name: o.Module.Name,
+		Phase: status.Phase, Sentence: status.WaitingFor,
+		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: o.Module.Spec.TargetRevision,
+		Stage: status.Stage, UpToDate: status.Clusters, Summary: status.Summary, Stages: status.Stages,
+		Steered: o.Module.Steered, History: status.History,
+	}
+	if status.Since != nil {
+		e.Since = &status.Since.Time
+	}
+	switch {
+	case e.Sentence != "":
+	case e.Phase == "":
+		e.Sentence = "the manager has not seen it yet; is one running with --rings=fleet?"
+	default:
+		e.Sentence = fmt.Sprintf("%s of its clusters are at %s", status.Clusters, status.TargetRevision)
+	}
+	return e
+}
+
+// notes are what is worth knowing though nothing is wrong.
+func (d *decision) notes() []string {
+	var notes []string
+	if d.o.Module.Spec.Selector == nil {
+		notes = append(notes, "it selects no cluster: spec.selector is not set, and {} would be all of them")
+	} else if len(d.members) == 0 && d.selector != nil {
+		notes = append(notes, "none of the clusters that it selects is ready, or it selects none; spillway explain --cluster tells of one")
+	}
+	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
+		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
+	}
+	if d.o.Module.IsExternal() {
+		notes = append(notes, "its strategy is External: somebody else assigns what clusters run")
+	}
+	return notes
+}
+
+func momentOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// explainMember is how a cluster of the module stands.
+func (d *decision) explainMember(m *member) ClusterExplanation {
+	e := ClusterExplanation{
+		Name: m.Name, Revision: m.leaf.Current, Target: d.target, Since: momentOrNil(m.started),
+		Of: m.Ref, Selected: true, IsNext: m.moves,
+	}
+	if m.stage >= 0 {
+		e.Stage = d.stages[m.stage].name
+	}
+	if m.isNew {
+		e.Target = d.good
+	}
+	if m.isHeld() {
+		e.Hold = m.record.Hold
+	}
+	if m.isAssigned() && m.record.Reported && m.move == nil {
+		e.State, e.Since = m.record.State, momentOrNil(model.Later(m.record.Since, m.started))
+	}
+	d.describeMember(m, &e)
+	return e
+}
+
+// sayMember puts into words how a cluster stands.
+func (d *decision) describeMember(m *member, e *ClusterExplanation) {
+	switch h := m.hold; {
+	case h != nil:
+		e.Reason, e.Sentence, e.Until = h.Reason, h.Message, momentOrNil(h.Until)
+		if e.OnStage, e.OnCluster = UnitOf(h.On); e.OnCluster != "" {
+			e.OnStage = ""
+		}
+		if since := momentOrNil(h.Since); since != nil {
+			e.Since = since
+		}
+	case m.isHeld():
+		e.Sentence = m.Name + " is " + orNothing(m.leaf.Current) + ", where it is pinned"
+	case m.moves:
+		e.Sentence = m.Name + " is assigned " + e.Target + " next"
+	case m.leaf.Current != e.Target:
+		e.Sentence = m.Name + " is " + orNothing(m.leaf.Current) + ", and nothing more is assigned at present: " + d.status().WaitingFor
+	default:
+		e.Sentence = m.Name + " is at " + m.leaf.Current + ", and ready"
+	}
+}
+
+// UnitOf is the stage and the cluster at a path: one of the two, or both of a cluster
+// in a stage, or neither where it is about all of them. New clusters are in no stage
+// of the rollout, nor are those that are pinned.
+func UnitOf(path rollout.Path) (stage, cluster string) {
+	if len(path) > 1 && path[0] == unitStages {
+		stage, path = path[1], path[1:]
+	}
+	if len(path) > 1 {
+		cluster = path[len(path)-1]
+	}
+	return stage, cluster
+}
+
+func orNothing(revision string) string {
+	if revision == "" {
+		return "assigned nothing"
+	}
+	return "at " + revision
+}
+
+// explainStranger says why a cluster is none of the module's.
+func (d *decision) explainUnselected(name string) ClusterExplanation {
+	e := ClusterExplanation{Name: name}
+	i := slices.IndexFunc(d.o.Clusters, func(c model.Cluster) bool { return c.Name == name })
+	r := d.record(name)
+	if r != nil && r.Assigned {
+		e.Revision, e.State, e.Hold = r.Revision, r.State, r.Hold
+	}
+	if i >= 0 {
+		c := &d.o.Clusters[i]
+		e.Of, e.Deleting, e.Selected = c.Ref, c.Deleting, d.isSelected(c)
+	}
+	switch {
+	case i < 0 && e.Revision != "":
+		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
+	case i < 0:
+		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
+			name, d.o.Module.Namespace, cluster.SecretName(name))
+	case e.Deleting:
+		e.Sentence = name + " is being deleted, and is left alone"
+	case !e.Selected && e.Revision != "":
+		e.Sentence = name + " is not selected by spec.selector any more: what it runs is taken away"
+	case !e.Selected:
+		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
+	default:
+		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane has to be initialized, and Secret %s has to be there",
+			name, cluster.SecretName(name))
+	}
+	return e
+}

@@ -1,0 +1,45 @@
+package decision
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Whoever may not see what the manager decides from is told what it has written: not that
+// a module is complete that was changed since.
+func TestWhatTheManagerHasWritten(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		phase            rollout.Phase
+		observed         int64
+		condition        rollout.Reason
+		wantPhase        rollout.Phase
+		wantReason, says string
+	}{
+		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "3/3 of its clusters are at shop-1"},
+		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not looked at the spec as it is now; see whether it runs"},
+		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "3/3 of its clusters are at shop-1"},
+		{"nobody has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &model.Observed{}
+			s.Module = model.Module{Generation: 2, Status: v1alpha1.ModuleStatus{
+				Phase: string(test.phase), ObservedGeneration: test.observed, Clusters: "3/3", TargetRevision: "shop-1",
+				Conditions: []metav1.Condition{{Type: ConditionReady, Reason: string(test.condition)}},
+			}}
+			e := ExplainWritten(s, errors.New("secrets is forbidden"))
+			if e.Phase != string(test.wantPhase) || string(e.Reason) != test.wantReason || e.Sentence != test.says {
+				t.Errorf("it is %s (%s): %s", e.Phase, e.Reason, e.Sentence)
+			}
+			if e.Unseen != "secrets is forbidden" {
+				t.Errorf("what could not be seen is %q", e.Unseen)
+			}
+		})
+	}
+}

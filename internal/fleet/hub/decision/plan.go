@@ -1,0 +1,128 @@
+package decision
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Decide makes the plan for a module. Which cluster moves is the engine's
+// decision; the rest is permitting it, doing it, and keeping the records straight.
+func Decide(o model.Observed) Plan {
+	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
+	d := decide(&o)
+	p := Plan{Plan: d.plan, Tree: d.tree, Aside: d.rest, Status: o.Module.Status}
+	if len(d.restPlan.Holds) > 0 {
+		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
+	}
+	p.Wake = d.wake()
+	if p.NeedsLive = !o.Live && (d.isBehind() || d.mayWithdraw()); p.NeedsLive {
+		return p
+	}
+	if o.Module.Deleting {
+		p.Writes, p.Status = d.deletionWrites(), d.deletingStatus()
+		return p
+	}
+	if d.needsFinalizer() {
+		p.Writes = []Write{{Act: AddFinalizer}}
+		return p
+	}
+	if d.resolve(&p) {
+		return p
+	}
+	if status, permits := d.permit(); permits {
+		p.Permits, p.Status = true, *status
+		return p
+	}
+	p.Writes, p.Status = d.writes(), d.status()
+	return p
+}
+
+// Plan is what the ring is about to do, and what it waits for.
+type Plan struct {
+	rollout.Plan
+	// Tree is what the engine decided upon; Aside are clusters that are not part of
+	// the rollout, with their holds at the end of the plan's.
+	Tree, Aside rollout.Observed
+	// Writes are to be made in this order. There are none in a pass that permits.
+	Writes []Write
+	// Status is what the status of the module has to be, and Permits is true if it
+	// has to be written before anything is done. It is always written with the
+	// module's resourceVersion. Without Permits it comes last, and only if it
+	// differs from what is there.
+	Status  v1alpha1.ModuleStatus
+	Permits bool
+	// NeedsLive is true if what comes next must not be decided from a cache, which
+	// may not know of all that others did. Observe again, live, and decide again.
+	NeedsLive bool
+}
+
+// Act is a kind of write.
+type Act string
+
+// The acts.
+const (
+	// AddFinalizer and RemoveFinalizer are about the module itself.
+	AddFinalizer    Act = "AddFinalizer"
+	RemoveFinalizer Act = "RemoveFinalizer"
+	// CreateRevision makes the ModuleRevision of the template; DeleteRevision takes
+	// one away that nobody needs.
+	CreateRevision Act = "CreateRevision"
+	DeleteRevision Act = "DeleteRevision"
+	// AdoptRevision makes one ours that says what the template does and belongs to
+	// nobody: its module was deleted without it.
+	AdoptRevision Act = "AdoptRevision"
+	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
+	Resolve Act = "Resolve"
+	// CreateGate makes a RolloutGate for somebody to decide.
+	CreateGate Act = "CreateGate"
+	// Assign writes the sync of the module into the assemblage of a cluster, as a
+	// move permits.
+	Assign Act = "Assign"
+	// Correct writes a sync anew that is not what its revision says; of one whose
+	// revision is gone nothing but what becomes of what runs. It moves nothing to
+	// another revision.
+	Correct Act = "Correct"
+	// Unassign removes the sync.
+	Unassign Act = "Unassign"
+)
+
+// Write is something to do.
+type Write struct {
+	Act Act
+	// Cluster is that of an assemblage, nil if there is none any more; Record is
+	// what was seen of it, nil if there is no assemblage.
+	Cluster *model.Cluster
+	Record  *model.Record
+	// Revision is what is assigned, made or deleted, AssignedAt since when.
+	Revision   string
+	AssignedAt time.Time
+	// Number is for CreateRevision, Resolved and the UID of the revision for Resolve,
+	// Stage and Gate for CreateGate.
+	Number   int64
+	Resolved string
+	UID      types.UID
+	Stage    string
+	Gate     v1alpha1.Gate
+	// Until is when it is too late for the write; zero for never.
+	Until time.Time
+}
+
+// target is what is written to, by name.
+func (w *Write) Target() string {
+	switch {
+	case w.Record != nil:
+		return w.Record.Cluster
+	case w.Cluster != nil:
+		return w.Cluster.Name
+	case w.Act == CreateGate:
+		return model.GateName(w.Revision, w.Stage, w.Gate)
+	default:
+		return w.Revision
+	}
+}

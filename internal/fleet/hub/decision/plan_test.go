@@ -1,0 +1,402 @@
+package decision_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// planned is a module at v2, that was at v1, and its clusters, one a line: "name tag
+// state key=value ...". The state is up, updating, failed, unreachable or waiting; a
+// cluster without a tag is assigned nothing. A word that begins with "@" is for how
+// long it has been in its state; "held", "new", "notready", "drifted", "stale" and "gone" say
+// more.
+func planned(t *testing.T, spec, clusters string) model.Observed {
+	t.Helper()
+	o := model.Observed{Now: noon, AsOf: "1", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
+	o.Module = model.Module{Kind: model.KindModule, Name: app, Finalized: true}
+	if err := yaml.UnmarshalStrict([]byte("{"+spec+"}"), &o.Module.Spec); err != nil {
+		t.Fatal(spec, err)
+	}
+	o.Module.Spec.Selector = &metav1.LabelSelector{}
+	o.Module.Spec.Template = &v1alpha1.ModuleTemplate{Spec: templateOf("v2")}
+	o.Module.Status.CurrentRevision = revisionOf("v1")
+	for line := range strings.SplitSeq(strings.TrimSpace(clusters), "\n") {
+		c, r := read(strings.Fields(line))
+		o.Clusters = append(o.Clusters, c)
+		o.Records = append(o.Records, r)
+	}
+	return o
+}
+
+func read(words []string) (model.Cluster, model.Record) {
+	name := words[0]
+	c := model.Cluster{Name: name, UID: types.UID(name), Ready: true, Labels: map[string]string{}}
+	r := model.Record{Cluster: name, Name: name, DeletionPolicy: v1alpha1.Delete, Since: noon.Add(-time.Hour), AssignedAt: noon.Add(-time.Hour)}
+	for _, word := range words[1:] {
+		key, value, isLabel := strings.Cut(word, "=")
+		switch {
+		case isLabel:
+			c.Labels[key] = value
+		case word == "v1" || word == "v2":
+			r.Assigned, r.Reported, r.Revision, r.Succeeded = true, true, revisionOf(word), revisionOf("v1")
+		case word == "up":
+			r.State, r.Succeeded = v1alpha1.StateSucceeded, r.Revision
+		case strings.HasPrefix(word, "@"):
+			ago, _ := time.ParseDuration(word[1:])
+			r.Since, r.AssignedAt = noon.Add(-ago), noon.Add(-ago)
+		case word == "held":
+			r.Hold = &v1alpha1.Hold{By: "alice", Reason: "its disk is full"}
+		case word == "new":
+			r.Succeeded = ""
+		case word == "notready":
+			c.Ready = false
+		case word == "drifted":
+			r.Drifted = true
+		case word == "stale":
+			r.Stale = true
+		case word == "gone":
+			c.Deleting = true
+		default:
+			r.State = v1alpha1.State(word)
+		}
+	}
+	return c, r
+}
+
+// said are the steps and the holds of a plan, with tags for revisions.
+func said(p *decision.Plan) string {
+	var lines []string
+	for _, s := range p.Steps {
+		lines = append(lines, s.Message())
+	}
+	for _, h := range p.Holds {
+		lines = append(lines, h.Message)
+	}
+	return strings.NewReplacer(revisionOf("v1"), "v1", revisionOf("v2"), "v2").Replace(strings.Join(lines, "\n"))
+}
+
+func TestPlans(t *testing.T) {
+	const incremental = `strategy: Incremental`
+	for name, test := range map[string]struct{ spec, clusters, want string }{
+		"replace moves all": {
+			``, "a v1 up\nb v1 up",
+			"a is updating from v1 to v2\nb is updating from v1 to v2",
+		},
+		"one at a time is the default": {
+			incremental, "a v1 up\nb v1 up",
+			"a is updating from v1 to v2\nb is queued (position 1): 1 of 1 allowed unavailable in all",
+		},
+		"unready for reasons of its own takes a place": {
+			incremental, "a v2 unreachable @1m\nb v1 up",
+			"a is updating: not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
+		},
+		"unreachable is failed only after the deadline": {
+			incremental, "a v2 unreachable @1h\nb v1 up",
+			"a failed: not ready after 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready after 10m (progress deadline): not reachable",
+		},
+		"also if it was ready there before": {
+			incremental, "a v2 up unreachable @9m\nb v1 up",
+			"a is up to date but not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
+		},
+		"and is so since it is gone": {
+			incremental, "a v2 up unreachable @10m\nb v1 up",
+			"a failed: not ready for 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable",
+		},
+		"what was unready moves whatever the budget": {
+			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
+			"a is updating from v1 to v2 (already unavailable)\nc is updating: updating\nb is queued (position 1): 2 of 1 allowed unavailable in all (a is not healthy)",
+		},
+		"a failure stops it": {
+			incremental, "a v2 failed\nb v1 up",
+			"a failed: not healthy\nall failed: 1 of 2 units failed, 0 allowed; a failed: not healthy",
+		},
+		"as many failures as are borne do not": {
+			incremental + `, rollout: {maxFailures: 1, maxUnreadyClusters: 2}`, "a v2 failed\nb v1 up",
+			"b is updating from v1 to v2\na failed: not healthy",
+		},
+		"Continue goes on": {
+			incremental + `, rollout: {onFailure: Continue}`, "a v2 failed\nb v1 up",
+			"b is updating from v1 to v2\na failed: not healthy",
+		},
+		"a cluster has to stay ready": {
+			incremental + `, rollout: {minReadySeconds: 60}`, "a v2 up @20s\nb v1 up",
+			"a is ready; soaking until 4 May 12:00:40 UTC (minReadySeconds)\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is ready; soaking until 4 May 12:00:40 UTC (minReadySeconds))",
+		},
+		"stages follow one another": {
+			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`, "a v1 up\nb v1 up c=1",
+			"b is updating from v1 to v2\nrest is waiting: canary has 0 of 1 updated",
+		},
+		"a stage soaks": {
+			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, soakSeconds: 3600}, {name: rest}]}`, "a v1 up\nb v2 up @30m c=1",
+			"canary is ready; soaking until 4 May 12:30:00 UTC\nrest is waiting: canary is ready; soaking until 4 May 12:30:00 UTC",
+		},
+		"a gate is waited for": {
+			incremental + `, rollout: {stages: [{name: canary, selector: {matchLabels: {c: "1"}}, gates: [{name: approve}]}, {name: rest, gates: [{name: window, when: Before}]}]}`,
+			"a v1 up\nb v2 up c=1",
+			"canary is waiting: gate approve is pending\nrest is waiting: canary is waiting: gate approve is pending",
+		},
+		"a stage that takes one": {
+			incremental + `, rollout: {maxUnreadyClusters: 100%, stages: [{name: canary, clusters: 1}, {name: rest}]}`, "a v1 up\nb v1 up\nc v2 up",
+			"a is updating from v1 to v2\nb is updating from v1 to v2",
+		},
+		"it keeps the one that it took": { // though others with a lower number have followed
+			incremental + `, rollout: {orderBy: {labelKey: wave}, stages: [{name: canary, clusters: 1, soakSeconds: 600}, {name: rest}]}`,
+			"a v2 up @30m wave=3\nb v2 up @5m wave=1\nc v1 up wave=2",
+			"c is updating from v1 to v2",
+		},
+		"the order is that of a label": {
+			incremental + `, rollout: {orderBy: {labelKey: wave}}`, "a v1 up wave=10\nb v1 up wave=9\nc v1 up",
+			"b is updating from v1 to v2\na is queued (position 1): 1 of 1 allowed unavailable in all\nc is queued (position 2): 1 of 1 allowed unavailable in all",
+		},
+		"a new cluster gets the good revision at once": {
+			incremental, "a v2 updating @1m\nb v1 up\nc",
+			"c is updating to v1\na is updating: updating\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is updating)",
+		},
+		"and takes no place until it is ready": {
+			incremental, "b v1 up\nc v1 updating new @1m",
+			"b is updating from v1 to v2\nc is updating: updating",
+		},
+		"one that fails at it is like all others": {
+			incremental, "b v1 up\nc v1 failed new @1m",
+			"c is updating from v1 to v2 (already unavailable)\nb is queued (position 1): 1 of 1 allowed unavailable in all (c is not healthy)",
+		},
+		"pinned is left out": {
+			incremental, "a v1 failed held\nb v1 up",
+			"b is updating from v1 to v2\na is paused by alice: its disk is full",
+		},
+		"who is on its way out is left out": {
+			incremental, "a v1 failed gone\nb v1 up",
+			"b is updating from v1 to v2",
+		},
+		"never ready and never assigned is none": {
+			incremental, "a notready\nb v1 up",
+			"b is updating from v1 to v2",
+		},
+		"not ready any more stays one": {
+			incremental, "a v2 up notready\nb v1 up",
+			"a is up to date but not ready: its control plane is not up\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not ready: its control plane is not up)",
+		},
+		"nobody knows what drifted runs": {
+			incremental, "a v2 up drifted\nb v1 up",
+			"a is updating: not what its revision says\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not what its revision says)",
+		},
+		"nor what was put right a moment ago": {
+			incremental, "a v2 up stale\nb v1 up",
+			"a is updating: put right, and has not said since that it is ready\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is put right, and has not said since that it is ready)",
+		},
+		"but it is up where it was": {
+			incremental, "a v1 up stale\nb v1 up",
+			"a is updating from v1 to v2\nb is queued (position 1): 1 of 1 allowed unavailable in all",
+		},
+		"suspended": {
+			incremental + `, suspend: true`, "a v1 up\nb",
+			"the rollout is paused: spec.suspend is set\nthe rollout is paused: spec.suspend is set",
+		},
+		"unmatched are left out if so wished": {
+			incremental + `, rollout: {unmatchedClusters: Exclude, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}]}`, "a v1 up\nb v1 up c=1",
+			"b is updating from v1 to v2\na is waiting: no stage selects it",
+		},
+		"outside of a window": {
+			incremental + `, rollout: {windows: [{schedule: "0 2 * * *", durationSeconds: 7200, timeZone: Europe/London}]}`, "a v1 up\nb",
+			"b is updating to v1\nthe rollout is waiting: no window is open until 5 May 01:00:00 UTC",
+		},
+		"inside of one": {
+			incremental + `, rollout: {windows: [{schedule: "0 12 * * *", durationSeconds: 7200, timeZone: Europe/London}]}`, "a v1 up",
+			"a is updating from v1 to v2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := decision.Decide(planned(t, test.spec, test.clusters))
+			if got := said(&p); got != test.want {
+				t.Errorf("says\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// A module that has failed, and what it goes back to.
+func TestRollingBack(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {onFailure: Rollback, stages: [{name: canary, selector: {matchLabels: {c: "1"}}, soakSeconds: 60, gates: [{name: approve}]}, {name: rest}]}`,
+		"a v2 failed c=1\nb v1 up\nc v1 up c=1")
+	p := decision.Decide(o)
+	if !p.Permits || p.Status.RolledBack != revisionOf("v2") || len(p.Status.Moves) > 0 || p.Status.History[0].Outcome != string(rollout.OutcomeRolledBack) {
+		t.Fatalf("it is given up before anything goes back: %+v", p.Status)
+	}
+	o.Module.Status = p.Status
+	p = decision.Decide(o)
+	if got := said(&p); got != "a is updating from v2 to v1 (already unavailable)" || !p.Permits {
+		t.Error(got)
+	}
+	o.Module.Status, o.Records[0] = p.Status, o.Records[1]
+	o.Module.Status.Moves = nil
+	o.Records[0].Cluster = "a"
+	if p = decision.Decide(o); p.Status.Phase != string(decision.PhaseRolledBack) || len(p.Holds) > 0 {
+		t.Errorf("%s: %s", p.Status.Phase, said(&p))
+	}
+	o.Module.Spec.Template = &v1alpha1.ModuleTemplate{Spec: templateOf("v3")}
+	if p = decision.Decide(o); p.Status.RolledBack != "" || p.Writes[0].Act != decision.CreateRevision {
+		t.Errorf("another template is another try: %+v", p)
+	}
+}
+
+// A window that cannot be understood stalls the module, and says where the mistake is.
+func TestWindowsThatCannotBeUnderstood(t *testing.T) {
+	for window, want := range map[string]string{
+		`{schedule: "TZ=UTC\t*\t*\t*\t*", durationSeconds: 60}`:                  `spec.rollout.windows[0].schedule: "TZ=UTC\t*\t*\t*\t*" has to be a schedule`,
+		`{schedule: "0 0 30 2 *", durationSeconds: 60}`:                          `spec.rollout.windows[0].schedule: "0 0 30 2 *" never comes`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Local}`:          `spec.rollout.windows[0].timeZone: "Local" has to be the name of a time zone`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" has to be`,
+	} {
+		p := decision.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
+		if p.Status.Phase != string(decision.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
+			t.Errorf("%s: %s, %s", window, p.Status.Phase, p.Status.WaitingFor)
+		}
+	}
+}
+
+// What was permitted counts, whatever a view shows; and is not acted upon for ever.
+func TestMovesCount(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up\nb v1 up")
+	p := decision.Decide(o)
+	if !p.Permits || len(p.Status.Moves) != 1 || len(p.Writes) > 0 {
+		t.Fatalf("%+v", p)
+	}
+	first := p.Status.Moves[0].Cluster
+	o.Module.Status = p.Status
+	for after, want := range map[time.Duration]string{
+		time.Second: "Assign " + first, decision.ActWithin: "permits " + first, time.Hour: "permits " + first,
+	} {
+		later := o
+		later.Now = noon.Add(after)
+		p = decision.Decide(later)
+		if got := deed(&p); got != want {
+			t.Errorf("after %s: %s, want %s", after, got, want)
+		}
+	}
+	o.Module.Spec.Suspend, o.Now = true, noon.Add(time.Hour)
+	if p = decision.Decide(o); !p.NeedsLive {
+		t.Error("a move is withdrawn that somebody may have acted upon")
+	}
+	o.Live = true
+	if p = decision.Decide(o); len(p.Status.Moves) != 0 {
+		t.Errorf("moves %v", p.Status.Moves)
+	}
+	o = planned(t, `strategy: Incremental`, "a v1 up")
+	o.Module.Status.Seen = &v1alpha1.Seen{Assemblages: "2"}
+	if p = decision.Decide(o); !p.NeedsLive {
+		t.Error("it decides from a view that is older than one that was decided from")
+	}
+}
+
+// A move to a revision that is not seen is not acted upon: nobody knows what to write,
+// and with nothing written the cluster would lose what it has.
+func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up")
+	o.Module.Status = decision.Decide(o).Status
+	o.Now = noon.Add(time.Second)
+	if p := decision.Decide(o); deed(&p) != "Assign a" {
+		t.Fatalf("it does %s", deed(&p))
+	}
+	o.Revisions = o.Revisions[:1]
+	if p := decision.Decide(o); len(p.Writes) != 1 || p.Writes[0].Act != decision.CreateRevision || len(p.Status.Moves) != 1 {
+		t.Errorf("it writes %+v, and keeps %d moves", p.Writes, len(p.Status.Moves))
+	}
+}
+
+// What was assigned by a clock that is ahead of this one is older all the same than what
+// is permitted now: a move that counted as done at once would never be made.
+func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
+	o.Module.Status = decision.Decide(o).Status
+	if p := decision.Decide(o); deed(&p) != "Assign a" || !p.Writes[0].AssignedAt.Equal(noon.Add(time.Minute+time.Microsecond)) {
+		t.Errorf("it does %s: %+v", deed(&p), p.Writes)
+	}
+}
+
+// Of many clusters that follow a tag one is told first what it is; the others once it
+// runs that by its name, and never if it cannot.
+func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
+	const tag, commit = "v1@sha1:01", "sha1:01"
+	told := func(change func(o *model.Observed)) string {
+		o := planned(t, `strategy: Incremental`, "a v2 up\nb v2 up\nc v2 up")
+		o.Revisions[1].Resolved = tag
+		for i := range o.Records {
+			o.Records[i].Follows, o.Records[i].Tagged, o.Records[i].Resolved = true, true, tag
+		}
+		change(&o)
+		var names []string
+		for _, w := range decision.Decide(o).Writes {
+			if w.Act == decision.Correct {
+				names = append(names, w.Cluster.Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	first := told(func(*model.Observed) {})
+	if len(first) != 1 {
+		t.Fatalf("told at once: %s", first)
+	}
+	at := map[string]int{"a": 0, "b": 1, "c": 2}[first]
+	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *model.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].Resolved = false, false, commit
+	}), "  ", " "))
+	if len(others) != 3 || strings.Contains(others, first) {
+		t.Errorf("then the others are told: %s", others)
+	}
+	for why, change := range map[string]func(r *model.Record){
+		"it has not said so yet":     func(*model.Record) {},
+		"it cannot fetch the commit": func(r *model.Record) { r.State = v1alpha1.StateWaiting },
+	} {
+		if got := told(func(o *model.Observed) {
+			o.Records[at].Follows, o.Records[at].Tagged = false, false
+			change(&o.Records[at])
+		}); got != "" {
+			t.Errorf("%s, and %s are told", why, got)
+		}
+	}
+	if got := told(func(o *model.Observed) {
+		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].State = false, false, v1alpha1.StateUnreachable
+	}); len(got) != 1 {
+		t.Errorf("nobody waits for one that does not answer: %s", got)
+	}
+}
+
+func deed(p *decision.Plan) string {
+	switch {
+	case p.Permits:
+		return fmt.Sprintf("permits %s", p.Status.Moves[0].Cluster)
+	case len(p.Writes) > 0:
+		return fmt.Sprintf("%s %s", p.Writes[0].Act, p.Writes[0].Cluster.Name)
+	default:
+		return "nothing"
+	}
+}
+
+// While an assemblage is being deleted nothing is written into it, as that would go with
+// it; somebody else goes meanwhile.
+func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
+	o := planned(t, "strategy: Incremental", "a v1 up\nb v1 up")
+	for i := range o.Records {
+		o.Records[i].Deleting = o.Clusters[i].Name == "a"
+	}
+	p := decision.Decide(o)
+	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" || !strings.Contains(said(&p), "a is waiting: its old assemblage is being deleted") {
+		t.Errorf("%s: %+v", said(&p), p.Status.Moves)
+	}
+	o.Module.Status = p.Status
+	o.Records[1].Deleting = true
+	if p := decision.Decide(o); len(p.Writes) > 0 {
+		t.Errorf("it is written to: %+v", p.Writes)
+	}
+}

@@ -1,0 +1,200 @@
+package decision
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The types of the conditions.
+const (
+	ConditionReady       = "Ready"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+)
+
+// The phases that are not the engine's.
+const (
+	// PhaseStalled: the module cannot be understood.
+	PhaseStalled rollout.Phase = "Stalled"
+	// PhaseRolledBack: what is wanted has failed, and all clusters are back.
+	PhaseRolledBack rollout.Phase = "RolledBack"
+	// PhaseUnseen: no manager has looked at the module as it is now.
+	PhaseUnseen rollout.Phase = "Unseen"
+	// PhaseDeleting: the module is on its way out.
+	PhaseDeleting rollout.Phase = "Deleting"
+)
+
+// The states of a stage that are no reasons to wait.
+const (
+	StateComplete = "Complete"
+	StateMoving   = "Moving"
+)
+
+const (
+	// failingShown is how many failing clusters are named.
+	failingShown = 20
+	// historyMost is how many rollouts are remembered at most.
+	historyMost = 20
+	// observedMost is how large the sync may be that the status repeats, in bytes.
+	observedMost = 8 << 10
+	// sentenceLength bounds a sentence in the status.
+	sentenceLength = 500
+)
+
+// status is what the status of the module has to be after this decision.
+func (d *decision) status() v1alpha1.ModuleStatus {
+	s := *d.o.Module.Status.DeepCopy()
+	s.ObservedGeneration = d.o.Module.Generation
+	s.ObservedSync = observedSync(d.o.Module.Template().Sync)
+	s.Moves = d.moves()
+	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
+		s.Seen = d.seen()
+	}
+	s.TargetRevision = d.target
+	if s.RolledBack != d.wanted {
+		s.RolledBack = ""
+	}
+	if d.isComplete() && d.isNews() {
+		s.CurrentRevision = d.target
+	}
+	s.Summary, s.Stages = d.summary(), d.rows()
+	s.FailingClusters, s.FailingTruncated = d.failing()
+	s.Phase, s.Stage = string(d.phase()), d.place(s.Stages)
+	s.Clusters = share(d.ready(), len(d.members))
+	s.History = d.history(d.outcome())
+	d.describe(&s)
+	return s
+}
+
+// observedSync is a sync, or only its source if there is so much else that the status
+// would grow with it.
+func observedSync(sync v1alpha1.Sync) *v1alpha1.Sync {
+	if raw, err := json.Marshal(sync); err != nil || len(raw) > observedMost {
+		return &v1alpha1.Sync{Source: sync.Source}
+	}
+	return &sync
+}
+
+// tell puts the phase into words.
+func (d *decision) describe(s *v1alpha1.ModuleStatus) {
+	reason, message, since := d.verdict()
+	s.WaitingFor, s.Since = "", nil
+	if d.phase() != rollout.PhaseComplete {
+		s.WaitingFor, s.Since = message, stamp(since)
+	}
+	for _, c := range d.conditions(reason, message) {
+		c.ObservedGeneration, c.LastTransitionTime = d.o.Module.Generation, metav1.NewTime(d.o.Now.Truncate(time.Second))
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+}
+
+// deletingStatus is that of a module on its way out.
+func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
+	s := *d.o.Module.Status.DeepCopy()
+	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.moves()
+	if len(s.Moves) < len(d.o.Module.Status.Moves) {
+		s.Seen = d.seen()
+	}
+	left := 0
+	for i := range d.o.Records {
+		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
+	}
+	s.Phase = string(PhaseDeleting)
+	s.WaitingFor = fmt.Sprintf("it is taken away from %d clusters", left)
+	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
+		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+func stamp(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	whole := metav1.NewTime(t.Truncate(time.Second))
+	return &whole
+}
+
+// phase sums up the module.
+func (d *decision) phase() rollout.Phase {
+	done := len(d.plan.Holds) == 0 && len(d.plan.Steps) == 0
+	switch {
+	case len(d.problems) > 0:
+		return PhaseStalled
+	case d.target != d.wanted && done:
+		return PhaseRolledBack
+	case d.target != d.wanted && d.plan.Phase != rollout.PhaseFailed && d.plan.Phase != rollout.PhasePaused:
+		return rollout.PhaseRollingBack
+	default:
+		return d.plan.Phase
+	}
+}
+
+// outcome is the phase as the history takes it: a revision that got everywhere but
+// for failures that are borne is complete.
+func (d *decision) outcome() rollout.Phase {
+	if d.isComplete() {
+		return rollout.PhaseComplete
+	}
+	return d.plan.Phase
+}
+
+// verdict is the state of the module as a word and a sentence.
+func (d *decision) verdict() (reason rollout.Reason, message string, since time.Time) {
+	if len(d.problems) > 0 {
+		return ReasonInvalid, model.Short(d.problems[0], sentenceLength), time.Time{}
+	}
+	answer := d.plan.At()
+	switch {
+	case d.phase() == PhaseRolledBack:
+		return ReasonRolledBack, fmt.Sprintf("%s failed and was given up, all clusters are at %s; change the template to try again",
+			d.wanted, d.target), time.Time{}
+	case answer.Hold != nil:
+		return answer.Hold.Reason, model.Short(answer.Hold.Message, sentenceLength), answer.Hold.Since
+	case answer.Step != nil:
+		return rollout.ReasonProgressing, answer.Message(), time.Time{}
+	default:
+		return reasons.Complete, d.completed(), time.Time{}
+	}
+}
+
+func (d *decision) completed() string {
+	text := fmt.Sprintf("all of %d clusters are at %s", len(d.members)-len(d.aside), d.target)
+	if n := len(d.aside); n > 0 {
+		text += fmt.Sprintf(", %d are pinned or belong to no stage", n)
+	}
+	return text
+}
+
+// conditions are Ready, Reconciling and Stalled, without their times.
+func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Condition {
+	switch d.phase() {
+	case rollout.PhaseComplete:
+		return conditionsOf(true, false, false, reason, message)
+	case PhaseStalled, PhaseRolledBack, rollout.PhaseFailed:
+		return conditionsOf(false, false, true, reason, message)
+	case rollout.PhasePaused:
+		return conditionsOf(false, false, false, reason, message)
+	default:
+		return conditionsOf(false, true, false, reason, message)
+	}
+}
+
+func conditionsOf(ready, reconciling, stalled bool, reason rollout.Reason, message string) []metav1.Condition {
+	return []metav1.Condition{
+		{Type: ConditionReady, Status: kube.Truth(ready), Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: kube.Truth(reconciling), Reason: string(reason), Message: message},
+		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
+	}
+}

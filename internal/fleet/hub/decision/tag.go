@@ -1,0 +1,70 @@
+package decision
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// resolve plans to write down what tags turned out to be, and nothing else: whoever is
+// assigned such a revision from now on is to get that. It is false if all is known.
+func (d *decision) resolve(p *Plan) bool {
+	writes := d.unresolved()
+	if len(writes) == 0 {
+		return false
+	}
+	p.Writes = slices.DeleteFunc(writes, func(w Write) bool { return d.isPutOff(w.Revision) })
+	p.Status = d.status()
+	return true
+}
+
+// unresolved are for revisions of which a cluster has told for the first time what
+// they turned out to be.
+func (d *decision) unresolved() []Write {
+	var writes []Write
+	for i := range d.o.Revisions {
+		r := &d.o.Revisions[i]
+		if r.Resolved != "" || r.Deleting {
+			continue
+		}
+		if i := slices.IndexFunc(d.o.Records, func(record model.Record) bool { return record.Resolves(r.Name) }); i >= 0 {
+			writes = append(writes, Write{Act: Resolve, Revision: r.Name, UID: r.UID, Resolved: d.o.Records[i].Resolved})
+		}
+	}
+	return writes
+}
+
+// anybody may be told what a tag is: one that was has shown that it can be fetched.
+const anyCluster = "*"
+
+// pioneers are, for each revision, the cluster that is told before all others that follow
+// its tag what that is. It is nobody while one that was told, or that was assigned the
+// commit from the outset, is on its way; and there is no more need of one once one of
+// these runs the commit by that name. So a commit that cannot be fetched, because it
+// is on no branch, is found out by one cluster.
+func (d *decision) canaries() map[string]string {
+	if !slices.ContainsFunc(d.o.Records, func(r model.Record) bool { return r.Follows }) {
+		return nil
+	}
+	pioneers, onTheirWay := map[string]string{}, map[string]bool{}
+	for _, m := range d.members {
+		if !m.isAssigned() || m.record.Drifted {
+			continue
+		}
+		r := m.record
+		switch known := d.o.Revision(r.Revision); {
+		case known == nil || known.Resolved == "":
+		case r.Follows && pioneers[r.Revision] == "" && d.mayCorrect(m) && m.isUp():
+			pioneers[r.Revision] = m.Name
+		case r.Tagged:
+		case r.HasSucceeded() && !r.Stale && r.Resolved != known.Resolved:
+			pioneers[r.Revision] = anyCluster
+		case m.Ready && !m.isUnreachable() && r.State != v1alpha1.StateFailed:
+			onTheirWay[r.Revision] = true
+		}
+	}
+	maps.DeleteFunc(pioneers, func(revision, name string) bool { return name != anyCluster && onTheirWay[revision] })
+	return pioneers
+}

@@ -1,0 +1,219 @@
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The units beneath the root.
+const (
+	unitNew    = "new clusters"
+	unitStages = "the rollout"
+	unitPinned = "pinned clusters"
+	unitSpare  = "clusters without a stage"
+)
+
+// root is what the engine decides upon: the new clusters, which wait for nobody,
+// and the stages, one after the other.
+func (d *decision) root() rollout.Unit {
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	stages := rollout.Unit{Name: unitStages, Group: true, Policy: rollout.Policy{Order: rollout.Series}, Block: d.block()}
+	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
+	for i := range d.stages {
+		s := &d.stages[i]
+		unit := d.stageUnit(s)
+		unit.Children = make([]rollout.Unit, 0, len(s.members))
+		for _, m := range s.members {
+			if m.isNew {
+				fresh.Children = append(fresh.Children, rollout.Unit{})
+				d.leafUnit(&fresh.Children[len(fresh.Children)-1], m, d.good)
+			} else {
+				unit.Children = unit.Children[:len(unit.Children)+1] // there is room for all
+				d.leafUnit(&unit.Children[len(unit.Children)-1], m, d.target)
+			}
+		}
+		stages.Children = append(stages.Children, unit)
+	}
+	if d.o.Module.Spec.Suspend {
+		root.Pause = d.o.Module.Pause()
+	}
+	if len(d.problems) > 0 {
+		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
+	}
+	root.Children = []rollout.Unit{fresh, stages}
+	return root
+}
+
+// restRoot is what is not part of the rollout: the engine says why, and moves
+// nothing of it.
+func (d *decision) restRoot() rollout.Unit {
+	held, spare := rollout.Unit{Name: unitPinned, Group: true}, rollout.Unit{Name: unitSpare, Group: true}
+	for _, m := range d.aside {
+		unit := rollout.Unit{}
+		d.leafUnit(&unit, m, d.target)
+		if m.stage == pinned {
+			unit.Pause = pauseOf(m.record.Hold)
+			held.Children = append(held.Children, unit)
+			continue
+		}
+		unit.Block = &rollout.Block{Reason: ReasonNoStage, Message: "no stage selects it"}
+		spare.Children = append(spare.Children, unit)
+	}
+	return rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}, Children: []rollout.Unit{held, spare}}
+}
+
+func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
+	p := &rollout.Pause{By: h.By, Reason: h.Reason}
+	if h.Since != nil {
+		p.Since = h.Since.Time
+	}
+	return p
+}
+
+// stageUnit is a stage without its clusters.
+func (d *decision) stageUnit(s *stage) rollout.Unit {
+	r := d.o.Module.Rollout()
+	policy := rollout.Policy{
+		MinReady: seconds(r.MinReadySeconds), Deadline: d.deadline(), OnFailure: d.onFailure(),
+		MaxFailures: rollout.Limit(limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))),
+	}
+	if d.o.Module.IsStaged() {
+		policy.MaxUnavailable = rollout.Limit(limitOf(first(s.spec.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))))
+	}
+	if d.isNews() {
+		policy.Soak = seconds(s.spec.SoakSeconds)
+	}
+	return rollout.Unit{Name: s.name, Group: true, Policy: policy, Gates: d.gates(s)}
+}
+
+// isNews is true while a revision is rolled out that has not got everywhere. Going
+// back to one that has waits for no gate, soak or window.
+func (d *decision) isNews() bool { return d.target != d.good }
+
+// block is what keeps all stages from going on.
+func (d *decision) block() *rollout.Block {
+	switch {
+	case d.o.Revision(d.target) == nil && d.o.Unowned != nil && d.o.Unowned.Name == d.target && !d.o.Unowned.Orphaned:
+		return &rollout.Block{Reason: ReasonRevisionTaken, Message: "the ModuleRevision " + d.target + " is " + d.o.Unowned.Whose + "; delete it"}
+	case d.o.Revision(d.target) == nil:
+		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
+	case d.isPutOff(d.target):
+		r := d.o.Refusals[d.target]
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + r.Reason, Until: r.At}
+	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
+		return &rollout.Block{
+			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
+		}
+	default:
+		return nil
+	}
+}
+
+// gates are those of a stage, as they stand for this revision.
+func (d *decision) gates(s *stage) []rollout.Gate {
+	if !d.isNews() {
+		return nil
+	}
+	var gates []rollout.Gate
+	for _, g := range s.spec.Gates {
+		gate := rollout.Gate{Name: g.Name, When: rollout.After}
+		if model.GateTime(g) == v1alpha1.Before {
+			gate.When = rollout.Before
+		}
+		if found := d.o.Gate(model.GateName(d.target, s.name, g)); found != nil {
+			gate.Verdict, gate.Message, gate.Since = found.Verdict, model.Short(found.Message, model.SaidLength), found.Since
+		}
+		gates = append(gates, gate)
+	}
+	return gates
+}
+
+// leafUnit makes a unit that of a member.
+func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
+	unit.Name, unit.Leaf = m.Name, m.leaf
+	unit.Leaf.Target = target
+	leaf := &m.leaf
+	switch {
+	case leaf.Current == target && m.isDrifted():
+		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, m.record.DriftReason()
+		if leaf.RetryReason != "" {
+			unit.Leaf.Reason += ", and cannot be put right: " + leaf.RetryReason
+		}
+	case leaf.Current == target:
+		unit.StartedAt = m.started
+	case m.isEnding():
+		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
+	case d.o.Foreign[m.Name]:
+		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
+	}
+}
+
+// defaultDeadline is how long a cluster may take to become ready.
+const defaultDeadline = 10 * time.Minute
+
+func (d *decision) deadline() time.Duration {
+	if s := d.o.Module.Rollout().ProgressDeadlineSeconds; s != nil {
+		return seconds(*s)
+	}
+	return defaultDeadline
+}
+
+// onFailure is what happens once too many have failed. Replace assigns all at once
+// anyhow, so there it makes no difference unless something is rolled back.
+func (d *decision) onFailure() rollout.OnFailure {
+	answer := d.o.Module.Rollout().OnFailure
+	switch {
+	case answer == v1alpha1.Rollback && d.mayRollBack():
+		return rollout.Rollback
+	case answer == v1alpha1.Continue || !d.o.Module.IsStaged():
+		return rollout.Continue
+	default:
+		return rollout.Stop
+	}
+}
+
+// mayRollBack is true if there is something to go back to.
+func (d *decision) mayRollBack() bool {
+	return !d.o.Module.IsExternal() && d.good != "" && d.isNews()
+}
+
+func first(own, general *intstr.IntOrString, otherwise intstr.IntOrString) *intstr.IntOrString {
+	switch {
+	case own != nil:
+		return own
+	case general != nil:
+		return general
+	default:
+		return &otherwise
+	}
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// limit is a number or a percentage.
+type limit rollout.Limit
+
+// limitOf reads a number or a percentage; the API server has checked that it is
+// one or the other.
+func limitOf(v *intstr.IntOrString) limit {
+	if v.Type == intstr.Int {
+		return limit(rollout.Number(v.IntValue()))
+	}
+	percent := 0
+	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
+	return limit(rollout.Percentage(percent))
+}
+
+// of is the limit out of a total, as the engine rounds it.
+func (l limit) of(total int) int {
+	if !l.Percent {
+		return max(0, l.Value) // the API server refuses what is less, but manifests are read as well
+	}
+	return max(1, total*l.Value/100)
+}

@@ -1,0 +1,142 @@
+package decision
+
+import (
+	"slices"
+
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// acts are the moves to carry out, and what else is due.
+func (d *decision) writes() []Write {
+	writes := d.prepare()
+	for i := range d.o.Module.Status.Moves {
+		m := &d.o.Module.Status.Moves[i]
+		if d.keeps(m) && d.wants(m) && d.inTime(m) && !d.isPutOff(m.Cluster) {
+			c := d.member(m.Cluster)
+			writes = append(writes, Write{
+				Act: Assign, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: m.At.Add(ActWithin),
+			})
+		}
+	}
+	if !d.isPaused() && !d.o.Module.IsExternal() {
+		others := append(d.corrections(), d.removals()...)
+		writes = append(writes, others[:min(len(others), maxWrites)]...)
+	}
+	return slices.Concat(writes, d.outdated())
+}
+
+// prepare makes the revision that is wanted, and its gates once it is there.
+func (d *decision) prepare() []Write {
+	m := &d.o.Module
+	if own := model.RevisionName(m.Kind, m.Name, m.Template()); d.o.Revision(own) == nil {
+		switch stranger := d.o.Unowned; {
+		case stranger == nil:
+			return []Write{{Act: CreateRevision, Revision: own, Number: d.nextNumber()}}
+		case stranger.Orphaned && !d.isPutOff(own):
+			return []Write{{Act: AdoptRevision, Revision: own}}
+		default:
+			return nil // it is said whose it is
+		}
+	}
+	if !d.isNews() || d.o.Revision(d.target) == nil {
+		return nil
+	}
+	var writes []Write
+	for i := range d.stages {
+		for _, g := range d.stages[i].spec.Gates {
+			if d.o.Gate(model.GateName(d.target, d.stages[i].name, g)) == nil {
+				writes = append(writes, Write{Act: CreateGate, Revision: d.target, Stage: d.stages[i].name, Gate: g})
+			}
+		}
+	}
+	return writes
+}
+
+func (d *decision) nextNumber() int64 {
+	number := int64(0)
+	for i := range d.o.Revisions {
+		number = max(number, d.o.Revisions[i].Number)
+	}
+	return number + 1
+}
+
+// needsFinalizer is true if something may be assigned, or is, that has to be taken
+// away with the module.
+func (d *decision) needsFinalizer() bool {
+	m := &d.o.Module
+	if m.Finalized || m.IsExternal() || len(d.problems) > 0 {
+		return false
+	}
+	return len(d.plan.Steps) > 0 && !d.isPaused() || slices.ContainsFunc(d.o.Records, func(r model.Record) bool { return r.Assigned })
+}
+
+// corrections are for syncs that are not what their revision says, of clusters that
+// nobody holds.
+func (d *decision) corrections() []Write {
+	var writes []Write
+	pioneers := d.canaries()
+	for _, m := range d.members {
+		if m.isAssigned() && d.isWrong(m, pioneers) && d.o.Revision(m.record.Revision) != nil && d.mayCorrect(m) {
+			writes = append(writes, Write{
+				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
+			})
+		}
+	}
+	return writes
+}
+
+// isWrong is true of a sync that is to be written anew. Of those that follow a tag one
+// is told first what it is.
+func (d *decision) isWrong(m *member, pioneers map[string]string) bool {
+	if !m.record.Follows {
+		return m.record.Drifted
+	}
+	pioneer := pioneers[m.record.Revision]
+	return pioneer == anyCluster || pioneer == m.Name
+}
+
+// mayCorrect is true of a cluster into whose assemblage nobody and nothing forbids to
+// write.
+func (d *decision) mayCorrect(m *member) bool {
+	return !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name]
+}
+
+// defaultHistory is how many revisions are kept besides those in use.
+const defaultHistory = 10
+
+// outdated are revisions that nobody needs: they are in no use, and more of them
+// are kept than should be.
+func (d *decision) outdated() []Write {
+	used := d.used()
+	var spare []*model.Revision
+	for i := range d.o.Revisions {
+		if r := &d.o.Revisions[i]; !used[r.Name] && !r.Deleting {
+			spare = append(spare, r)
+		}
+	}
+	limit := defaultHistory
+	if l := d.o.Module.Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	slices.SortFunc(spare, func(a, b *model.Revision) int { return int(b.Number - a.Number) })
+	var writes []Write
+	for _, r := range spare[min(len(spare), limit):] {
+		writes = append(writes, Write{Act: DeleteRevision, Revision: r.Name})
+	}
+	return writes
+}
+
+// used are the revisions that something refers to.
+func (d *decision) used() map[string]bool {
+	m := &d.o.Module
+	used := map[string]bool{
+		model.RevisionName(m.Kind, m.Name, m.Template()): true, m.Status.CurrentRevision: true, m.Spec.TargetRevision: true, d.target: true,
+	}
+	for i := range d.o.Records {
+		used[d.o.Records[i].Revision] = true
+	}
+	for i := range m.Status.Moves {
+		used[m.Status.Moves[i].Revision] = true
+	}
+	return used
+}

@@ -1,0 +1,178 @@
+package model
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Observed is one module and the clusters in its namespace, read at one moment.
+// Nobody changes it.
+type Observed struct {
+	Now    time.Time
+	Module Module
+	// Clusters are those of the namespace, in any order.
+	Clusters []Cluster
+	// Records are what the assemblages say of this module, in any order, at most
+	// one for a cluster.
+	Records []Record
+	// AsOf is how new the view of the assemblages is, as a resource version: it
+	// shows everything up to that, and maybe more. Empty if nothing is known.
+	AsOf string
+	// Live is true if the assemblages were read from the API server itself, and not
+	// from a cache; see [Plan.NeedsLive].
+	Live bool
+	// Revisions are the ModuleRevisions of this module, in any order.
+	Revisions []Revision
+	// Stranger is the ModuleRevision that has the name of the one for what the module
+	// says, and is not the module's. Nil if there is none.
+	Unowned *Unowned
+	// Gates are the RolloutGates of this module, in any order.
+	Gates []Gate
+	// Refusals are writes that the API server did not accept, by cluster.
+	Refusals map[string]Refusal
+	// Foreign are clusters of which somebody else keeps a sync of this name: in
+	// another assemblage, or in the same one after ours was removed.
+	Foreign map[string]bool
+}
+
+func (o *Observed) Revision(name string) *Revision {
+	for i := range o.Revisions {
+		if o.Revisions[i].Name == name && name != "" {
+			return &o.Revisions[i]
+		}
+	}
+	return nil
+}
+
+func (o *Observed) Gate(name string) *Gate {
+	for i := range o.Gates {
+		if o.Gates[i].Name == name {
+			return &o.Gates[i]
+		}
+	}
+	return nil
+}
+
+// Refusal is a write that was not accepted.
+type Refusal struct {
+	// At is when to try again.
+	At time.Time
+	// Reason is what the API server said.
+	Reason string
+}
+
+// Module is what matters of a Module or a BootstrapModule.
+type Module struct {
+	Kind, Namespace, Name string
+	UID                   types.UID
+	// ResourceVersion is the precondition of every write of the status.
+	ResourceVersion string
+	Generation      int64
+	Deleting        bool
+	// Finalized is true if our finalizer is there.
+	Finalized bool
+	// Steered is what a person has told it last, nil if nobody has.
+	Steered *Steering
+	Spec    v1alpha1.ModuleSpec
+	Status  v1alpha1.ModuleStatus
+}
+
+// template is what is to run, from either shape of the spec.
+func (m *Module) Template() v1alpha1.TemplateSpec {
+	switch {
+	case m.Spec.Template != nil:
+		return m.Spec.Template.Spec
+	case m.Spec.Sync != nil:
+		return v1alpha1.TemplateSpec{ControlPlaneBindings: m.Spec.ControlPlaneBindings, Sync: *m.Spec.Sync}
+	default:
+		return v1alpha1.TemplateSpec{}
+	}
+}
+
+// rollout are the particulars, none of them set where there are none.
+func (m *Module) Rollout() v1alpha1.Rollout {
+	if m.Spec.Rollout == nil {
+		return v1alpha1.Rollout{}
+	}
+	return *m.Spec.Rollout
+}
+
+func (m *Module) IsExternal() bool { return m.Spec.Strategy == v1alpha1.External }
+
+func (m *Module) isIncremental() bool { return m.Spec.Strategy == v1alpha1.Incremental }
+
+// staged is true of strategies that have stages.
+func (m *Module) IsStaged() bool { return m.isIncremental() || m.IsExternal() }
+
+func (m *Module) DeletionPolicy() v1alpha1.DeletionPolicy {
+	if m.Spec.DeletionPolicy == "" {
+		return v1alpha1.Delete
+	}
+	return m.Spec.DeletionPolicy
+}
+
+// pause is the handbrake, with who has pulled it where a command has.
+func (m *Module) Pause() *rollout.Pause {
+	s := m.Steered
+	if s == nil || s.Verb != VerbSuspend {
+		return &rollout.Pause{Reason: "spec.suspend is set"}
+	}
+	p := &rollout.Pause{By: s.By, Reason: Short(s.Reason, SaidLength), Since: s.At.Time}
+	if p.Reason == "" {
+		p.Reason = "spec.suspend is set"
+	}
+	return p
+}
+
+// Cluster is what the hub knows of a cluster.
+type Cluster struct {
+	Name   string
+	UID    types.UID
+	Labels map[string]string
+	// Ready is true once its control plane has come up. Before that it is assigned
+	// nothing; one that was assigned something before keeps it.
+	Ready bool
+	// Unreachable is true if it does not answer.
+	Unreachable bool
+	// Deleting is true once it is on its way out; it is left alone then.
+	Deleting bool
+	// Kubeconfig names the Secret with its kubeconfig.
+	Kubeconfig v1alpha1.LocalReference
+	// Ref is what stands for it on the hub.
+	Ref v1alpha1.ClusterReference
+	// Owner is what its assemblages are removed with. Nil if there is nothing.
+	Owner *metav1.OwnerReference
+}
+
+// Revision is what matters of a ModuleRevision.
+type Revision struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Number          int64
+	Deleting        bool
+	Resolved        string
+}
+
+// Stranger is what matters of a ModuleRevision that is somebody else's.
+type Unowned struct {
+	Name string
+	// Orphaned is true if it says what the module does and belongs to nobody.
+	Orphaned bool
+	// Whose says whose it is otherwise.
+	Whose string
+}
+
+// Gate is what matters of a RolloutGate.
+type Gate struct {
+	Name, Revision, Stage, Gate string
+	When                        v1alpha1.GateTime
+	Verdict                     rollout.Verdict
+	Message                     string
+	Since                       time.Time
+}

@@ -1,0 +1,72 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+)
+
+// Options say what to start.
+type Options = controlplane.Options
+
+// Main runs the tests of a package, and stops the control plane if one of them has
+// started it by [Shared]. Call it from TestMain.
+func Main(m *testing.M, options Options) { os.Exit(Run(m, options)) }
+
+// Run is [Main] for packages that do more than run their tests; it returns the
+// exit code.
+func Run(m *testing.M, options Options) int { return run(m, options, nil) }
+
+// run starts with the control plane what belongs beside it, if there is something.
+func run(m *testing.M, options Options, beside func(context.Context, *controlplane.ControlPlane) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // each manager has a log of its own
+	options.Progress = os.Stderr
+	var started *controlplane.ControlPlane
+	shared = sync.OnceValue(func() *controlplane.ControlPlane {
+		var err error
+		if started, err = start(ctx, options, beside); err != nil {
+			panic(fmt.Errorf("start the control plane of the tests: %w", err))
+		}
+		return started
+	})
+	code := m.Run()
+	stop() // an API server that stops waits for its watches
+	if started == nil {
+		return code
+	}
+	if err := started.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return code
+}
+
+func start(ctx context.Context, options Options, beside func(context.Context, *controlplane.ControlPlane) error) (*controlplane.ControlPlane, error) {
+	cp, err := controlplane.Start(ctx, options)
+	if err != nil || beside == nil {
+		return cp, err
+	}
+	if err := beside(ctx, cp); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return cp, nil
+}
+
+// shared starts the control plane when it is called first.
+var shared func() *controlplane.ControlPlane
+
+// Shared is the control plane of this test process. The first call starts it, and
+// panics if that fails.
+func Shared() *controlplane.ControlPlane { return shared() }
