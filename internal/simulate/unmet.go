@@ -34,7 +34,7 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 			met[reference("pod", obj.GetName())] = true
 		}
 	}
-	clusters, err := cluster.Look(ctx, s.store, "")
+	clusters, err := cluster.ListLive(ctx, s.store, "")
 	if err != nil {
 		return nil, err
 	}

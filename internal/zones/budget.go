@@ -49,7 +49,7 @@ func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAware
 
 // bound says of each set what its budget asks for. A budget that cannot be understood
 // is a mistake that the user hears of.
-func (b *budgets) bound(ctx context.Context, s *sight) error {
+func (b *budgets) bound(ctx context.Context, s *snapshot) error {
 	all, err := b.in(ctx, s.key.Namespace)
 	if err != nil || len(all) == 0 {
 		return err

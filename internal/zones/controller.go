@@ -8,16 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=list;watch;create;delete
@@ -27,10 +26,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesParallel bounds how many passes follow one another without a look at the
+// maxPasses bounds how many passes follow one another without a look at the
 // queue: one that creates the group, one that holds what is done, one that finds
 // that the cache is not good enough, one that permits, one that acts.
-const passesParallel = 5
+const maxPasses = 5
 
 // Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
@@ -72,7 +71,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Pod{}, toGroupOfOwner(mgr.GetCache()), builder.WithPredicates(podMatters())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: groupsParallel,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+			RateLimiter:             ring.Passes().RateLimiter(),
 		}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
@@ -93,7 +92,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 			budgets: &budgets{reader: mgr.GetCache()},
 		},
 		actor:    a,
-		reporter: reporter{events: mgr.GetEventRecorder("spillway"), now: o.Now},
+		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}, nil
 }
 
@@ -102,53 +101,36 @@ type reconciler struct {
 	observer observer
 	actor    actor
 	reporter reporter
-	memories memories
+	memories ring.Memories[memory]
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once if what it
-// wrote permits to go on.
+// Reconcile makes passes over a group.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	began, m, live, stalled := r.observer.options.Now(), r.memories.of(req.NamespacedName), false, false
+	began, stalled := r.observer.options.Now(), false
+	m := r.memories.Of(req.NamespacedName, func() *memory { return newMemory(req.NamespacedName) })
 	m.live = nil
 	defer func() { r.reporter.clock(req.Name, began, stalled || err != nil) }()
-	for range passesParallel {
-		// 1. Observe: all the reads.
-		s, err := r.observer.observe(ctx, m, live)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		// 2. Plan: pure.
-		p := planPass(&s, m, r.observer.options)
-		if live = live || p.NeedsLive; p.NeedsLive {
-			continue
-		}
-		// 3. Act: permit, or all the other writes.
-		d := r.actor.act(ctx, &s, &p)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.report(ctx, &s, &p, d, m)
-		stalled = len(p.Problems) > 0
-		result, err = r.learn(ctx, &s, &p, d, m)
-		if err != nil || !d.goOn(&p) {
-			return result, err
-		}
+	loop := ring.Loop[snapshot, pass, results]{
+		Most: maxPasses, Now: r.observer.options.Now,
+		Observe:   func(ctx context.Context, live bool) (snapshot, error) { return r.observer.observe(ctx, m, live) },
+		Plan:      func(s *snapshot) pass { return planPass(s, m, r.observer.options) },
+		NeedsLive: func(p *pass) bool { return p.NeedsLive },
+		Act:       r.actor.act,
+		Report:    func(ctx context.Context, s *snapshot, p *pass, done *results) { r.reporter.report(ctx, s, p, done, m) },
+		Learn: func(_ context.Context, s *snapshot, p *pass, done *results) (ring.Next, error) {
+			stalled = len(p.Problems) > 0
+			return r.learn(s, p, done, m)
+		},
 	}
-	return result, nil
+	return loop.Run(ctx)
 }
 
-// learn remembers what became of a pass, and says when to look again.
-func (r *reconciler) learn(ctx context.Context, s *sight, p *pass, d *deeds, m *memory) (reconcile.Result, error) {
-	now := r.observer.options.Now()
-	wake := m.learn(now, s, p, d)
+// learn remembers what became of a pass, and says how to go on.
+func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring.Next, error) {
+	wake := m.learn(r.observer.options.Now(), s, p, done)
 	if s.object == nil && len(s.sets) == 0 {
-		r.memories.forget(s.key)
+		r.memories.Forget(s.key)
 		r.reporter.forget(s.key.Name)
 	}
-	if d.groupErr != nil && !isOvertaken(d.groupErr) && !isEnding(d.groupErr) {
-		return reconcile.Result{}, d.groupErr
-	}
-	if wake.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	log.FromContext(ctx).V(2).Info("looks again", "at", wake)
-	return reconcile.Result{RequeueAfter: max(wake.Sub(now), 1)}, nil
+	return ring.Next{Again: p.goesOn(done), Wake: wake}, done.Failure()
 }

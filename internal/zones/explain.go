@@ -153,20 +153,20 @@ func notInstalled(err error) error {
 }
 
 // look is what a manager would see of a group that has just begun.
-func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (sight, error) {
+func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (snapshot, error) {
 	group := &v1alpha1.RolloutGroup{}
 	err := reader.Get(ctx, key, group)
 	switch {
 	case apierrors.IsNotFound(err):
 		group = nil
 	case err != nil:
-		return sight{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", key.Name, err))
+		return snapshot{}, notInstalled(fmt.Errorf("get RolloutGroup %s: %w", key.Name, err))
 	}
 	v, err := reader.view(ctx, key)
 	if err != nil {
-		return sight{}, err
+		return snapshot{}, err
 	}
-	s := sight{key: key, object: group, sets: v.sets}
+	s := snapshot{key: key, object: group, sets: v.sets}
 	s.Observed = Observed{
 		Now: options.Now(), Live: true, Group: groupSeen(key, group), AsOf: v.asOf, Sets: v.observed(),
 		Server: Server{MaxUnavailable: true, AdvancesRevision: true}, // it changes what is written, not what waits
@@ -183,7 +183,7 @@ func notWatched(namespace, name string, namespaces []string) Explanation {
 }
 
 // explain puts the facts of one group together.
-func explain(s *sight) Explanation {
+func explain(s *snapshot) Explanation {
 	d := decide(&s.Observed)
 	status := d.status()
 	e := Explanation{
@@ -232,7 +232,7 @@ func moment(t *metav1.Time) *time.Time {
 }
 
 // notes say what a way of holding zones risks.
-func notes(s *sight) []string {
+func notes(s *snapshot) []string {
 	for i := range s.Sets {
 		if set := &s.Sets[i]; set.Strategy == OnDelete && !set.lent() {
 			return []string{"the group is of type OnDelete: a Pod that is evicted before its zone's turn comes back at the new revision; " +

@@ -25,7 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-// A group is made for each label in sight, and goes with its last member.
+// A group is made for each label in snapshot, and goes with its last member.
 func TestAutomaticGroupComesAndGoes(t *testing.T) {
 	w := newWorld(t)
 	w.manage()

@@ -85,7 +85,7 @@ func (d *decision) hold(i int) Write {
 func (d *decision) hasToBeHeld(i int) bool {
 	z := d.zones[i]
 	switch {
-	case z.Deleting || d.isPutOff(z.Name):
+	case z.Deleting || d.o.isPutOff(z.Name):
 		return false
 	case z.Lent && !z.lent(): // somebody has set the type back, and what we noted remains
 		return true

@@ -77,7 +77,7 @@ func (z *zone) ripening(pod *Pod) *rollout.Block {
 // onItsWay is true of a replica that has no Pod, or one that goes or may go at
 // any moment.
 func (z *zone) onItsWay(pod *Pod, move *v1alpha1.Move) bool {
-	return pod == nil || pod.Terminating || stands(move, pod.UID, pod.ResourceVersion) || z.goesFirst(pod)
+	return pod == nil || pod.Terminating || isUnchanged(move, pod.UID, pod.ResourceVersion) || z.goesFirst(pod)
 }
 
 // returnsAt is the revision at which a Pod comes back that is created now.
@@ -135,7 +135,7 @@ func (z *zone) refused(pod *Pod, move *v1alpha1.Move) string {
 	switch {
 	case pod == nil:
 		return ""
-	case stands(move, pod.UID, pod.ResourceVersion):
+	case isUnchanged(move, pod.UID, pod.ResourceVersion):
 		return z.o.refusalOf(pod.Name)
 	case move == nil && z.goesFirst(pod):
 		return z.o.refusalOf(z.Name)

@@ -26,7 +26,7 @@ var (
 	}, []string{"namespace", groupLabel, "reason"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes to StatefulSets, Pods and RolloutGroups: made, overtaken because somebody was faster, or failed.",
+		Help: "Writes to StatefulSets, Pods and RolloutGroups: made, conflict (another client was faster), or failed.",
 	}, []string{"act", "result"})
 
 	// Those of the predecessor, so that its dashboards and alerts go on working.

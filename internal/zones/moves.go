@@ -5,63 +5,90 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-const (
-	// ActWithin is how long after it was written down a move may be acted upon.
-	ActWithin = 20 * time.Second
-	// WithdrawAfter is how long it counts, though nobody wants it any more. It is
-	// longer by what a clock may be wrong and a request may take.
-	WithdrawAfter = 40 * time.Second
-	// Held is the partition of a zone at rest: above any number of replicas.
-	Held = math.MaxInt32
-)
+// Held is the partition of a zone at rest: above any number of replicas.
+const Held = math.MaxInt32
 
-// stands is true if what a move is about has not changed since.
-func stands(m *v1alpha1.Move, uid types.UID, version string) bool {
+// intents are the moves of the status, with zone as the zones of this decision.
+func (o *Observed) intents(zone func(name string) *zone) *ring.Intents[v1alpha1.Move] {
+	return &ring.Intents[v1alpha1.Move]{
+		Now: o.Now, Live: o.Live, Written: o.Group.Status.Moves,
+		At: func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
+		State: func(m *v1alpha1.Move) ring.State {
+			if z := zone(m.Zone); z != nil {
+				return z.state(m)
+			}
+			return o.orphaned(m)
+		},
+		PutOff: func(m *v1alpha1.Move) bool { return o.isPutOff(m.Pod) || o.isPutOff(m.Zone) },
+		Same:   func(a, b *v1alpha1.Move) bool { return a.Zone == b.Zone && a.Pod == b.Pod },
+	}
+}
+
+// isUnchanged is true if what a move is about has not changed since.
+func isUnchanged(m *v1alpha1.Move, uid types.UID, version string) bool {
 	return m != nil && m.UID == uid && m.ResourceVersion == version
 }
 
-// keeps is true if a move of the zone still says something: that a Pod may go at
-// any moment, or since when it is on its way.
-func (z *zone) keeps(m *v1alpha1.Move) bool {
-	if m.Pod == "" {
-		return stands(m, z.UID, z.ResourceVersion) && z.lasts(m)
+// state is what the zone shows of a move of its own.
+func (z *zone) state(m *v1alpha1.Move) ring.State {
+	if m.Pod != "" {
+		return z.podState(m)
 	}
-	pod := z.podNamed(m.Pod)
 	switch {
-	case pod == nil:
-		return z.has(m.Pod) || z.o.mayBeActedUpon(m)
-	case stands(m, pod.UID, pod.ResourceVersion):
-		return z.lasts(m)
-	case pod.UID == m.UID:
-		return pod.Terminating
+	case !isUnchanged(m, z.UID, z.ResourceVersion):
+		return ring.Ended
+	case z.wants(m):
+		return ring.Wanted
 	default:
-		return !pod.Ready
+		return ring.Unwanted
 	}
 }
 
-// lasts is true of a move that stands if somebody may still act upon it, or will.
-func (z *zone) lasts(m *v1alpha1.Move) bool { return z.wants(m) || z.o.mayBeActedUpon(m) }
+func (z *zone) podState(m *v1alpha1.Move) ring.State {
+	pod := z.podNamed(m.Pod)
+	switch {
+	case pod == nil && z.has(m.Pod):
+		return ring.Underway
+	case pod == nil:
+		return ring.Unwanted
+	case isUnchanged(m, pod.UID, pod.ResourceVersion) && z.wants(m):
+		return ring.Wanted
+	case isUnchanged(m, pod.UID, pod.ResourceVersion):
+		return ring.Unwanted
+	case pod.UID == m.UID && pod.Terminating, pod.UID != m.UID && !pod.Ready:
+		return ring.Underway
+	default:
+		return ring.Ended
+	}
+}
 
-// mayBeActedUpon is true until it is known for certain that a move came to
-// nothing: it is too late for it, and the API server itself says that what it is
-// about has not changed. A cache may just not know yet.
-func (o *Observed) mayBeActedUpon(m *v1alpha1.Move) bool { return !o.Live || !o.isTooLate(m) }
+// orphaned is the state of a move whose zone is gone. What is deleted has no namesake
+// with its UID, so there is nothing to wait for: nobody opens a set that does not
+// exist, or deletes a Pod that has changed since.
+func (o *Observed) orphaned(m *v1alpha1.Move) ring.State {
+	unchanged := func(p Pod) bool { return p.Name == m.Pod && isUnchanged(m, p.UID, p.ResourceVersion) }
+	switch {
+	case !o.Live:
+		return ring.Unseen
+	case slices.ContainsFunc(o.Orphans, unchanged):
+		return ring.Unwanted
+	default:
+		return ring.Ended
+	}
+}
 
-func (o *Observed) isTooLate(m *v1alpha1.Move) bool { return !o.Now.Before(m.At.Add(WithdrawAfter)) }
-
-// wants is true if a move that stands is still a good idea.
+// wants is true if a move of something that has not changed is still right.
 func (z *zone) wants(m *v1alpha1.Move) bool {
 	switch {
-	case z.o.Group.Spec.Pause != nil || z.o.isClosed() || z.Settings.Paused || z.Deleting || z.stale() || len(z.o.problems()) > 0:
+	case z.stopped || z.Settings.Paused || z.Deleting || z.stale():
 		return false
 	case m.Pod == "":
 		return z.rolling() && m.Revision == z.UpdateRevision && (m.Lend || z.opensNatively())
@@ -92,62 +119,10 @@ func (z *zone) has(name string) bool {
 	return err == nil && ordinal >= z.FirstOrdinal && ordinal < z.FirstOrdinal+z.Replicas
 }
 
-// moves are those that are kept, also of zones that are gone.
-func (d *decision) moves() []v1alpha1.Move {
-	var kept []v1alpha1.Move
-	for i := range d.o.Group.Status.Moves {
-		m := &d.o.Group.Status.Moves[i]
-		z := d.zone(m.Zone)
-		if z == nil && d.o.mayStray(m) || z != nil && z.moves[m.Pod] != nil {
-			kept = append(kept, *m)
-		}
-	}
-	return kept
-}
-
-// mayStray is true of a move of a zone that is gone if somebody may still act upon
-// it. What is gone has no namesake with its UID, so there is nothing to wait for:
-// nobody opens a set that is not there, or deletes a Pod that has changed since.
-func (o *Observed) mayStray(m *v1alpha1.Move) bool {
-	stray := slices.ContainsFunc(o.Strays, func(p Pod) bool { return p.Name == m.Pod && stands(m, p.UID, p.ResourceVersion) })
-	return o.mayBeActedUpon(m) && (stray || !o.Live)
-}
-
-// mayWithdraw is true if there are moves that a live look may show to have come
-// to nothing.
-func (d *decision) mayWithdraw() bool {
-	return slices.ContainsFunc(d.moves(), func(m v1alpha1.Move) bool {
-		z := d.zone(m.Zone)
-		return z == nil || d.o.isTooLate(&m) && (z.stands(&m) && !z.wants(&m) || m.Pod != "" && !z.has(m.Pod))
-	})
-}
-
-// stands is true of a move of the zone if what it is about has not changed.
-func (z *zone) stands(m *v1alpha1.Move) bool {
-	if m.Pod == "" {
-		return stands(m, z.UID, z.ResourceVersion)
-	}
-	pod := z.podNamed(m.Pod)
-	return pod != nil && !pod.Terminating && stands(m, pod.UID, pod.ResourceVersion)
-}
-
-// isBehind is true if somebody may have decided from a newer view than this one.
+// isBehind is true if some manager may have decided from a newer view than this one.
 func (o *Observed) isBehind() bool {
 	seen := o.Group.Status.Seen
-	return seen != nil && !o.Live && (isOlder(o.AsOf.Pods, seen.Pods) || isOlder(o.AsOf.StatefulSets, seen.StatefulSets))
-}
-
-// isOlder compares resource versions, as far as they are known.
-func isOlder(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
-func newer(a, b string) string {
-	if a == "" || isOlder(a, b) {
-		return b
-	}
-	return a
+	return seen != nil && !o.Live && (ring.IsBehind(o.AsOf.Pods, seen.Pods) || ring.IsBehind(o.AsOf.StatefulSets, seen.StatefulSets))
 }
 
 // seen is how new the views are that have been decided upon, this one included.
@@ -156,7 +131,7 @@ func (o *Observed) seen() *v1alpha1.Seen {
 	if o.Group.Status.Seen != nil {
 		seen = *o.Group.Status.Seen
 	}
-	seen.Pods, seen.StatefulSets = newer(o.AsOf.Pods, seen.Pods), newer(o.AsOf.StatefulSets, seen.StatefulSets)
+	seen.Pods, seen.StatefulSets = ring.Newer(o.AsOf.Pods, seen.Pods), ring.Newer(o.AsOf.StatefulSets, seen.StatefulSets)
 	return &seen
 }
 

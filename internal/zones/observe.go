@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // rereads bounds how often a view is read anew that changed while it was read.
@@ -44,8 +45,8 @@ type view struct {
 	asOf v1alpha1.Seen
 }
 
-// sight is what a pass sees of a group.
-type sight struct {
+// snapshot is what a pass sees of a group.
+type snapshot struct {
 	Observed
 	key types.NamespacedName
 	// object is the group itself, nil if there is none.
@@ -60,36 +61,36 @@ type sight struct {
 // observe looks at a group: first at what was decided before, then at what the
 // next decision is about, so that the latter is not older. Where the cache is not
 // good enough, the API server itself is asked, once in a reconcile.
-func (o *observer) observe(ctx context.Context, m *memory, live bool) (sight, error) {
+func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot, error) {
 	now := o.options.Now()
 	group, err := o.group(ctx, m, now)
 	if err != nil {
-		return sight{}, err
+		return snapshot{}, err
 	}
 	v, asOf, err := o.look(ctx, m, live)
 	if err != nil {
-		return sight{}, err
+		return snapshot{}, err
 	}
 	found, err := o.server.look(ctx, v.sets)
 	if err != nil {
-		return sight{}, err
+		return snapshot{}, err
 	}
 	group, restored := m.restore(group)
-	s := sight{key: m.key, object: group, sets: v.sets, restored: restored}
+	s := snapshot{key: m.key, object: group, sets: v.sets, restored: restored}
 	s.Observed = Observed{
-		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.calmed(v.observed()), Refusals: m.due(),
+		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.mark(v.observed()), Refusals: m.Refusals(now),
 	}
 	if live {
-		if s.Strays, err = o.strays(ctx, &s); err != nil {
-			return sight{}, err
+		if s.Orphans, err = o.orphans(ctx, &s); err != nil {
+			return snapshot{}, err
 		}
 	}
 	return s, o.budgets.bound(ctx, &s)
 }
 
-// strays asks for the Pods of moves whose StatefulSets are gone.
-func (o *observer) strays(ctx context.Context, s *sight) ([]Pod, error) {
-	var strays []Pod
+// orphans asks for the Pods of moves whose StatefulSets are gone.
+func (o *observer) orphans(ctx context.Context, s *snapshot) ([]Pod, error) {
+	var orphans []Pod
 	for i := range s.Group.Status.Moves {
 		m := &s.Group.Status.Moves[i]
 		if m.Pod == "" || s.hasSet(m.Zone) {
@@ -101,13 +102,13 @@ func (o *observer) strays(ctx context.Context, s *sight) ([]Pod, error) {
 			return nil, fmt.Errorf("look for Pod %s: %w", m.Pod, err)
 		}
 		for j := range pods.Items {
-			strays = append(strays, podOf(&pods.Items[j], 0))
+			orphans = append(orphans, podOf(&pods.Items[j], 0))
 		}
 	}
-	return strays, nil
+	return orphans, nil
 }
 
-func (s *sight) hasSet(name string) bool {
+func (s *snapshot) hasSet(name string) bool {
 	return slices.ContainsFunc(s.sets, func(set appsv1.StatefulSet) bool { return set.Name == name })
 }
 
@@ -115,12 +116,12 @@ func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alph
 	group := &v1alpha1.RolloutGroup{}
 	err := o.cached.Get(ctx, m.key, group, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return m.newest(nil, now), nil
+		return m.Newest(nil, now), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get RolloutGroup %s: %w", m.key.Name, err)
 	}
-	return m.newest(group, now), nil
+	return m.Newest(group, now), nil
 }
 
 // restore is the group with the status that was known of its predecessor, if
@@ -221,16 +222,16 @@ func (v *view) newest() v1alpha1.Seen {
 	seen := v1alpha1.Seen{}
 	for i := range v.sets {
 		set := &v.sets[i]
-		seen.StatefulSets = newer(seen.StatefulSets, set.ResourceVersion)
+		seen.StatefulSets = ring.Newer(seen.StatefulSets, set.ResourceVersion)
 		for j := range v.pods[set.UID] {
-			seen.Pods = newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
+			seen.Pods = ring.Newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
 		}
 	}
 	return seen
 }
 
 func newerOf(a, b v1alpha1.Seen) v1alpha1.Seen {
-	return v1alpha1.Seen{Pods: newer(a.Pods, b.Pods), StatefulSets: newer(a.StatefulSets, b.StatefulSets)}
+	return v1alpha1.Seen{Pods: ring.Newer(a.Pods, b.Pods), StatefulSets: ring.Newer(a.StatefulSets, b.StatefulSets)}
 }
 
 // cachedViewer reads by the indices of the cache.

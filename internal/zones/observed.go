@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
@@ -24,12 +25,12 @@ type Observed struct {
 	Live bool
 	// Sets are the StatefulSets of the group, in any order.
 	Sets []Set
-	// Strays are the Pods of moves whose StatefulSet is gone. They are known only if
+	// Orphans are the Pods of moves whose StatefulSet is gone. They are known only if
 	// Live.
-	Strays []Pod
+	Orphans []Pod
 	// Refusals are writes that the API server did not accept, by the name of the
 	// Pod or the StatefulSet.
-	Refusals map[string]Refusal
+	Refusals ring.Refusals
 }
 
 // Group is what matters of the RolloutGroup.
@@ -52,14 +53,6 @@ type Server struct {
 	AdvancesRevision bool
 }
 
-// Refusal is a write that was not accepted.
-type Refusal struct {
-	// At is when to try again.
-	At time.Time
-	// Reason is what the API server said.
-	Reason string
-}
-
 // The update strategies that a group may have.
 const (
 	OnDelete      = "OnDelete"
@@ -73,12 +66,12 @@ type Set struct {
 	ResourceVersion string
 	// The status speaks of the spec only if the two are the same.
 	Generation, ObservedGeneration int64
-	// Calm is true if it is known that, from the moment at which the set was opened
+	// Verified is true if it is known that, from the moment at which the set was opened
 	// to this generation, its spec was changed by nothing but our hold, and that all
 	// replicas were at the update revision when we held it. Then the status speaks
 	// of this template whether its controller has seen the hold or not, and the
 	// controller, whatever it has seen, has nothing left to replace.
-	Calm     bool
+	Verified bool
 	Deleting bool
 	Replicas int
 	// FirstOrdinal is spec.ordinals.start.
@@ -121,7 +114,7 @@ type Pod struct {
 }
 
 // stale is true if the status does not speak of the spec.
-func (s *Set) stale() bool { return s.Generation != s.ObservedGeneration && !s.Calm }
+func (s *Set) stale() bool { return s.Generation != s.ObservedGeneration && !s.Verified }
 
 // rolling is true if the set is held by its partition.
 func (s *Set) rolling() bool { return s.Strategy == RollingUpdate || s.lent() }

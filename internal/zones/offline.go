@@ -36,7 +36,7 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 			server: &server{version: version, try: a.keepsMaxUnavailable},
 		},
 		actor:    a,
-		reporter: reporter{events: on.Events(), now: o.Now},
+		reporter: newReporter(on.Events(), o.Now),
 	}}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,7 +34,7 @@ type pass struct {
 }
 
 // planPass is pure. What it needs to remember is since when the status differs.
-func planPass(s *sight, m *memory, options Options) pass {
+func planPass(s *snapshot, m *memory, options Options) pass {
 	switch {
 	case s.object == nil && len(s.sets) == 0:
 		return pass{}
@@ -52,25 +53,21 @@ func planPass(s *sight, m *memory, options Options) pass {
 	if s.isDeserted() && len(p.Status.Moves) == 0 && p.Status.Lock == nil {
 		return pass{remove: true}
 	}
-	p.Writes = m.unmade(p.Writes)
-	p.settle(s, m, options)
+	var again time.Time
+	p.Writes, again = ring.Unmade(&m.Expectations, s.Now, p.Writes, (*Write).change)
+	p.wake = ring.Earlier(p.wake, again)
+	p.persistIfDue(s, m, options)
 	return p
 }
 
-// settle decides whether the status is written in this pass.
-func (p *pass) settle(s *sight, m *memory, options Options) {
+// persistIfDue decides whether the status is written in this pass.
+func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	before := &s.Group.Status
 	p.differs = !equality.Semantic.DeepEqual(before, &p.Status)
-	switch {
-	case p.Permits, p.differs && isNews(before, &p.Status):
-		p.persist = true
-	case p.differs && m.differs.IsZero():
-		p.wake = earlier(p.wake, s.Now.Add(options.statusDelay()))
-	case p.differs:
-		due := m.differs.Add(options.statusDelay())
-		p.persist = !s.Now.Before(due)
-		p.wake = earlier(p.wake, due)
-	}
+	due, wake := m.StatusDue(s.Now, options.statusDelay(), ring.Status{
+		Differs: p.differs, Permits: p.Permits, Urgent: p.differs && isNews(before, &p.Status),
+	})
+	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
 }
 
 // isNews is true if a status has to be known at once: the lock is free, somebody
@@ -86,7 +83,7 @@ func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 }
 
 // isDeserted is true of a group that nobody wrote and nobody is in.
-func (s *sight) isDeserted() bool {
+func (s *snapshot) isDeserted() bool {
 	return len(s.sets) == 0 && s.object != nil && s.object.DeletionTimestamp == nil && isUntouched(s.object)
 }
 
@@ -109,32 +106,20 @@ func namelessGroup(name string) string {
 	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
 }
 
-// deeds are what became of a pass.
-type deeds struct {
-	// group is the RolloutGroup as the API server has answered, nil if it was not
-	// written.
-	group    *v1alpha1.RolloutGroup
-	groupErr error
-	outcomes []outcome
-}
+// results are what became of a pass.
+type results = ring.Results[*v1alpha1.RolloutGroup, made]
 
-// outcome is what became of a write.
-type outcome struct {
-	write Write
-	// set is what the API server answered to a write of a StatefulSet's spec.
+// made is a write with what the API server answered to it, if the spec of a StatefulSet
+// was written.
+type made struct {
+	Write
+
 	set *appsv1.StatefulSet
-	// err is nil if the write was made.
-	err error
 }
 
-// overtaken is true if somebody else was faster with some of it.
-func (d *deeds) overtaken() bool {
-	return isOvertaken(d.groupErr) || slices.ContainsFunc(d.outcomes, func(o outcome) bool { return isOvertaken(o.err) })
-}
-
-// goOn is true if what was written is to be acted upon at once, rather than when
+// goesOn is true if what was written is to be acted upon immediately, rather than when
 // a watch shows it.
-func (d *deeds) goOn(p *pass) bool {
-	return d.group != nil && (p.Permits || p.create || p.restore) ||
-		slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.write.Done && o.err == nil })
+func (p *pass) goesOn(r *results) bool {
+	return r.Written() && (p.Permits || p.create || p.restore) ||
+		slices.ContainsFunc(r.Writes, func(w ring.Result[made]) bool { return w.Write.Done && w.Err == nil })
 }

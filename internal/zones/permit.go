@@ -12,9 +12,9 @@ import (
 // permit is the group after what the engine wants has been permitted; false if
 // there is nothing to permit.
 func (d *decision) permit() (*Observed, bool) {
-	moves := d.newMoves()
-	renewed, again := d.renewed()
-	if len(moves) == 0 && !again || d.hasOpen(d.plan.Acquire) {
+	news := d.newMoves()
+	moves, permits := d.intents.Permit(news)
+	if !permits || d.hasOpen(d.plan.Acquire) {
 		return nil, false
 	}
 	after := *d.o
@@ -22,10 +22,10 @@ func (d *decision) permit() (*Observed, bool) {
 	if a := d.plan.Acquire; a != nil {
 		status.Lock = &v1alpha1.Lock{Holder: a.Holder, Purpose: v1alpha1.Purpose(a.Purpose), Zone: a.Unit, Since: metav1.NewMicroTime(a.Since)}
 	}
-	status.Moves = replace(renewed, moves)
+	status.Moves = moves
 	status.Seen = d.o.seen()
-	status.History = d.begin(moves)
-	status.Zones = d.start(moves)
+	status.History = d.begin(news)
+	status.Zones = d.start(news)
 	after.Group.Status = status
 	return &after, true
 }
@@ -62,42 +62,13 @@ func (z *zone) isOnUs(step rollout.Step) bool {
 	return step.Repair && z.moves[""] == nil || z.Strategy == OnDelete
 }
 
-// replace adds moves; one of what has moved before takes the place of that.
-func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
-	moves = slices.DeleteFunc(moves, func(old v1alpha1.Move) bool {
-		return slices.ContainsFunc(by, func(m v1alpha1.Move) bool { return m.Zone == old.Zone && m.Pod == old.Pod })
-	})
-	return append(moves, by...)
-}
-
-// renewed are the moves that are kept, and whether some have to be permitted anew
-// because nobody has acted upon them in time. One that was refused is permitted anew
-// when it is tried again, and not before.
-func (d *decision) renewed() ([]v1alpha1.Move, bool) {
-	moves, again := d.moves(), false
-	for i := range moves {
-		m := &moves[i]
-		if z := d.zone(m.Zone); z != nil && z.awaits(m) && !d.inTime(m) && !d.isPutOff(m.Pod) && !d.isPutOff(m.Zone) {
-			m.At, again = metav1.NewMicroTime(d.o.Now), true
-		}
-	}
-	return moves, again
-}
-
-func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
-
-// awaits is true if a move stands and is wanted.
-func (z *zone) awaits(m *v1alpha1.Move) bool {
-	return z.stands(m) && z.wants(m) && (m.Pod != "" || !z.open())
-}
-
 // needsLive is true if a cache is not good enough to permit what follows, or to
 // give the lock back.
 func (d *decision) needsLive(after *Observed) bool {
 	switch {
 	case d.o.Live:
 		return false
-	case d.mayWithdraw():
+	case d.intents.Unverified():
 		return true
 	case after == nil && !d.isOver():
 		return false

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -71,6 +72,19 @@ type Write struct {
 	Until time.Time
 }
 
+// target is the name of what is written to.
+func (w *Write) target() string {
+	if w.Pod != "" {
+		return w.Pod
+	}
+	return w.Zone
+}
+
+// change identifies the write.
+func (w *Write) change() ring.Change {
+	return ring.Change{Act: string(w.Act), Object: w.target(), Version: string(w.UID) + "/" + w.ResourceVersion}
+}
+
 // Decide makes the plan for a group. What moves is the engine's decision; the
 // rest is permitting it, doing it, and keeping the records straight.
 func Decide(o Observed) Plan {
@@ -100,6 +114,7 @@ func Decide(o Observed) Plan {
 type decision struct {
 	o        *Observed
 	zones    []*zone
+	intents  *ring.Intents[v1alpha1.Move]
 	tree     rollout.Observed
 	plan     rollout.Plan
 	problems []Problem
@@ -109,6 +124,7 @@ type decision struct {
 // apart by what the engine says of its other Pods and zones, and it is asked again.
 func decide(o *Observed) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}
+	d.intents = o.intents(d.zone)
 	d.ask()
 	barred := d.bar()
 	if len(barred) > 0 {
@@ -151,9 +167,10 @@ func (d *decision) isOurs(z *zone) bool {
 // acts are the moves to carry out, and what else is due.
 func (d *decision) acts() []Write {
 	var writes []Write
+	due := d.intents.Due()
 	for _, z := range d.zones {
-		for _, m := range d.o.Group.Status.Moves {
-			if m.Zone == z.Name && z.awaits(&m) && d.inTime(&m) && d.isOurs(z) && !d.isPutOff(m.Pod) && !d.isPutOff(m.Zone) {
+		for _, m := range due {
+			if m.Zone == z.Name && d.isOurs(z) {
 				writes = append(writes, z.act(&m))
 			}
 		}
@@ -162,7 +179,7 @@ func (d *decision) acts() []Write {
 }
 
 func (z *zone) act(m *v1alpha1.Move) Write {
-	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion, Until: m.At.Add(ActWithin)}
+	w := Write{Act: Delete, Zone: m.Zone, Pod: m.Pod, UID: m.UID, ResourceVersion: m.ResourceVersion, Until: ring.Until(m.At)}
 	switch {
 	case m.Pod != "":
 	case m.Lend:
@@ -179,7 +196,7 @@ func (d *decision) advances() []Write {
 	var writes []Write
 	for i, z := range d.zones {
 		due := z.Strategy == OnDelete && !d.o.Server.AdvancesRevision && z.CurrentRevision != z.UpdateRevision
-		if due && !z.Deleting && len(d.problems) == 0 && d.isDone(i) && !d.isPutOff(z.Name) {
+		if due && !z.Deleting && len(d.problems) == 0 && d.isDone(i) && !d.o.isPutOff(z.Name) {
 			writes = append(writes, Write{Act: Advance, Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion, Revision: z.UpdateRevision})
 		}
 	}
@@ -187,10 +204,7 @@ func (d *decision) advances() []Write {
 }
 
 // isPutOff is true while a write that was refused waits for its next try.
-func (d *decision) isPutOff(name string) bool {
-	r, ok := d.o.Refusals[name]
-	return ok && d.o.Now.Before(r.At)
-}
+func (o *Observed) isPutOff(name string) bool { return o.Refusals.PutOff(name, o.Now) }
 
 // wake is when time alone changes something: by the engine, or because a move
 // or a lock runs out, or a refused write is tried again.
@@ -201,15 +215,8 @@ func (d *decision) wake() time.Time {
 			wake = at
 		}
 	}
-	for _, m := range d.moves() {
-		if z := d.zone(m.Zone); z == nil || z.stands(&m) || m.Pod != "" && !z.has(m.Pod) {
-			sooner(m.At.Add(ActWithin))
-			sooner(m.At.Add(WithdrawAfter))
-		}
-	}
-	for _, r := range d.o.Refusals {
-		sooner(r.At)
-	}
+	sooner(d.intents.Wake())
+	sooner(d.o.Refusals.Wake(d.o.Now))
 	if l := d.o.Group.Status.Lock; l != nil && l.Expires != nil {
 		sooner(l.Expires.Time)
 	}

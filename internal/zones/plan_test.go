@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -53,7 +54,7 @@ func held(s *Set)    { s.Strategy, s.Partition = RollingUpdate, Held }
 func opened(s *Set)  { s.Strategy, s.Partition = RollingUpdate, 0 }
 func lent(s *Set)    { s.Strategy, s.Lent = OnDelete, true }
 func stale(s *Set)   { s.Generation++ }
-func settled(s *Set) { s.Calm = true }
+func settled(s *Set) { s.Verified = true }
 func paused(s *Set)  { s.Settings.Paused = true }
 func done(s *Set)    { s.CurrentRevision = s.UpdateRevision }
 
@@ -163,13 +164,13 @@ func (o *Observed) lending(zone string) *Observed {
 // lively is a live look that shows these Pods, of no zone.
 func (o *Observed) lively(strays ...Pod) *Observed {
 	o = o.copy()
-	o.Live, o.Strays = true, strays
+	o.Live, o.Orphans = true, strays
 	return o
 }
 
 func (o *Observed) refused(name string) *Observed {
 	o = o.copy()
-	o.Refusals = map[string]Refusal{name: {At: o.Now.Add(10 * time.Second), Reason: "the API server said no"}}
+	o.Refusals = ring.Refusals{name: {At: o.Now.Add(10 * time.Second), Reason: "the API server said no"}}
 	return o
 }
 
@@ -233,7 +234,7 @@ func planCases() map[string]planCase {
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is being replaced since 4 May 12:00:00 UTC\n",
 		},
 		"and not when it is too late, but permitted anew": {
-			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").after(ActWithin),
+			group(zoneOf("a", "v1 v1")).locked("a").moving("a-0").after(ring.ActWithin),
 			"permits a-0 for \"a\"\n" +
 				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
@@ -524,11 +525,11 @@ func planCases() map[string]planCase {
 			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
 		"and is not permitted anew before it is tried again": {
-			group(zoneOf("a", "v1")).locked("a").moving("a-0").after(ActWithin).refused("a-0"),
+			group(zoneOf("a", "v1")).locked("a").moving("a-0").after(ring.ActWithin).refused("a-0"),
 			"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},
 		"but then": {
-			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0").after(ActWithin),
+			group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0").after(ring.ActWithin),
 			"permits a-0 for \"a\"\n" +
 				"Progressing: a-0 is updating: not replaced yet, the API server refuses it: the API server said no\n",
 		},

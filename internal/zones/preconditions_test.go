@@ -21,6 +21,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -66,7 +67,7 @@ func isRefused(t *testing.T, decide func(*stage) Write, meanwhile func(*stage)) 
 	write := decide(s)
 	meanwhile(s)
 	before := s.now()
-	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !isOvertaken(err) {
+	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !ring.IsConflict(err) {
 		t.Errorf("the write was not refused: %v", err)
 	}
 	if diff := cmp.Diff(before, s.now()); diff != "" {
@@ -100,13 +101,13 @@ func TestPreconditionsOfTheGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			meanwhile(s, seen)
-			if _, err := s.actor.persist(t.Context(), seen, &v1alpha1.RolloutGroupStatus{Phase: "Complete"}); !isOvertaken(err) {
+			if _, err := s.actor.persist(t.Context(), seen, &v1alpha1.RolloutGroupStatus{Phase: "Complete"}); !ring.IsConflict(err) {
 				t.Errorf("the status was written: %v", err)
 			}
-			if err := s.actor.remove(t.Context(), seen); !isOvertaken(err) {
+			if err := s.actor.remove(t.Context(), seen); !ring.IsConflict(err) {
 				t.Errorf("the group was deleted: %v", err)
 			}
-			if _, err := s.actor.create(t.Context(), client.ObjectKeyFromObject(seen)); !isOvertaken(err) {
+			if _, err := s.actor.create(t.Context(), client.ObjectKeyFromObject(seen)); !ring.IsConflict(err) {
 				t.Errorf("the group was made twice: %v", err)
 			}
 		})
@@ -120,7 +121,7 @@ func TestWhatIsTooLateIsNotDone(t *testing.T) {
 	s := newStage(t)
 	write := s.delete()
 	write.Until = time.Now().Add(-time.Second)
-	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !errors.Is(err, errTooLate) {
+	if _, err := s.actor.apply(t.Context(), s.namespace, &write); !errors.Is(err, ring.ErrTooLate) {
 		t.Errorf("it was done: %v", err)
 	}
 }

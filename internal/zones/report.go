@@ -35,7 +35,7 @@ const (
 func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	s := *d.o.Group.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Group.Generation
-	s.Moves = d.moves()
+	s.Moves = d.intents.Kept()
 	if d.mayRelease() {
 		s.Lock = nil
 	}
@@ -65,7 +65,7 @@ func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
 
 // isOver is true if the lock is ours for nothing, as far as this view shows.
 func (d *decision) isOver() bool {
-	return d.plan.Release && len(d.moves()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
+	return d.plan.Release && len(d.intents.Kept()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
 		return z.open() || z.stale()
 	})
 }
@@ -116,7 +116,7 @@ func (d *decision) row(i int) v1alpha1.Zone {
 // isOpened is true if the controller may have replaced Pods of which this view
 // does not know, or still may.
 func (z *zone) isOpened() bool {
-	certain := (z.o.Live || z.Calm) && !z.open() && !z.stale() && z.moves[""] == nil
+	certain := (z.o.Live || z.Verified) && !z.open() && !z.stale() && z.moves[""] == nil
 	return z.row.Opened && !certain
 }
 

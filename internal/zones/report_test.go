@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -164,7 +165,7 @@ func TestWake(t *testing.T) {
 			group(zoneOf("a", "v1 v1", readyFor(5*time.Second))).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
 			noon.Add(25 * time.Second),
 		},
-		"a move that nobody has acted upon": {group(zoneOf("a", "v1")).locked("a").moving("a-0"), noon.Add(ActWithin)},
+		"a move that nobody has acted upon": {group(zoneOf("a", "v1")).locked("a").moving("a-0"), noon.Add(ring.ActWithin)},
 		"a refusal":                         {group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"), noon.Add(10 * time.Second)},
 		"a window that opens":               {group(zoneOf("a", "v1")).with(windows("30 12 * * *")), noon.Add(30 * time.Minute)},
 		"a window that closes":              {group(zoneOf("a", "v1!")).with(windows("0 12 * * *")), noon.Add(time.Hour)},

@@ -16,7 +16,9 @@ type zone struct {
 	*Set
 	o      *Observed
 	policy rollout.Limit
-	row    v1alpha1.Zone
+	// stopped is true if nothing of the group may move.
+	stopped bool
+	row     v1alpha1.Zone
 	// moves are those of the zone, by Pod; that of the empty name opens it.
 	moves map[string]*v1alpha1.Move
 	// barred is true once it is known that the zone cannot be opened now.
@@ -43,9 +45,10 @@ func (o *Observed) zones() []*zone {
 	slices.SortStableFunc(sets, func(a, b *Set) int {
 		return cmp.Or(cmp.Compare(o.listed(a), o.listed(b)), cmp.Compare(placed(a), placed(b)), comparePlaces(a, b))
 	})
+	stopped := o.Group.Spec.Pause != nil || o.isClosed() || len(o.problems()) > 0
 	zones := make([]*zone, len(sets))
 	for i, set := range sets {
-		zones[i] = o.zone(set)
+		zones[i] = o.zone(set, stopped)
 	}
 	return zones
 }
@@ -72,15 +75,16 @@ func comparePlaces(a, b *Set) int {
 	return cmp.Compare(*a.Settings.Order, *b.Settings.Order)
 }
 
-func (o *Observed) zone(set *Set) *zone {
-	z := &zone{Set: set, o: o, policy: maxUnavailable(&o.Group.Spec, set)}
+func (o *Observed) zone(set *Set, stopped bool) *zone {
+	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set)}
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row
 		}
 	}
+	intents := o.intents(func(string) *zone { return z })
 	for i := range o.Group.Status.Moves {
-		if m := &o.Group.Status.Moves[i]; m.Zone == set.Name && z.keeps(m) {
+		if m := &o.Group.Status.Moves[i]; m.Zone == set.Name && intents.Keeps(m) {
 			if z.moves == nil {
 				z.moves = map[string]*v1alpha1.Move{}
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -43,7 +44,7 @@ func (o *Observed) isClosed() bool {
 func (o *Observed) opens() time.Time {
 	var opens time.Time
 	for _, w := range o.windows() {
-		opens = earlier(opens, w.Opens(o.Now))
+		opens = ring.Earlier(opens, w.Opens(o.Now))
 	}
 	return opens
 }

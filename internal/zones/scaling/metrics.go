@@ -8,7 +8,7 @@ import (
 var (
 	scales = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_zones_scales_total",
-		Help: "Writes of replicas: made, overtaken because somebody was faster, or failed.",
+		Help: "Writes of replicas: made, conflict (another client was faster), or failed.",
 	}, []string{"namespace", "rollout_group", "result"})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_zones_scaling_waiting",

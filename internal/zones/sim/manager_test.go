@@ -1,14 +1,19 @@
 package sim
 
 import (
+	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -39,7 +44,7 @@ type manager struct {
 	name     string
 	view     view
 	requests []request
-	refusals map[string]zones.Refusal
+	refusals ring.Refusals
 	// calm are the generations of a set that follow from its own writes alone.
 	calm map[types.UID]generations
 	// own are the moves that it has permitted.
@@ -60,7 +65,7 @@ type manager struct {
 type generations struct{ opened, held int64 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: map[string]zones.Refusal{}, calm: map[types.UID]generations{}}
+	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: ring.Refusals{}, calm: map[types.UID]generations{}}
 	m.refresh(0)
 
 	return m
@@ -103,7 +108,7 @@ func (m *manager) act() {
 	case m.world.storm && m.world.chance(m.crash):
 		m.world.notef("%s crashes", m.name)
 		m.world.count("crashes")
-		m.requests, m.looked, m.refusals, m.calm = nil, false, map[string]zones.Refusal{}, map[types.UID]generations{}
+		m.requests, m.looked, m.refusals, m.calm = nil, false, ring.Refusals{}, map[types.UID]generations{}
 	case len(m.requests) > 0:
 		m.goOn()
 	default:
@@ -118,21 +123,53 @@ func (m *manager) decide() {
 		return
 	}
 
-	o := m.observed()
-	p := m.plan(m, o)
-	m.looked, m.wake = true, p.Wake
+	m.requests = nil
+	if _, err := m.loop().Run(context.Background()); err != nil {
+		w.oracle.complainf("the loop fails: %v", err)
+	}
+}
 
-	if p.NeedsLive {
-		w.count("live looks")
-		m.lookLive()
-		o = m.observed()
-		o.Live, o.Strays = true, m.strays(o.Group.Status.Moves)
-		p = m.plan(m, o)
-		m.wake = p.Wake
+// loop is the ring's, but for the writes: they are made one by one, later.
+func (m *manager) loop() *ring.Loop[zones.Observed, zones.Plan, []request] {
+	return &ring.Loop[zones.Observed, zones.Plan, []request]{
+		Most:      2,
+		Now:       m.now,
+		Observe:   func(_ context.Context, live bool) (zones.Observed, error) { return m.observe(live), nil },
+		NeedsLive: func(p *zones.Plan) bool { return p.NeedsLive },
+		Plan: func(o *zones.Observed) zones.Plan {
+			p := m.plan(m, *o)
+			m.looked, m.wake = true, p.Wake
+
+			return p
+		},
+		Act: func(_ context.Context, o *zones.Observed, p *zones.Plan) []request {
+			m.world.oracle.planned(o, p)
+
+			return m.order(*p)
+		},
+		Report: func(context.Context, *zones.Observed, *zones.Plan, *[]request) {},
+		Learn: func(_ context.Context, _ *zones.Observed, _ *zones.Plan, requests *[]request) (ring.Next, error) {
+			m.requests = *requests
+
+			return ring.Next{}, nil
+		},
+	}
+}
+
+func (m *manager) now() time.Time { return m.world.now }
+
+// observe is what the ring observes, from a cache or live.
+func (m *manager) observe(live bool) zones.Observed {
+	if !live {
+		return m.observed()
 	}
 
-	w.oracle.planned(&o, &p)
-	m.requests = m.order(p)
+	m.world.count("live looks")
+	m.lookLive()
+	o := m.observed()
+	o.Live, o.Orphans = true, m.orphans(o.Group.Status.Moves)
+
+	return o
 }
 
 // lookLive asks the API server itself for the kinds that a cache shows otherwise.
@@ -165,10 +202,6 @@ func (m *manager) order(p zones.Plan) []request {
 func (m *manager) observed() zones.Observed {
 	v := &m.view
 	asOf := v1alpha1.Seen{Pods: number(v.podsAt), StatefulSets: number(v.setsAt)}
-	if m.ageless {
-		asOf = v1alpha1.Seen{}
-	}
-
 	o := zones.Observed{
 		Now: m.world.now, Server: m.world.caps, Refusals: m.refusals,
 		AsOf: asOf,
@@ -178,10 +211,14 @@ func (m *manager) observed() zones.Observed {
 		},
 	}
 
+	if m.ageless {
+		o.AsOf, o.Group.Status.Seen = v1alpha1.Seen{}, nil
+	}
+
 	o.Sets = make([]zones.Set, 0, len(v.sets))
 	for i := range v.sets {
 		s := v.observed(&v.sets[i])
-		s.Calm = m.calm[s.UID].held == s.Generation
+		s.Verified = m.calm[s.UID].held == s.Generation
 		o.Sets = append(o.Sets, s)
 	}
 
@@ -211,39 +248,59 @@ func (v *view) observed(s *set) zones.Set {
 	return o
 }
 
-// strays are the Pods of moves of zones that are gone.
-func (m *manager) strays(moves []v1alpha1.Move) (strays []zones.Pod) {
+// orphans are the Pods of moves of zones that are gone.
+func (m *manager) orphans(moves []v1alpha1.Move) (orphans []zones.Pod) {
 	for _, move := range moves {
 		for i := range m.view.pods {
 			if p := &m.view.pods[i]; p.name == move.Pod {
-				strays = append(strays, zones.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
+				orphans = append(orphans, zones.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
 			}
 		}
 	}
 
-	return strays
+	return orphans
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // goOn sends the next request, or lets one arrive that was sent.
 func (m *manager) goOn() {
-	r := &m.requests[0]
-	if !r.sent && !r.write.Until.IsZero() && !m.world.now.Before(r.write.Until) && !m.late {
-		m.requests = m.requests[1:]
+	r := m.requests[0]
+
+	if !r.sent && m.world.storm && m.isSlow(&r) {
+		m.requests[0].sent = true
 
 		return
 	}
 
-	if !r.sent && m.world.storm && m.world.chance(0.1) {
-		r.sent = true
-
-		return
-	}
-
-	arrived := *r
 	m.requests = m.requests[1:]
-	m.arrive(arrived)
+
+	if r.sent || m.late {
+		m.arrive(r)
+	} else {
+		_ = m.send(r)
+	}
+}
+
+// isSlow is true of a request that was sent in time, and arrives later.
+func (m *manager) isSlow(r *request) bool {
+	slow := false
+	_ = ring.Do(context.Background(), m.now, r.write.Until, func(context.Context) error {
+		slow = m.world.chance(0.1)
+
+		return nil
+	})
+
+	return slow
+}
+
+// send makes a write when it cannot be too late.
+func (m *manager) send(r request) error {
+	return ring.Do(context.Background(), m.now, r.write.Until, func(context.Context) error {
+		m.arrive(r)
+
+		return nil
+	})
 }
 
 func (m *manager) arrive(r request) {
@@ -254,7 +311,7 @@ func (m *manager) arrive(r request) {
 		m.writeStatus(r)
 	case w.storm && w.chance(0.02):
 		w.notef("%s is refused to %s %s%s", m.name, r.write.Act, r.write.Zone, r.write.Pod)
-		m.refusals[r.write.Zone] = zones.Refusal{At: w.now.Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Zone] = ring.Refusal{At: w.now.Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 	case r.write.Act == zones.Delete:
 		m.deletePod(r.write)
@@ -265,16 +322,14 @@ func (m *manager) arrive(r request) {
 
 func (m *manager) writeStatus(r request) {
 	w := m.world
-	if w.group.version != r.version && !m.overwrites {
+	read := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: groupName, ResourceVersion: number(r.version)}}
+
+	_, err := ring.UpdateStatus(context.Background(), groupWriter{manager: m}, read, func(g *v1alpha1.RolloutGroup) { g.Status = *r.status })
+	if err != nil {
 		w.count("conflicts")
 
 		return
 	}
-
-	w.writes++
-	w.oracle.statusWritten(&m.view, r.status)
-	w.group.status, w.group.version = *r.status, w.next()
-	m.view.group, m.looked = w.group, false
 
 	if r.permits {
 		m.own = append(m.own, r.status.Moves...)
@@ -282,6 +337,36 @@ func (m *manager) writeStatus(r request) {
 	} else {
 		w.notef("%s writes the status: %s %s, lock %v", m.name, r.status.Phase, r.status.WaitingFor, r.status.Lock != nil)
 	}
+}
+
+// groupWriter is the API server as far as the status of the group goes.
+type groupWriter struct {
+	client.SubResourceWriter
+
+	manager *manager
+}
+
+// Update refuses what was decided from another version. An update that names none is
+// unconditional, as with the real one.
+func (g groupWriter) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	m := g.manager
+	w := m.world
+
+	if version := obj.GetResourceVersion(); version != "" && version != number(w.group.version) && !m.overwrites {
+		return ring.ErrConflict
+	}
+
+	group, ok := obj.(*v1alpha1.RolloutGroup)
+	if !ok {
+		return fmt.Errorf("%T is no RolloutGroup", obj)
+	}
+
+	w.writes++
+	w.oracle.statusWritten(&m.view, &group.Status)
+	w.group.status, w.group.version = group.Status, w.next()
+	m.view.group, m.looked = w.group, false
+
+	return nil
 }
 
 // moves tells what a status permits.

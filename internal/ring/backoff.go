@@ -1,0 +1,47 @@
+package ring
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Backoff is how long to wait before something is tried again: First, then twice as
+// long with each attempt, up to Most. It reads no clock.
+type Backoff struct{ First, Most time.Duration }
+
+// Refused is the back-off of a write that the API server did not accept.
+func Refused() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 2 * time.Minute} }
+
+// Conflicts is the back-off of a pass that lost a conflict: it is decided anew once
+// the cache shows why, or after this time.
+func Conflicts() Backoff { return Backoff{First: 10 * time.Millisecond, Most: 5 * time.Second} }
+
+// Passes is the back-off of a pass that could not observe at all.
+func Passes() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 15 * time.Second} }
+
+// After is how long to wait after so many attempts before this one.
+func (b Backoff) After(attempts int) time.Duration {
+	wait := b.First
+	for range attempts {
+		if wait >= b.Most {
+			break
+		}
+		wait *= 2
+	}
+	return min(wait, b.Most)
+}
+
+// RateLimiter is the same back-off for the queue of a controller.
+func (b Backoff) RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](b.First, b.Most)
+}
+
+// Earlier is the earlier of two times, of which zero means never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

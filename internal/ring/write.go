@@ -1,0 +1,113 @@
+package ring
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// WriteTimeout bounds one write, so that an admission webhook that does not answer is
+// noticed.
+const WriteTimeout = 10 * time.Second
+
+var (
+	// ErrConflict is the error of a write that was decided from what is no longer so.
+	ErrConflict = errors.New("the object has changed")
+	// ErrTooLate is the error of a write whose intent is too old. It is a conflict.
+	ErrTooLate = fmt.Errorf("the intent is too old: %w", ErrConflict)
+)
+
+// Object is the kind of object whose status a ring writes.
+type Object interface {
+	comparable
+	client.Object
+}
+
+// Do makes one write within [WriteTimeout], and not after until, which is zero for
+// never.
+func Do(ctx context.Context, now func() time.Time, until time.Time, write func(context.Context) error) error {
+	timeout := WriteTimeout
+	if !until.IsZero() {
+		timeout = min(timeout, until.Sub(now()))
+	}
+	if timeout <= 0 {
+		return ErrTooLate
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return write(ctx)
+}
+
+// UpdateStatus writes the status of an object, if no client has written the object since
+// it was read. It returns the object as the API server has answered.
+func UpdateStatus[O Object](ctx context.Context, w client.SubResourceWriter, read O, set func(O)) (O, error) {
+	var none O
+	object, ok := read.DeepCopyObject().(O)
+	if !ok {
+		return none, fmt.Errorf("the copy of %T has another type", read)
+	}
+	set(object)
+	object.SetResourceVersion(read.GetResourceVersion())
+	err := Do(ctx, time.Now, time.Time{}, func(ctx context.Context) error {
+		return w.Update(ctx, object, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
+	if err != nil {
+		return none, fmt.Errorf("write the status of %s: %w", read.GetName(), err)
+	}
+	return object, nil
+}
+
+// Preconditions are those of a delete: the object is the one that was decided upon, at
+// the version that was seen.
+func Preconditions(uid types.UID, version string) client.Preconditions {
+	return client.Preconditions{UID: &uid, ResourceVersion: &version}
+}
+
+// MergePatch is a change with its preconditions: the API server answers with a conflict
+// if the object is another, or has another version.
+func MergePatch(uid types.UID, version string, change map[string]any) (client.Patch, error) {
+	metadata, ok := change["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = uid, version
+	raw, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, raw), nil
+}
+
+// IsConflict is true if a write failed because its preconditions no longer hold. The
+// decision behind it does not hold either: observe and decide anew.
+func IsConflict(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+		errors.Is(err, ErrConflict) || isFailedTest(err)
+}
+
+// isFailedTest is true if a test of a JSON patch has failed. The API server answers with
+// the code of an invalid object, but names no field.
+func isFailedTest(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || len(details.Causes) == 0
+}
+
+// IsTerminating is true if a write was refused because its namespace is being deleted.
+func IsTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
