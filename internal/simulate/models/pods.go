@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -7,40 +7,21 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
-
-// Never is a readiness time: the Pod runs and is never ready.
-const Never = time.Duration(-1)
-
-// Readiness is how long Pods take until they are ready, and Jobs until they are done.
-type Readiness struct {
-	// Default is that of Pods of which nothing else is said.
-	Default time.Duration
-	// Of is by "statefulset/x", in lower case, of what the Pods belong to.
-	Of map[string]time.Duration
-}
-
-// of is the time of the Pods of an object.
-func (r Readiness) of(kind, name string) time.Duration {
-	if d, ok := r.Of[strings.ToLower(kind)+"/"+name]; ok {
-		return d
-	}
-	return r.Default
-}
 
 // kubelets run Pods: one is ready once its time has passed and all config is there
 // that it cannot start without, unless it was seen to fail in a cluster; and gone as soon as it is deleted.
 type kubelets struct {
-	*world
+	*world.World
 
-	readiness Readiness
+	readiness world.Readiness
 	stop      *time.Duration
 	// lacking are the Pods that wait for config.
 	lacking map[types.NamespacedName]bool
@@ -48,7 +29,8 @@ type kubelets struct {
 	started map[types.UID]time.Time
 }
 
-func (k *kubelets) wakes(_, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (k *kubelets) Wakes(_, after client.Object) []types.NamespacedName {
 	switch o := after.(type) {
 	case *corev1.Pod:
 		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
@@ -59,8 +41,9 @@ func (k *kubelets) wakes(_, after client.Object) []types.NamespacedName {
 	}
 }
 
-func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	pod, ok := k.store.Object(&corev1.Pod{}, key).(*corev1.Pod)
+// Act implements [world.Actor].
+func (k *kubelets) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	pod, ok := k.Store.Object(&corev1.Pod{}, key).(*corev1.Pod)
 	lacked := k.lacking[key]
 	delete(k.lacking, key)
 	switch {
@@ -73,7 +56,7 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, k.store, pod.Namespace, &pod.Spec)
+	lacks, err := config.Lacks(ctx, k.Store, pod.Namespace, &pod.Spec)
 	if err != nil {
 		return 0, err
 	}
@@ -82,27 +65,27 @@ func (k *kubelets) look(ctx context.Context, key types.NamespacedName) (time.Dur
 		return 0, k.write(ctx, pod, waitingFor(lacks))
 	}
 	if lacked {
-		k.started[pod.UID] = k.now
+		k.started[pod.UID] = k.Now
 	}
 	return k.start(ctx, pod)
 }
 
 // end takes away a Pod that has stopped, and says how long that takes yet.
 func (k *kubelets) end(pod *corev1.Pod) time.Duration {
-	rest := pod.DeletionTimestamp.Add(stopping(&pod.Spec, k.stop)).Sub(k.now)
+	rest := pod.DeletionTimestamp.Add(Stopping(&pod.Spec, k.stop)).Sub(k.Now)
 	if seen := pod.DeletionGracePeriodSeconds; seen != nil { // a cluster counts it in already
 		rest -= time.Duration(*seen) * time.Second
 	}
 	if rest > 0 && pod.Status.Phase != corev1.PodPending {
 		return rest
 	}
-	k.store.Remove(pod)
+	k.Store.Remove(pod)
 	return 0
 }
 
-// stopping is how long a Pod takes until it is gone: as somebody has said of all, or at
+// Stopping is how long a Pod takes until it is gone: as somebody has said of all, or at
 // most its grace period.
-func stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
+func Stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 	switch {
 	case said != nil:
 		return *said
@@ -116,28 +99,28 @@ func stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 // start makes a Pod that lacks nothing ready once its time has passed.
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	kind, name := owning(pod)
-	takes := k.readyIn(k.readiness, kind, name)
-	if takes == Never || k.isBroken(unit{strings.ToLower(kind), pod.Namespace, name}) || k.isBroken(unit{"pod", pod.Namespace, pod.Name}) {
+	takes := k.ReadyIn(k.readiness, kind, name)
+	if takes == world.Never || k.IsBroken(strings.ToLower(kind), pod.Namespace, name) || k.IsBroken("pod", pod.Namespace, pod.Name) {
 		if pod.Status.Phase == corev1.PodRunning {
 			return 0, nil
 		}
-		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, false, "ContainersNotReady") })
+		return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.Now, false, "ContainersNotReady") })
 	}
 	began := pod.CreationTimestamp.Time
 	if started, ok := k.started[pod.UID]; ok {
 		began = started
 	}
-	if rest := began.Add(takes).Sub(k.now); rest > 0 {
+	if rest := began.Add(takes).Sub(k.Now); rest > 0 {
 		return rest, nil
 	}
-	return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.now, true, "") })
+	return 0, k.write(ctx, pod, func(p *corev1.Pod) { setReady(p, k.Now, true, "") })
 }
 
 // write writes the status of a Pod, if it differs.
 func (k *kubelets) write(ctx context.Context, pod *corev1.Pod, change func(*corev1.Pod)) error {
 	changed := pod.DeepCopy()
 	change(changed)
-	return k.writeStatus(ctx, changed)
+	return k.WriteStatus(ctx, changed)
 }
 
 // waitingFor is the status of a Pod that cannot be started.
@@ -204,5 +187,3 @@ func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	rest, ready := availableIn(pod, minReadySeconds, now)
 	return ready && rest <= 0 && pod.DeletionTimestamp == nil
 }
-
-func revisionOf(pod *corev1.Pod) string { return pod.Labels[appsv1.StatefulSetRevisionLabel] }

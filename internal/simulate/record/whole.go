@@ -1,4 +1,4 @@
-package simulate
+package record
 
 import (
 	"cmp"
@@ -19,9 +19,6 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Kubernetes stands in a [Step] or a [Wait] for the ring, where none has to do with it.
-const Kubernetes = "kube"
-
 // Unwhole are the workloads and Jobs of a namespace, of all if it is empty, that do not
 // have what they ask for, each with what it lacks; but for those of which the rings have
 // told already.
@@ -37,8 +34,8 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 		}
 		for _, obj := range objects {
 			o, ok := obj.(client.Object)
-			p := progressOf(o)
-			if !ok || p.isWhole() || isTold(told, o, p.kind) {
+			p := ProgressOf(o)
+			if !ok || p.isWhole() || isTold(told, o, p.Kind) {
 				continue
 			}
 			wait, err := unwholeAs(ctx, reader, o, p)
@@ -56,31 +53,31 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 
 // isTold is true of what a ring waits for itself, or for the group that it is of.
 func isTold(told []Wait, obj client.Object, kind string) bool {
-	names := []string{reference(kind, obj.GetName())}
+	names := []string{Reference(kind, obj.GetName())}
 	if group := vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()); kind == config.StatefulSet && group != "" {
-		names = append(names, reference("RolloutGroup", group))
+		names = append(names, Reference("RolloutGroup", group))
 	}
 	return slices.ContainsFunc(told, func(w Wait) bool {
 		return w.Namespace == obj.GetNamespace() && slices.Contains(names, w.Object)
 	})
 }
 
-func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p progress) (Wait, error) {
+func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p Progress) (Wait, error) {
 	w := Wait{
-		Ring: Kubernetes, Namespace: obj.GetNamespace(), Object: reference(p.kind, obj.GetName()),
-		Reason: rollout.ReasonFailed, Sentence: p.kind + " " + obj.GetName() + " " + p.String(),
+		Ring: Kubernetes, Namespace: obj.GetNamespace(), Object: Reference(p.Kind, obj.GetName()),
+		Reason: rollout.ReasonFailed, Sentence: p.Kind + " " + obj.GetName() + " " + p.String(),
 	}
 	lacks, err := config.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
 	if len(lacks) > 0 {
 		w.Reason = config.ReasonConfigMissing
-		w.Sentence = fmt.Sprintf("%s %s is waiting: %s", p.kind, obj.GetName(), strings.Join(lacks, "; "))
+		w.Sentence = fmt.Sprintf("%s %s is waiting: %s", p.Kind, obj.GetName(), strings.Join(lacks, "; "))
 	}
 	return w, err
 }
 
-// progress is how far Kubernetes has got with a workload or a Job.
-type progress struct {
-	kind string
+// Progress is how far Kubernetes has got with a workload or a Job.
+type Progress struct {
+	Kind string
 	pod  *corev1.PodSpec
 	// observed is true once its controller has seen what is asked for.
 	observed bool
@@ -91,8 +88,8 @@ type progress struct {
 	there, updated, available int32
 }
 
-// progressOf is the progress of an object, that of nothing if it is of another kind.
-func progressOf(obj client.Object) progress {
+// ProgressOf is the progress of an object, that of nothing if it is of another kind.
+func ProgressOf(obj client.Object) Progress {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
 		return ofDeployment(o)
@@ -103,14 +100,14 @@ func progressOf(obj client.Object) progress {
 	case *batchv1.Job:
 		return ofJob(o)
 	default:
-		return progress{observed: true}
+		return Progress{observed: true}
 	}
 }
 
-func ofDeployment(d *appsv1.Deployment) progress {
+func ofDeployment(d *appsv1.Deployment) Progress {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	p := progress{
-		kind: config.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+	p := Progress{
+		Kind: config.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: wanted, mustUpdate: wanted,
 		there: d.Status.Replicas, updated: d.Status.UpdatedReplicas, available: d.Status.AvailableReplicas,
 	}
@@ -121,9 +118,9 @@ func ofDeployment(d *appsv1.Deployment) progress {
 }
 
 // ofStatefulSet asks for no more new Pods than its strategy makes.
-func ofStatefulSet(s *appsv1.StatefulSet) progress {
-	p := progress{
-		kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
+func ofStatefulSet(s *appsv1.StatefulSet) Progress {
+	p := Progress{
+		Kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
 		there: s.Status.Replicas, updated: s.Status.UpdatedReplicas, available: s.Status.AvailableReplicas,
 	}
 	if p.mustUpdate = p.wanted; s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
@@ -135,9 +132,9 @@ func ofStatefulSet(s *appsv1.StatefulSet) progress {
 	return p
 }
 
-func ofDaemonSet(d *appsv1.DaemonSet) progress {
-	p := progress{
-		kind: config.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+func ofDaemonSet(d *appsv1.DaemonSet) Progress {
+	p := Progress{
+		Kind: config.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: d.Status.DesiredNumberScheduled, mustUpdate: d.Status.DesiredNumberScheduled,
 		there: d.Status.DesiredNumberScheduled, updated: d.Status.UpdatedNumberScheduled, available: d.Status.NumberAvailable,
 	}
@@ -149,8 +146,8 @@ func ofDaemonSet(d *appsv1.DaemonSet) progress {
 
 // ofJob has one thing that is asked for: that it comes to an end. One that has failed is
 // over, which is told by whoever waits for it; one that is suspended asks for nothing.
-func ofJob(j *batchv1.Job) progress {
-	p := progress{kind: kindJob, pod: &j.Spec.Template.Spec, observed: true, wanted: 1, there: 1}
+func ofJob(j *batchv1.Job) Progress {
+	p := Progress{Kind: KindJob, pod: &j.Spec.Template.Spec, observed: true, wanted: 1, there: 1}
 	done := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 	})
@@ -160,17 +157,17 @@ func ofJob(j *batchv1.Job) progress {
 	return p
 }
 
-// kindJob is the kind of Jobs.
-const kindJob = "Job"
+// KindJob is the kind of Jobs.
+const KindJob = "Job"
 
 // isWhole is true if everything that is asked for is there.
-func (p *progress) isWhole() bool {
+func (p *Progress) isWhole() bool {
 	return p.observed && p.updated >= p.mustUpdate && p.available >= p.wanted && (p.mustUpdate == 0 || p.there <= p.wanted)
 }
 
 // String is what is not there yet, as what follows the name.
-func (p *progress) String() string {
-	if p.kind == kindJob {
+func (p *Progress) String() string {
+	if p.Kind == KindJob {
 		return "is not done"
 	}
 	text := fmt.Sprintf("is not ready: %d of %d Pods are available", p.available, p.wanted)

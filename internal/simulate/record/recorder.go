@@ -1,4 +1,4 @@
-package simulate
+package record
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,62 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/rollout"
 )
-
-// Step is a unit that moves.
-type Step struct {
-	// At is when, since the change.
-	At time.Duration `json:"at"`
-	// Ring is the ring that has taken it, or Kubernetes.
-	Ring string `json:"ring"`
-	// Object is what is rolled out, "deployment/web" or "rolloutgroup/ingester".
-	Object    string `json:"object"`
-	Namespace string `json:"namespace"`
-	// Unit is the part of it that moves, "zone-a/zone-a-0"; empty if it moves whole.
-	Unit string `json:"unit,omitempty"`
-	// Does is what happens: "rolls:", "goes", "is opened", "begins".
-	Does string `json:"does"`
-	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	// Decision counts decisions: steps of the same one are taken at once.
-	Decision int `json:"decision"`
-}
-
-// String is the step without its time, as a line shows it.
-func (s Step) String() string {
-	text := s.Object
-	if s.Unit != "" {
-		text += " " + s.Unit[strings.LastIndex(s.Unit, "/")+1:]
-	}
-	if s.Ring == RingPlans {
-		text = s.Object + " " + s.Unit
-	}
-	text += " " + s.Does
-	switch {
-	case s.From != "" && s.To != "":
-		text += " " + s.From + " → " + s.To
-	case s.To != "":
-		text += " " + s.To
-	}
-	return text
-}
-
-// Wait is why something has not moved at some moment, in the words of its ring.
-type Wait struct {
-	// At is since when, since the change.
-	At        time.Duration `json:"at"`
-	Ring      string        `json:"ring"`
-	Object    string        `json:"object"`
-	Namespace string        `json:"namespace"`
-	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
-	Reason   rollout.Reason `json:"reason,omitempty"`
-	Sentence string         `json:"sentence"`
-	// Next is when its ring looks again, of what waits in the end because that is later
-	// than was looked ahead; zero of everything else.
-	Next time.Time `json:"next,omitzero"`
-}
 
 // Recorder reads the steps from what changes in an API. It has to be told of all
 // changes in their order.
@@ -85,14 +31,14 @@ type Recorder struct {
 	groups  map[types.NamespacedName]string
 	// changed are the workloads of which Kubernetes has not begun to roll a new template,
 	// rolling those with which it is not done.
-	changed, rolling map[unit]bool
+	changed, rolling map[Key]bool
 }
 
 // NewRecorder makes a recorder for an API in which there is nothing.
 func NewRecorder() *Recorder {
 	return &Recorder{
 		revisions: map[types.NamespacedName][]string{}, leaving: map[types.NamespacedName]int{}, groups: map[types.NamespacedName]string{},
-		changed: map[unit]bool{}, rolling: map[unit]bool{},
+		changed: map[Key]bool{}, rolling: map[Key]bool{},
 	}
 }
 
@@ -111,7 +57,7 @@ func (r *Recorder) Forget(pods []client.Object) {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
 	for _, obj := range pods {
-		for _, set := range keysOfSet(obj) {
+		for _, set := range SetsOf(obj) {
 			r.number(set, obj.GetLabels()[appsv1.StatefulSetRevisionLabel])
 		}
 	}
@@ -175,9 +121,6 @@ func (r *Recorder) step(s Step) {
 	r.steps = append(r.steps, s)
 }
 
-// reference is a kind and a name as commands take them.
-func reference(kind, name string) string { return strings.ToLower(kind) + "/" + name }
-
 // hashed sees whether a workload got another config hash.
 func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, before, after map[string]string) {
 	from, to := vocabulary.ConfigHash.Get(before), vocabulary.ConfigHash.Get(after)
@@ -185,7 +128,7 @@ func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, befo
 		return
 	}
 	r.step(Step{
-		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: reference(kind, obj.GetName()),
+		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: Reference(kind, obj.GetName()),
 		Does: "rolls:", From: short(from), To: short(to),
 	})
 }
@@ -206,7 +149,7 @@ func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
 	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
 	if does := opening(before, after); does != "" && r.groups[key] != "" {
 		r.step(Step{
-			At: at, Ring: RingZones, Namespace: key.Namespace, Object: reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
+			At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
 		})
 	}
 }
@@ -242,9 +185,9 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 	if pod == nil {
 		pod = before
 	}
-	for _, set := range keysOfSet(pod) {
+	for _, set := range SetsOf(pod) {
 		group, key := r.groups[set], client.ObjectKeyFromObject(pod)
-		revision := r.number(set, revisionOf(pod))
+		revision := r.number(set, RevisionOf(pod))
 		switch {
 		case group == "":
 		case before == nil:
@@ -255,7 +198,7 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 		case before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil):
 			r.leaving[key] = len(r.steps)
 			r.step(Step{
-				At: at, Ring: RingZones, Namespace: key.Namespace, Object: reference("RolloutGroup", group),
+				At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", group),
 				Unit: set.Name + "/" + key.Name, Does: "goes", From: revision,
 			})
 		}
@@ -270,4 +213,16 @@ func (r *Recorder) number(set types.NamespacedName, revision string) string {
 		r.revisions[set] = append(r.revisions[set], revision)
 	}
 	return fmt.Sprintf("r%d", i+1)
+}
+
+// RevisionOf returns the revision of a StatefulSet that a Pod has.
+func RevisionOf(pod *corev1.Pod) string { return pod.Labels[appsv1.StatefulSetRevisionLabel] }
+
+// SetsOf is the key of the StatefulSet that controls a Pod, if one does.
+func SetsOf(obj client.Object) []types.NamespacedName {
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if owner == nil || owner.Kind != "StatefulSet" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
 }

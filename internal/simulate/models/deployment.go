@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 // deployments is the controller of Deployments.
 type deployments struct{ *runner }
 
-func (c deployments) wakes(_, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (c deployments) Wakes(_, after client.Object) []types.NamespacedName {
 	if d, ok := after.(*appsv1.Deployment); ok {
 		return []types.NamespacedName{client.ObjectKeyFromObject(d)}
 	}
@@ -40,8 +41,9 @@ func (r *runner) waitingFor(kind string, after client.Object) []types.Namespaced
 	return keys
 }
 
-func (c deployments) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	d, ok := c.store.Object(&appsv1.Deployment{}, key).(*appsv1.Deployment)
+// Act implements [world.Actor].
+func (c deployments) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	d, ok := c.Store.Object(&appsv1.Deployment{}, key).(*appsv1.Deployment)
 	if !ok || d.DeletionTimestamp != nil {
 		return 0, nil
 	}
@@ -54,7 +56,7 @@ func (c deployments) look(ctx context.Context, key types.NamespacedName) (time.D
 		return 0, err
 	}
 	again, err := c.writeStatus(ctx, d, set, template, minReady)
-	if next := set.next(c.now, minReady); next > 0 && (again == 0 || next < again) {
+	if next := set.next(c.Now, minReady); next > 0 && (again == 0 || next < again) {
 		again = next
 	}
 	return again, err
@@ -69,9 +71,9 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 	surge, unavailable := bounds(d, wanted)
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		for ok := true; ok; {
-			_, ok = set.removeOld(template, c.now, minReady)
+			_, ok = set.removeOld(template, c.Now, minReady)
 		}
-		if set.stopping(c.now) > 0 {
+		if set.stopping(c.Now) > 0 {
 			return nil
 		}
 	}
@@ -80,7 +82,7 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 		if err != nil {
 			return err
 		}
-		set.all, set.progressed = append(set.all, made), c.now
+		set.all, set.progressed = append(set.all, made), c.Now
 	}
 	c.shrink(set, template, minReady, wanted, unavailable)
 	if len(set.all) < wanted+surge && set.of(template) < wanted {
@@ -92,13 +94,13 @@ func (c deployments) roll(ctx context.Context, d *appsv1.Deployment, set *replic
 // shrink takes old replicas away, as many as may be missing, and new ones that are too
 // many.
 func (c deployments) shrink(set *replicaSet, template string, minReady time.Duration, wanted, unavailable int) {
-	available := int(set.count(func(p replica) bool { return p.isAvailable(c.now, minReady) }))
+	available := int(set.count(func(p replica) bool { return p.isAvailable(c.Now, minReady) }))
 	for spare := available - (wanted - unavailable); ; {
-		taken, ok := set.takeOld(template, c.now, minReady, spare > 0)
+		taken, ok := set.takeOld(template, c.Now, minReady, spare > 0)
 		if !ok {
 			break
 		}
-		set.progressed = c.now
+		set.progressed = c.Now
 		if taken {
 			spare--
 		}
@@ -141,8 +143,8 @@ func scaled(value *intstr.IntOrString, of int, up bool) int {
 // writeStatus writes what the controller has seen, and says when its deadline is.
 func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set *replicaSet, template string, minReady time.Duration) (time.Duration, error) {
 	isNew := func(p replica) bool { return p.template == template }
-	ready := func(p replica) bool { return p.isReady(c.now) }
-	available := set.count(func(p replica) bool { return p.isAvailable(c.now, minReady) })
+	ready := func(p replica) bool { return p.isReady(c.Now) }
+	available := set.count(func(p replica) bool { return p.isAvailable(c.Now, minReady) })
 	d = d.DeepCopy()
 	before := d.Status
 	d.Status = appsv1.DeploymentStatus{
@@ -150,7 +152,7 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 		ReadyReplicas: set.count(ready), AvailableReplicas: available, UnavailableReplicas: max(0, int32(len(set.all))-available), //nolint:gosec // as above
 	}
 	if before.AvailableReplicas < available || before.ObservedGeneration != d.Generation {
-		set.progressed = c.now
+		set.progressed = c.Now
 	}
 	done := d.Status.UpdatedReplicas == *d.Spec.Replicas && available == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
 	_, unavailable := bounds(d, int(*d.Spec.Replicas))
@@ -161,9 +163,9 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 	}
 	again := time.Duration(0)
 	if !done {
-		again = max(0, deadline.Sub(c.now))
+		again = max(0, deadline.Sub(c.Now))
 	}
-	return again, c.world.writeStatus(ctx, d)
+	return again, c.WriteStatus(ctx, d)
 }
 
 // progressing is judged while replicas of another template are there. One that was done
@@ -175,7 +177,7 @@ func (c deployments) progressing(d *appsv1.Deployment, before []appsv1.Deploymen
 	switch {
 	case done || wasDone && d.Status.Replicas == d.Status.UpdatedReplicas:
 		return c.condition(before, appsv1.DeploymentProgressing, true, rolledOut, "")
-	case !c.now.Before(deadline):
+	case !c.Now.Before(deadline):
 		return c.condition(before, appsv1.DeploymentProgressing, false, "", "ProgressDeadlineExceeded")
 	default:
 		return c.condition(before, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", "")
@@ -187,7 +189,7 @@ const rolledOut = "NewReplicaSetAvailable"
 
 // condition keeps since when it is as it is.
 func (c deployments) condition(before []appsv1.DeploymentCondition, kind appsv1.DeploymentConditionType, is bool, yes, no string) appsv1.DeploymentCondition {
-	made := appsv1.DeploymentCondition{Type: kind, Status: corev1.ConditionTrue, Reason: yes, LastUpdateTime: metav1.NewTime(c.now), LastTransitionTime: metav1.NewTime(c.now)}
+	made := appsv1.DeploymentCondition{Type: kind, Status: corev1.ConditionTrue, Reason: yes, LastUpdateTime: metav1.NewTime(c.Now), LastTransitionTime: metav1.NewTime(c.Now)}
 	if !is {
 		made.Status, made.Reason = corev1.ConditionFalse, no
 	}

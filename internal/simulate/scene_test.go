@@ -31,7 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/rollout"
@@ -44,9 +44,9 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, testenv.Options{Nodes: nodes})
 }
 
-// world is a namespace of the real control plane, a user in it, and a witness who
+// scene is a namespace of the real control plane, a user in it, and a witness who
 // tells in the end what has happened.
-type world struct {
+type scene struct {
 	t         *testing.T
 	client    client.WithWatch
 	namespace string
@@ -114,10 +114,10 @@ spec:
 // rings are those that are simulated.
 func rings() []string { return append(manager.Rings(), manager.RingFleet) }
 
-// newWorld has a manager with all rings that are simulated.
-func newWorld(t *testing.T, configure func(*config.Options)) *world {
+// newScene has a manager with all rings that are simulated.
+func newScene(t *testing.T, configure func(*config.Options)) *scene {
 	t.Helper()
-	w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), last: map[types.UID]client.Object{}}
+	w := &scene{t: t, client: newClient(t), namespace: testenv.Namespace(t), last: map[types.UID]client.Object{}}
 	w.zones = zones.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
 	w.config = config.Options{
 		Namespaces: []string{w.namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100, Zones: true,
@@ -133,7 +133,7 @@ func newWorld(t *testing.T, configure func(*config.Options)) *world {
 }
 
 // apply applies what stands in files, as a user does.
-func (w *world) apply(documents []source.Document) {
+func (w *scene) apply(documents []source.Document) {
 	w.t.Helper()
 	for _, d := range documents {
 		obj := d.Object.DeepCopy()
@@ -146,7 +146,7 @@ func (w *world) apply(documents []source.Document) {
 }
 
 // bringUpCluster does with a Cluster what Cluster API does.
-func (w *world) bringUpCluster(obj *unstructured.Unstructured) {
+func (w *scene) bringUpCluster(obj *unstructured.Unstructured) {
 	w.t.Helper()
 	kubeconfig := &corev1.Secret{StringData: map[string]string{"value": "x"}}
 	kubeconfig.Namespace, kubeconfig.Name = w.namespace, cluster.SecretName(obj.GetName())
@@ -158,7 +158,7 @@ func (w *world) bringUpCluster(obj *unstructured.Unstructured) {
 }
 
 // witness begins to follow all kinds from which steps are read.
-func (w *world) witness() {
+func (w *scene) witness() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
@@ -185,7 +185,7 @@ func (w *world) witness() {
 	w.since = len(w.events)
 }
 
-func (w *world) follow(events watch.Interface) {
+func (w *scene) follow(events watch.Interface) {
 	for e := range events.ResultChan() {
 		if obj, ok := e.Object.(client.Object); ok && e.Type != watch.Error {
 			version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
@@ -197,7 +197,7 @@ func (w *world) follow(events watch.Interface) {
 	}
 }
 
-func (w *world) note(kind watch.EventType, obj client.Object, version uint64) {
+func (w *scene) note(kind watch.EventType, obj client.Object, version uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := event{version: version, before: w.last[obj.GetUID()], after: obj}
@@ -209,12 +209,12 @@ func (w *world) note(kind watch.EventType, obj client.Object, version uint64) {
 }
 
 // steps are those that have been taken so far, in the order of the API server.
-func (w *world) steps() []simulate.Step {
+func (w *scene) steps() []record.Step {
 	w.mu.Lock()
 	events := slices.Clone(w.events)
 	w.mu.Unlock()
 	slices.SortStableFunc(events[w.since:], func(a, b event) int { return cmp.Compare(a.version, b.version) })
-	r := simulate.NewRecorder()
+	r := record.NewRecorder()
 	var pods []client.Object
 	for _, e := range events[:w.since] {
 		r.See(0, e.before, e.after)
@@ -232,7 +232,7 @@ func (w *world) steps() []simulate.Step {
 
 // waits are what is not where it should be, and why; by the same code as a
 // simulation asks.
-func (w *world) waits(ctx context.Context) ([]string, error) {
+func (w *scene) waits(ctx context.Context) ([]string, error) {
 	workloads, err := config.Status(ctx, w.client, w.config, w.namespace)
 	if err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func (w *world) waits(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	waits = slices.Concat(waits, modules, more)
-	unwhole, err := simulate.Unwhole(ctx, w.client, w.namespace, w.told(waits))
+	unwhole, err := record.Unwhole(ctx, w.client, w.namespace, w.told(waits))
 	for i := range unwhole {
 		waits = append(waits, fmt.Sprintf("%s %s", unwhole[i].Object, unwhole[i].Reason))
 	}
@@ -269,18 +269,18 @@ func (w *world) waits(ctx context.Context) ([]string, error) {
 }
 
 // told are the waits of which the rings tell, as far as that is their objects.
-func (w *world) told(waits []string) []simulate.Wait {
-	told := make([]simulate.Wait, 0, len(waits))
+func (w *scene) told(waits []string) []record.Wait {
+	told := make([]record.Wait, 0, len(waits))
 	for _, wait := range waits {
 		object, _, _ := strings.Cut(wait, " ")
-		told = append(told, simulate.Wait{Namespace: w.namespace, Object: object})
+		told = append(told, record.Wait{Namespace: w.namespace, Object: object})
 	}
 	return told
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which
 // they ask, as far as nobody keeps Kubernetes from that.
-func (w *world) whole(ctx context.Context) error {
+func (w *scene) whole(ctx context.Context) error {
 	deployments, sets, daemons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}
 	for _, list := range []client.ObjectList{deployments, sets, daemons} {
 		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {

@@ -1,4 +1,4 @@
-package simulate
+package record
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ func (r *Recorder) assemblage(at time.Duration, kind string, before, after clien
 			continue
 		}
 		r.step(Step{
-			At: at, Ring: RingFleet, Namespace: after.GetNamespace(), Object: reference(kind, a.module), Unit: after.GetName(),
+			At: at, Ring: RingFleet, Namespace: after.GetNamespace(), Object: Reference(kind, a.module), Unit: after.GetName(),
 			Does: "is assigned", From: was[a.module], To: a.version,
 		})
 	}

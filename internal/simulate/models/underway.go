@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"cmp"
@@ -11,10 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // running are the Pods of workloads that are modelled by numbers, by what they belong to.
-type running map[unit][]*corev1.Pod
+type running map[record.Key][]*corev1.Pod
 
 // runningIn are those of a cluster. A ReplicaSet is named as its Deployment is, and by
 // the hash that its Pods have.
@@ -26,9 +29,9 @@ func runningIn(present []client.Object) running {
 		if !ok || owner == nil || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		of := unit{"daemonset", pod.Namespace, owner.Name}
+		of := record.KeyOf("daemonset", pod.Namespace, owner.Name)
 		if owner.Kind == "ReplicaSet" {
-			of.kind, of.name = "deployment", strings.TrimSuffix(owner.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+			of.Kind, of.Name = "deployment", strings.TrimSuffix(owner.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
 		}
 		if owner.Kind == "ReplicaSet" || owner.Kind == "DaemonSet" {
 			all[of] = append(all[of], pod)
@@ -45,11 +48,11 @@ func isNumbered(obj client.Object) bool {
 }
 
 // takeOver makes replicas of Pods, of which so many are of the template that is wanted.
-func (r *runner) takeOver(of unit, uid types.UID, pods []*corev1.Pod, updated int32, template string) {
+func (r *runner) takeOver(of record.Key, uid types.UID, pods []*corev1.Pod, updated int32, template string) {
 	hash := hashOf(pods, updated)
 	set := r.of(uid)
 	for _, pod := range pods {
-		p := replica{template: "former", stops: stopping(&pod.Spec, r.stop)}
+		p := replica{template: "former", stops: Stopping(&pod.Spec, r.stop)}
 		if updated > 0 && templateHash(pod) == hash {
 			p.template = template
 		}
@@ -59,8 +62,8 @@ func (r *runner) takeOver(of unit, uid types.UID, pods []*corev1.Pod, updated in
 		case isFailing(pod):
 		case p.template == template:
 			p.waits, p.began = true, pod.CreationTimestamp.Time
-		case r.readiness.of(of.kind, of.name) != Never:
-			p.readyAt = pod.CreationTimestamp.Add(r.readiness.of(of.kind, of.name))
+		case r.readiness.For(of.Kind, of.Name) != world.Never:
+			p.readyAt = pod.CreationTimestamp.Add(r.readiness.For(of.Kind, of.Name))
 		}
 		set.all = append(set.all, p)
 	}
@@ -111,20 +114,4 @@ func isFailing(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
 		return c.State.Waiting != nil && slices.Contains(failing, c.State.Waiting.Reason)
 	})
-}
-
-// progressedSince is when a Deployment got on last. One of which it is said that it is
-// too late has been standing still for as long as it may.
-func (s *simulation) progressedSince(d *appsv1.Deployment) time.Time {
-	for i := range d.Status.Conditions {
-		c := &d.Status.Conditions[i]
-		switch {
-		case c.Type != appsv1.DeploymentProgressing:
-		case c.Status == corev1.ConditionFalse && d.Spec.ProgressDeadlineSeconds != nil:
-			return c.LastUpdateTime.Add(-time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
-		default:
-			return c.LastUpdateTime.Time
-		}
-	}
-	return s.now
 }

@@ -1,4 +1,4 @@
-package simulate
+package record
 
 import (
 	"maps"
@@ -16,11 +16,11 @@ import (
 // of its template has changed than its config hash, and is done with that. What moves
 // in a group is told Pod by Pod.
 func (r *Recorder) workload(at time.Duration, before, after client.Object) {
-	p := progressOf(after)
-	if p.kind == config.StatefulSet && vocabulary.GroupOf(after.GetLabels(), after.GetAnnotations()) != "" {
+	p := ProgressOf(after)
+	if p.Kind == config.StatefulSet && vocabulary.GroupOf(after.GetLabels(), after.GetAnnotations()) != "" {
 		return
 	}
-	of := unit{p.kind, after.GetNamespace(), after.GetName()}
+	of := Key{p.Kind, after.GetNamespace(), after.GetName()}
 	if !equality.Semantic.DeepEqual(unhashed(config.TemplateOf(before)), unhashed(config.TemplateOf(after))) {
 		r.changed[of] = true
 	}
@@ -35,8 +35,8 @@ func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 	}
 }
 
-func (r *Recorder) kubernetes(at time.Duration, of unit, does string) {
-	r.step(Step{At: at, Ring: Kubernetes, Namespace: of.namespace, Object: reference(of.kind, of.name), Does: does})
+func (r *Recorder) kubernetes(at time.Duration, of Key, does string) {
+	r.step(Step{At: at, Ring: Kubernetes, Namespace: of.Namespace, Object: Reference(of.Kind, of.Name), Does: does})
 }
 
 // unhashed is a template without its config hash, of whose change the config ring tells.

@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -19,12 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // statefulSets is the controller of StatefulSets, as that of Kubernetes 1.37 decides
 // (pkg/controller/statefulset/stateful_set_control.go), without volumes.
 type statefulSets struct {
-	*world
+	*world.World
 
 	// templates are the Pod templates of all revisions, by the name of the revision.
 	templates map[string]corev1.PodTemplateSpec
@@ -38,7 +41,8 @@ type seenTemplate struct {
 	fingerprint string
 }
 
-func (c *statefulSets) wakes(before, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (c *statefulSets) Wakes(before, after client.Object) []types.NamespacedName {
 	obj := after
 	if obj == nil {
 		obj = before
@@ -47,23 +51,15 @@ func (c *statefulSets) wakes(before, after client.Object) []types.NamespacedName
 	case *appsv1.StatefulSet:
 		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
 	case *corev1.Pod:
-		return keysOfSet(o)
+		return record.SetsOf(o)
 	default:
 		return nil
 	}
 }
 
-// keysOfSet is the key of the StatefulSet that controls a Pod, if one does.
-func keysOfSet(obj client.Object) []types.NamespacedName {
-	owner := metav1.GetControllerOfNoCopy(obj)
-	if owner == nil || owner.Kind != "StatefulSet" {
-		return nil
-	}
-	return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
-}
-
-func (c *statefulSets) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	set, ok := c.store.Object(&appsv1.StatefulSet{}, key).(*appsv1.StatefulSet)
+// Act implements [world.Actor].
+func (c *statefulSets) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	set, ok := c.Store.Object(&appsv1.StatefulSet{}, key).(*appsv1.StatefulSet)
 	if !ok {
 		return 0, nil
 	}
@@ -113,7 +109,7 @@ func (c *statefulSets) sync(set *appsv1.StatefulSet) *setSync {
 // podsOf are the Pods that a StatefulSet controls.
 func (c *statefulSets) podsOf(set *appsv1.StatefulSet) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, obj := range c.store.Indexed(&corev1.Pod{}, ownerIndex, string(set.UID)) {
+	for _, obj := range c.Store.Indexed(&corev1.Pod{}, world.OwnerIndex, string(set.UID)) {
 		if pod, ok := obj.(*corev1.Pod); ok {
 			pods = append(pods, pod)
 		}
@@ -163,7 +159,7 @@ func (s *setSync) start() int {
 // wakeForAvailability looks again when a Pod that is ready becomes available.
 func (s *setSync) wakeForAvailability() {
 	for _, pod := range slices.Concat(s.replicas, s.condemned) {
-		if rest, ready := availableIn(pod, s.set.Spec.MinReadySeconds, s.now); ready && rest > 0 && (s.again == 0 || rest < s.again) {
+		if rest, ready := availableIn(pod, s.set.Spec.MinReadySeconds, s.Now); ready && rest > 0 && (s.again == 0 || rest < s.again) {
 			s.again = rest
 		}
 	}
@@ -188,7 +184,7 @@ func (s *setSync) process(ctx context.Context) error {
 	switch {
 	case s.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		return nil
-	case !s.server.maxUnavailable:
+	case !s.Server.MaxUnavailable:
 		return s.updateOne(ctx)
 	default:
 		return s.updatePods(ctx)
@@ -203,11 +199,11 @@ func (s *setSync) processReplica(ctx context.Context, i int, monotonic bool) (st
 	case pod == nil:
 		return monotonic, s.create(ctx, i+s.start())
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return true, s.remove(ctx, pod)
+		return true, s.Remove(ctx, pod)
 	case !monotonic:
 		return false, nil
 	default:
-		return !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now), nil
+		return !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now), nil
 	}
 }
 
@@ -216,20 +212,20 @@ func (s *setSync) processCondemned(ctx context.Context, pod, first *corev1.Pod, 
 	if pod.DeletionTimestamp != nil {
 		return monotonic, nil
 	}
-	if monotonic && pod != first && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+	if monotonic && pod != first && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 		return true, nil
 	}
-	return monotonic, s.remove(ctx, pod)
+	return monotonic, s.Remove(ctx, pod)
 }
 
 func (s *setSync) firstUnavailable() *corev1.Pod {
 	for _, pod := range s.replicas {
-		if pod != nil && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+		if pod != nil && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 			return pod
 		}
 	}
 	for _, pod := range slices.Backward(s.condemned) {
-		if !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+		if !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 			return pod
 		}
 	}
@@ -247,17 +243,17 @@ func (s *setSync) updatePods(ctx context.Context) error {
 	parallel := s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 	for i := len(s.replicas) - 1; i >= partition; i-- {
 		pod := s.replicas[i]
-		if pod == nil || revisionOf(pod) == s.update || pod.DeletionTimestamp != nil {
+		if pod == nil || record.RevisionOf(pod) == s.update || pod.DeletionTimestamp != nil {
 			continue
 		}
-		free := parallel && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now)
+		free := parallel && !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now)
 		if !free && budget <= 0 {
 			continue
 		}
 		if !free {
 			budget--
 		}
-		if err := s.remove(ctx, pod); err != nil {
+		if err := s.Remove(ctx, pod); err != nil {
 			return err
 		}
 	}
@@ -273,10 +269,10 @@ func (s *setSync) updateOne(ctx context.Context) error {
 	}
 	for i := len(s.replicas) - 1; i >= partition; i-- {
 		pod := s.replicas[i]
-		if pod != nil && revisionOf(pod) != s.update && pod.DeletionTimestamp == nil {
-			return s.remove(ctx, pod)
+		if pod != nil && record.RevisionOf(pod) != s.update && pod.DeletionTimestamp == nil {
+			return s.Remove(ctx, pod)
 		}
-		if pod == nil || !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+		if pod == nil || !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 			return nil
 		}
 	}
@@ -286,7 +282,7 @@ func (s *setSync) updateOne(ctx context.Context) error {
 func (s *setSync) unavailable() int {
 	n := 0
 	for _, pod := range s.replicas {
-		if pod == nil || !isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+		if pod == nil || !isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 			n++
 		}
 	}
@@ -311,7 +307,7 @@ func (s *setSync) create(ctx context.Context, ordinal int) error {
 	pod.Name = fmt.Sprintf("%s-%d", s.set.Name, ordinal)
 	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
 	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
-	return s.store.Create(ctx, pod)
+	return s.Store.Create(ctx, pod)
 }
 
 // podFrom is a Pod made from a template for its owner.
@@ -336,12 +332,12 @@ func (s *setSync) writeStatus(ctx context.Context) error {
 	for _, pod := range s.podsOf(set) {
 		s.count(&status, pod)
 	}
-	isAdvanced := s.server.advances || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
+	isAdvanced := s.Server.Advances || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
 	if wanted := *set.Spec.Replicas; isAdvanced && status.UpdatedReplicas == wanted && status.ReadyReplicas == wanted && status.Replicas == wanted {
 		status.CurrentRevision, status.CurrentReplicas = s.update, status.UpdatedReplicas
 	}
 	set.Status = status
-	return s.world.writeStatus(ctx, set)
+	return s.WriteStatus(ctx, set)
 }
 
 func (s *setSync) count(status *appsv1.StatefulSetStatus, pod *corev1.Pod) {
@@ -349,16 +345,16 @@ func (s *setSync) count(status *appsv1.StatefulSetStatus, pod *corev1.Pod) {
 	if isReady(pod) {
 		status.ReadyReplicas++
 	}
-	if isAvailable(pod, s.set.Spec.MinReadySeconds, s.now) {
+	if isAvailable(pod, s.set.Spec.MinReadySeconds, s.Now) {
 		status.AvailableReplicas++
 	}
 	if pod.DeletionTimestamp != nil {
 		return
 	}
-	if revisionOf(pod) == s.current {
+	if record.RevisionOf(pod) == s.current {
 		status.CurrentReplicas++
 	}
-	if revisionOf(pod) == s.update {
+	if record.RevisionOf(pod) == s.update {
 		status.UpdatedReplicas++
 	}
 }

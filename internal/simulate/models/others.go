@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -14,17 +14,19 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // jobs is the controller of Jobs: one is complete once its time has passed.
 type jobs struct {
-	*world
+	*world.World
 
-	readiness Readiness
+	readiness world.Readiness
 	lacking   map[types.NamespacedName]bool
 }
 
-func (c *jobs) wakes(_, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (c *jobs) Wakes(_, after client.Object) []types.NamespacedName {
 	switch o := after.(type) {
 	case *batchv1.Job:
 		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
@@ -39,37 +41,39 @@ func (c *jobs) wakes(_, after client.Object) []types.NamespacedName {
 	}
 }
 
-func (c *jobs) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	job, ok := c.store.Object(&batchv1.Job{}, key).(*batchv1.Job)
+// Act implements [world.Actor].
+func (c *jobs) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	job, ok := c.Store.Object(&batchv1.Job{}, key).(*batchv1.Job)
 	if !ok || len(job.Status.Conditions) > 0 {
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, c.store, job.Namespace, &job.Spec.Template.Spec)
+	lacks, err := config.Lacks(ctx, c.Store, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {
 		return 0, err
 	}
 	c.lacking[key] = len(lacks) > 0
-	takes := c.readyIn(c.readiness, "job", job.Name)
-	if len(lacks) > 0 || takes == Never {
+	takes := c.ReadyIn(c.readiness, "job", job.Name)
+	if len(lacks) > 0 || takes == world.Never {
 		return 0, nil
 	}
-	if rest := job.CreationTimestamp.Add(takes).Sub(c.now); rest > 0 {
+	if rest := job.CreationTimestamp.Add(takes).Sub(c.Now); rest > 0 {
 		return rest, nil
 	}
-	done, now := job.DeepCopy(), metav1.NewTime(c.now)
+	done, now := job.DeepCopy(), metav1.NewTime(c.Now)
 	done.Status = batchv1.JobStatus{StartTime: &job.CreationTimestamp, CompletionTime: &now, Succeeded: 1}
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		done.Status.Conditions = append(done.Status.Conditions, batchv1.JobCondition{
 			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
 		})
 	}
-	return 0, c.writeStatus(ctx, done)
+	return 0, c.WriteStatus(ctx, done)
 }
 
 // providers give what is asked for at once: volumes, load balancers, budgets, kinds.
-type providers struct{ *world }
+type providers struct{ *world.World }
 
-func (c providers) wakes(_, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (c providers) Wakes(_, after client.Object) []types.NamespacedName {
 	switch after.(type) {
 	case *corev1.PersistentVolumeClaim, *corev1.Service, *policyv1.PodDisruptionBudget:
 		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
@@ -81,9 +85,10 @@ func (c providers) wakes(_, after client.Object) []types.NamespacedName {
 	return nil
 }
 
-func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// Act implements [world.Actor].
+func (c providers) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	for _, kind := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, definition()} {
-		obj := c.store.Object(kind, key)
+		obj := c.Store.Object(kind, key)
 		if obj == nil {
 			continue
 		}
@@ -92,7 +97,7 @@ func (c providers) look(ctx context.Context, key types.NamespacedName) (time.Dur
 			continue
 		}
 		give(given)
-		if err := c.writeStatus(ctx, given); err != nil {
+		if err := c.WriteStatus(ctx, given); err != nil {
 			return 0, err
 		}
 	}

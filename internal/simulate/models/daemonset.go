@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -18,15 +18,17 @@ type daemonSets struct {
 	nodes int
 }
 
-func (c daemonSets) wakes(_, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (c daemonSets) Wakes(_, after client.Object) []types.NamespacedName {
 	if d, ok := after.(*appsv1.DaemonSet); ok {
 		return []types.NamespacedName{client.ObjectKeyFromObject(d)}
 	}
 	return c.waitingFor("daemonset", after)
 }
 
-func (c daemonSets) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	d, ok := c.store.Object(&appsv1.DaemonSet{}, key).(*appsv1.DaemonSet)
+// Act implements [world.Actor].
+func (c daemonSets) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	d, ok := c.Store.Object(&appsv1.DaemonSet{}, key).(*appsv1.DaemonSet)
 	if !ok || d.DeletionTimestamp != nil {
 		return 0, nil
 	}
@@ -39,14 +41,14 @@ func (c daemonSets) look(ctx context.Context, key types.NamespacedName) (time.Du
 		return 0, err
 	}
 	c.takeOld(d, set, template, minReady)
-	for len(set.all)+set.stopping(c.now) < c.nodes {
+	for len(set.all)+set.stopping(c.Now) < c.nodes {
 		made, err := c.replica(ctx, "daemonset", d.Namespace, d.Name, template, &d.Spec.Template.Spec)
 		if err != nil {
 			return 0, err
 		}
 		set.all = append(set.all, made)
 	}
-	return set.next(c.now, minReady), c.writeStatus(ctx, d, set, template, minReady)
+	return set.next(c.Now, minReady), c.writeStatus(ctx, d, set, template, minReady)
 }
 
 // takeOld takes Pods of an old template away, as many as may be unavailable.
@@ -61,8 +63,8 @@ func (c daemonSets) takeOld(d *appsv1.DaemonSet, set *replicaSet, template strin
 		defer func() { set.leaving = nil }()
 	}
 	for {
-		unavailable := set.count(func(p replica) bool { return !p.isAvailable(c.now, minReady) }) + int32(c.nodes-len(set.all)) //nolint:gosec // a number of nodes
-		if _, ok := set.takeOld(template, c.now, minReady, int(unavailable) < budget); !ok {
+		unavailable := set.count(func(p replica) bool { return !p.isAvailable(c.Now, minReady) }) + int32(c.nodes-len(set.all)) //nolint:gosec // a number of nodes
+		if _, ok := set.takeOld(template, c.Now, minReady, int(unavailable) < budget); !ok {
 			return
 		}
 	}
@@ -71,12 +73,12 @@ func (c daemonSets) takeOld(d *appsv1.DaemonSet, set *replicaSet, template strin
 func (c daemonSets) writeStatus(ctx context.Context, d *appsv1.DaemonSet, set *replicaSet, template string, minReady time.Duration) error {
 	d = d.DeepCopy()
 	nodes := int32(c.nodes) //nolint:gosec // a number of nodes
-	available := set.count(func(p replica) bool { return p.isAvailable(c.now, minReady) })
+	available := set.count(func(p replica) bool { return p.isAvailable(c.Now, minReady) })
 	d.Status = appsv1.DaemonSetStatus{
 		ObservedGeneration: d.Generation, DesiredNumberScheduled: nodes, CurrentNumberScheduled: nodes,
 		UpdatedNumberScheduled: set.count(func(p replica) bool { return p.template == template }),
-		NumberReady:            set.count(func(p replica) bool { return p.isReady(c.now) }),
+		NumberReady:            set.count(func(p replica) bool { return p.isReady(c.Now) }),
 		NumberAvailable:        available, NumberUnavailable: nodes - available,
 	}
-	return c.world.writeStatus(ctx, d)
+	return c.WriteStatus(ctx, d)
 }

@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // replica stands for a Pod of a Deployment or a DaemonSet. No ring looks at those
@@ -101,9 +102,9 @@ func (r *replicaSet) next(now time.Time, minReady time.Duration) time.Duration {
 
 // runner makes replicas.
 type runner struct {
-	*world
+	*world.World
 
-	readiness Readiness
+	readiness world.Readiness
 	stop      *time.Duration
 	sets      map[types.UID]*replicaSet
 	// lacking are the workloads that wait for config.
@@ -118,7 +119,7 @@ type lacking struct {
 
 func (r *runner) of(uid types.UID) *replicaSet {
 	if r.sets[uid] == nil {
-		r.sets[uid] = &replicaSet{progressed: r.now}
+		r.sets[uid] = &replicaSet{progressed: r.Now}
 	}
 	return r.sets[uid]
 }
@@ -126,17 +127,17 @@ func (r *runner) of(uid types.UID) *replicaSet {
 // replica makes one of a workload that is ready after its time, or never if it
 // lacks config.
 func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
-	ready := r.readyIn(r.readiness, kind, name)
-	lacks, err := config.Lacks(ctx, r.store, namespace, pod)
+	ready := r.ReadyIn(r.readiness, kind, name)
+	lacks, err := config.Lacks(ctx, r.Store, namespace, pod)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
 	}
-	made := replica{template: template, waits: len(lacks) > 0, stops: stopping(pod, r.stop)}
-	if err != nil || made.waits || ready == Never || r.isBroken(unit{kind, namespace, name}) {
+	made := replica{template: template, waits: len(lacks) > 0, stops: Stopping(pod, r.stop)}
+	if err != nil || made.waits || ready == world.Never || r.IsBroken(kind, namespace, name) {
 		return made, err
 	}
-	made.readyAt = r.now.Add(ready)
+	made.readyAt = r.Now.Add(ready)
 	return made, nil
 }
 
@@ -155,7 +156,7 @@ func (r *runner) revive(ctx context.Context, kind, namespace, name, template str
 			began := p.began
 			*p = made
 			if !made.readyAt.IsZero() && !began.IsZero() {
-				p.readyAt = made.readyAt.Add(began.Sub(r.now))
+				p.readyAt = made.readyAt.Add(began.Sub(r.Now))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -10,20 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// collector is the garbage collector: it deletes what belongs to nothing that is still
+// Collector is the garbage collector: it deletes what belongs to nothing that is still
 // there, and before what is deleted in the foreground whatever belongs to that.
-type collector struct {
-	*world
+type Collector struct {
+	*world.World
 
 	// waiting are the owners that go once what belongs to them is gone, or is left to
 	// itself.
 	waiting map[types.UID]bool
 }
 
-// wakes says what to look at by UIDs: what belongs to those may have to go.
-func (c *collector) wakes(before, after client.Object) []types.NamespacedName {
+// NewCollector returns the garbage collector.
+func NewCollector(w *world.World) *Collector {
+	return &Collector{World: w, waiting: map[types.UID]bool{}}
+}
+
+// Wakes says what to look at by UIDs: what belongs to those may have to go.
+func (c *Collector) Wakes(before, after client.Object) []types.NamespacedName {
 	switch {
 	case after != nil && isWaiting(after):
 		c.waiting[after.GetUID()] = true
@@ -39,7 +46,7 @@ func keyOf(uid types.UID) types.NamespacedName { return types.NamespacedName{Nam
 
 // left are what an object leaves behind, which is nothing of a Pod, and the owners that
 // have waited for it.
-func (c *collector) left(gone client.Object) []types.NamespacedName {
+func (c *Collector) left(gone client.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if _, isPod := gone.(*corev1.Pod); !isPod {
 		keys = append(keys, keyOf(gone.GetUID()))
@@ -61,11 +68,12 @@ func isForeground(obj client.Object) bool {
 	return obj.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(obj, metav1.FinalizerDeleteDependents)
 }
 
-func (c *collector) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// Act implements [world.Actor].
+func (c *Collector) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	uid := types.UID(key.Name)
 	var owner client.Object
 	var dependents []client.Object
-	for _, obj := range c.store.All() {
+	for _, obj := range c.Store.All() {
 		if obj.GetUID() == uid {
 			owner = obj
 		}
@@ -99,7 +107,7 @@ func refersTo(obj client.Object, uid types.UID) bool {
 }
 
 // collect deletes what has no other owner that stays. What has one is disowned.
-func (c *collector) collect(ctx context.Context, dependents []client.Object, how metav1.DeletionPropagation) error {
+func (c *Collector) collect(ctx context.Context, dependents []client.Object, how metav1.DeletionPropagation) error {
 	for _, obj := range dependents {
 		var err error
 		switch {
@@ -107,7 +115,7 @@ func (c *collector) collect(ctx context.Context, dependents []client.Object, how
 			err = c.disown(ctx, obj, c.goes)
 		case obj.GetDeletionTimestamp() == nil:
 			uid := obj.GetUID()
-			err = gone(c.store.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(how)))
+			err = world.Gone(c.Store.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(how)))
 		}
 		if err != nil {
 			return err
@@ -118,14 +126,14 @@ func (c *collector) collect(ctx context.Context, dependents []client.Object, how
 
 // goes is true of an owner that is gone, or waits for what belongs to it. One that was
 // never seen here is somewhere else.
-func (c *collector) goes(ref metav1.OwnerReference) bool {
-	return c.gone[ref.UID] || c.waiting[ref.UID] && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+func (c *Collector) goes(ref metav1.OwnerReference) bool {
+	return c.Gone[ref.UID] || c.waiting[ref.UID] && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
 // blocks is true of what is still there and keeps its owner.
-func (c *collector) blocks(owner types.UID) func(client.Object) bool {
+func (c *Collector) blocks(owner types.UID) func(client.Object) bool {
 	return func(seen client.Object) bool {
-		obj := c.store.Object(seen, client.ObjectKeyFromObject(seen))
+		obj := c.Store.Object(seen, client.ObjectKeyFromObject(seen))
 		return obj != nil && obj.GetUID() == seen.GetUID() && slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 			return ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 		})
@@ -133,21 +141,21 @@ func (c *collector) blocks(owner types.UID) func(client.Object) bool {
 }
 
 // disown takes references to owners away.
-func (c *collector) disown(ctx context.Context, obj client.Object, from func(metav1.OwnerReference) bool) error {
+func (c *Collector) disown(ctx context.Context, obj client.Object, from func(metav1.OwnerReference) bool) error {
 	changed, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil
 	}
 	changed.SetOwnerReferences(slices.DeleteFunc(changed.GetOwnerReferences(), from))
-	return gone(c.store.Update(ctx, changed))
+	return world.Gone(c.Store.Update(ctx, changed))
 }
 
 // release lets an owner go for which there is nothing more to do.
-func (c *collector) release(ctx context.Context, owner client.Object, finalizer string) error {
+func (c *Collector) release(ctx context.Context, owner client.Object, finalizer string) error {
 	changed, ok := owner.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil
 	}
 	controllerutil.RemoveFinalizer(changed, finalizer)
-	return gone(c.store.Update(ctx, changed))
+	return world.Gone(c.Store.Update(ctx, changed))
 }

@@ -1,4 +1,4 @@
-package simulate
+package models
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // autoscalers are HorizontalPodAutoscalers without any load: they keep workloads within
 // their bounds, so that one which leaves its replicas to them has the fewest.
 type autoscalers struct {
-	*world
+	*world.World
 
 	// all are those that there are, by name, and what they scale.
 	all map[types.NamespacedName]scaling
@@ -25,7 +27,7 @@ type autoscalers struct {
 
 // scaling is what an autoscaler keeps within which bounds.
 type scaling struct {
-	of          unit
+	of          record.Key
 	least, most int32
 }
 
@@ -38,12 +40,13 @@ func scalingOf(obj client.Object) (s scaling, ok bool) {
 	}
 	least := ptr.Deref(o.Spec.MinReplicas, 1)
 	return scaling{
-		of:    unit{o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name},
+		of:    record.KeyOf(o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name),
 		least: least, most: max(o.Spec.MaxReplicas, least),
 	}, true
 }
 
-func (a autoscalers) wakes(before, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (a autoscalers) Wakes(before, after client.Object) []types.NamespacedName {
 	if _, ok := scalingOf(before); ok && after == nil {
 		delete(a.all, client.ObjectKeyFromObject(before))
 		return nil
@@ -55,27 +58,27 @@ func (a autoscalers) wakes(before, after client.Object) []types.NamespacedName {
 	}
 	var keys []types.NamespacedName
 	for key, s := range a.all {
-		if after != nil && s.of == (unit{progressOf(after).kind, after.GetNamespace(), after.GetName()}) {
+		if after != nil && s.of == record.KeyOf(record.ProgressOf(after).Kind, after.GetNamespace(), after.GetName()) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// look does nothing with what has no replicas: that is how scaling is turned off.
-func (a autoscalers) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// Act does nothing with what has no replicas: that is how scaling is turned off.
+func (a autoscalers) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	s, ok := a.all[key]
-	name := types.NamespacedName{Namespace: s.of.namespace, Name: s.of.name}
+	name := types.NamespacedName{Namespace: s.of.Namespace, Name: s.of.Name}
 	switch {
 	case !ok:
 		return 0, nil
-	case s.of.kind == config.Deployment:
-		if d, ok := a.store.Object(&appsv1.Deployment{}, name).(*appsv1.Deployment); ok {
+	case s.of.Kind == config.Deployment:
+		if d, ok := a.Store.Object(&appsv1.Deployment{}, name).(*appsv1.Deployment); ok {
 			d = d.DeepCopy()
 			return 0, a.scale(ctx, s, d, d.Spec.Replicas)
 		}
-	case s.of.kind == config.StatefulSet:
-		if set, ok := a.store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
+	case s.of.Kind == config.StatefulSet:
+		if set, ok := a.Store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
 			set = set.DeepCopy()
 			return 0, a.scale(ctx, s, set, set.Spec.Replicas)
 		}
@@ -93,8 +96,8 @@ func (a autoscalers) scale(ctx context.Context, s scaling, target client.Object,
 		return nil
 	}
 	*replicas = wanted
-	if err := gone(a.store.Update(ctx, target, client.FieldOwner(autoscaler))); err != nil {
-		return fmt.Errorf("scale %s %s: %w", s.of.kind, s.of.name, err)
+	if err := world.Gone(a.Store.Update(ctx, target, client.FieldOwner(autoscaler))); err != nil {
+		return fmt.Errorf("scale %s %s: %w", s.of.Kind, s.of.Name, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package simulate
+package record
 
 import (
 	"time"
@@ -50,7 +50,7 @@ type told struct {
 
 func (t told) tell(unit, does string) {
 	t.step(Step{
-		At: t.at, Ring: RingPlans, Namespace: t.instance.Namespace, Object: reference("Instance", t.instance.Name), Unit: unit, Does: does,
+		At: t.at, Ring: RingPlans, Namespace: t.instance.Namespace, Object: Reference("Instance", t.instance.Name), Unit: unit, Does: does,
 	})
 }
 
