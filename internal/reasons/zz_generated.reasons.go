@@ -88,6 +88,7 @@ var table = map[string]entry{
 	"Refused":                      {"refused", "somebody has stopped a rollout at a gate", "to let it through after all: spillway fleet approve"},
 	"Released":                     {"released", "somebody lets a cluster follow again that was pinned", "nothing, it is news"},
 	"Releasing":                    {"releasing", "the workload was released, and Pods made before still wait", "nothing, it passes by itself, unless the message names a Pod that the partition holds: then lower the partition of the StatefulSet"},
+	"RemovalNotApproved":           {"removalnotapproved", "more is to be removed than may be without an approval", "check that the selector is what it should be; if so, approve the number that the message names"},
 	"Resumed":                      {"resumed", "somebody has let go on what was paused or suspended", "nothing, it is news"},
 	"Retried":                      {"retried", "a user has retried a rollout that had failed", "nothing, for information only"},
 	"RetryLater":                   {"retrylater", "a step failed and is tried again later", "nothing, it is tried again by itself; if it fails each time, fix what the message says"},
