@@ -9,7 +9,7 @@
 // decided here and nowhere else. Decide reads and writes nothing, so tests need no API
 // server:
 //
-//	plan := rollout.Decide(rollout.Observed{Now: time.Now(), Root: tree})
+//	plan := rollout.Decide(rollout.Observed{Now: now, Root: tree})
 //	for _, step := range plan.Steps {
 //		// persist that it is permitted, then move step.Path to step.To
 //	}
