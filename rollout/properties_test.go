@@ -739,6 +739,11 @@ func queues(p rollout.Plan) bool {
 }
 
 func timeless(p rollout.Plan) rollout.Plan {
+	p.Groups = append([]rollout.Group(nil), p.Groups...)
+	for i := range p.Groups {
+		p.Groups[i].Holds = nil // they are those of the plan
+	}
+
 	if queues(p) {
 		p.Wake, p.Holds = time.Time{}, append([]rollout.Hold(nil), p.Holds...)
 		for i := range p.Holds {
