@@ -89,8 +89,8 @@ func (w *world) instances(prefix string, n int) {
 	}
 }
 
-// until waits, for as long as it takes, until so many Instances are as they have to
-// be, and returns them.
+// until waits, for as long as it takes, until so many Instances are as required, and
+// returns them.
 func (w *world) until(n int, is func(*v1beta1.Instance) bool) []v1beta1.Instance {
 	w.t.Helper()
 	list, before := &v1beta1.InstanceList{}, -1
