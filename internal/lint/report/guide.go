@@ -49,7 +49,7 @@ $ spillway lint -f deploy/
 deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:
   "OnDelete" differs from "RollingUpdate" of StatefulSet store-zone-a; use the
   same for all of a group [SPW202]
-    Set in all StatefulSets of the group the same spec.updateStrategy.type:
+    Give all StatefulSets of the group the same spec.updateStrategy.type:
     RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.
 14 objects checked, 1 error
 $ kubectl kustomize overlays/prod | spillway lint -f - -n shop   # overlays and charts are rendered first

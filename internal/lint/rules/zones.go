@@ -23,7 +23,7 @@ func zoneRules() []rule {
 		{report.Rule{
 			Code: "SPW202", Level: report.Error, Title: "A group has StatefulSets with mixed or unknown update strategies",
 			Why:    "A group is rolled either by partitions or by OnDelete. With both, or neither, it stalls.",
-			Action: "Set in all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.",
+			Action: "Give all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.",
 		}, groupStrategies},
 		{report.Rule{
 			Code: "SPW203", Level: report.Warning, Title: "The StatefulSets of a group are not pinned to different zones",
