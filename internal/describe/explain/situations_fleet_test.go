@@ -258,7 +258,7 @@ var fleetSituations = []situation{{
 		w.cluster("2", "")
 		w.fetched(metav1.ConditionFalse, "authentication required")
 	},
-	ask: "module/shop@2", by: "at most 1", through: "Cluster Module Stage Cluster ProxyAssemblage Kustomization GitRepository", root: "gitrepository/shop-*@1", says: "cannot be fetched: authentication required",
+	ask: "module/shop@2", by: "1 of 1 allowed", through: "Cluster Module Stage Cluster ProxyAssemblage Kustomization GitRepository", root: "gitrepository/shop-*@1", says: "cannot be fetched: authentication required",
 	times: "since", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig 1.kubeconfig",
 }, {
 	name: "what the hub applies to a cluster is unhealthy", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),

@@ -236,9 +236,9 @@ func TestWorkloadsFollowTheWorstPod(t *testing.T) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: new(true)}}
 		return p
 	}
-	stranger := web(waits("ImagePullBackOff", ""))
-	stranger.Name, stranger.Labels = "a-stranger", map[string]string{"app": "web"}
-	found := explained(t, describe.Ref{Kind: "ReplicaSet", Namespace: "shop", Name: "web"}, set, node(corev1.ConditionTrue), stranger,
+	unowned := web(waits("ImagePullBackOff", ""))
+	unowned.Name, unowned.Labels = "a-unowned", map[string]string{"app": "web"}
+	found := explained(t, describe.Ref{Kind: "ReplicaSet", Namespace: "shop", Name: "web"}, set, node(corev1.ConditionTrue), unowned,
 		of("evicted", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }),
 		of("starting", waits("ContainerCreating", "")), of("crashing", ends(1, "Error")))
 	if root := found.Root(); root.Name != "crashing" || root.Owner != "replicaset/web" {
