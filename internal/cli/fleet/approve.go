@@ -45,7 +45,7 @@ func (a *approval) run(ctx context.Context) error {
 	}
 	_, status := model.Parts(module)
 	var gate *spillwayv1.RolloutGate
-	err = a.again("its gate", func() error {
+	err = command.Retry("gate of "+a.module.String(), func() error {
 		gates, err := a.gates(ctx, status)
 		if err != nil {
 			return err
@@ -162,7 +162,10 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
 	}
-	return refused("rolloutgate/"+g.Name, err)
+	if err != nil {
+		return fmt.Errorf("change rolloutgate/%s: %w", g.Name, err)
+	}
+	return nil
 }
 
 // words are what is shown of the verdict.

@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/util/retry"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -204,37 +203,15 @@ func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 	}, word, who, p.now())
 }
 
-// change changes the Instance, if it is as it was seen; if it is not, it is looked at
-// again, since the manager writes there too.
+// change changes the Instance, if it is still as it was read.
 func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return p.tryChange(ctx, change) })
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
-	}
-	return err //nolint:wrapcheck // tryChange has wrapped it
-}
-
-func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) error) error {
-	i, err := p.instance(ctx)
-	if err != nil {
-		return err
-	}
-	before := i.DeepCopy()
-	if err := change(i); err != nil {
-		return fmt.Errorf("instance %s: %w", p.name.Name, err)
-	}
-	err = p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
-	if err != nil {
-		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
-	}
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
+	err := command.Change(ctx, p.client, i, func() error {
+		if err := change(i); err != nil {
+			return fmt.Errorf("instance/%s: %w", p.name.Name, err)
+		}
+		return nil
+	})
 	p.uid = i.UID
-	return nil
-}
-
-func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
-	i := &v1beta1.Instance{}
-	if err := p.client.Get(ctx, p.name, i); err != nil {
-		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
-	}
-	return i, nil
+	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -286,8 +287,8 @@ func (m *watchModel) ask(key string) {
 
 // steerable says of each verb what it is for.
 var steerable = map[string]string{
-	"pause": "groups and modules can be paused", "resume": "groups and modules can be resumed",
-	"retry": "groups and Instances can be tried again", "approve": "modules can be approved",
+	"pause": "workloads, groups, Instances and modules can be paused", "resume": "workloads, groups, Instances and modules can be resumed",
+	"retry": "groups and Instances can be retried", "approve": "modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
@@ -295,16 +296,17 @@ var steerable = map[string]string{
 func commandFor(verb string, u, selected *describe.Unit) []string {
 	var words []string
 	switch verb + " " + u.Kind {
-	case "pause RolloutGroup", "resume RolloutGroup", "retry RolloutGroup":
+	case "retry RolloutGroup":
 		words = []string{verb, u.String()}
 	case "retry Instance":
 		words = []string{"plan", "retry", u.String()}
-	case "pause Module", "pause BootstrapModule":
-		words = []string{"fleet", "suspend", u.String()}
-	case "resume Module", "resume BootstrapModule", "approve Module", "approve BootstrapModule":
+	case "approve Module", "approve BootstrapModule":
 		words = []string{"fleet", verb, u.String()}
 	default:
-		return nil
+		if verb != "pause" && verb != "resume" || !slices.Contains(command.RolledKinds, u.Kind) {
+			return nil
+		}
+		words = []string{verb, u.String()}
 	}
 	words = append(words, "-n", u.Namespace)
 	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {

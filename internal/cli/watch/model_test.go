@@ -211,11 +211,11 @@ func TestKeysAreCommands(t *testing.T) {
 		"pause it from one of its Pods": {[]string{"down", "down", "down", "down", "p", "enter"}, []string{"pause", "rolloutgroup/ingester", "-n", "shop"}},
 		"resume a group":                {[]string{"down", "r", "enter"}, []string{"resume", "rolloutgroup/ingester", "-n", "shop"}},
 		"retry a group":                 {[]string{"down", "t", "xy", "backspace", "enter"}, []string{"retry", "rolloutgroup/ingester", "-n", "shop", "--reason", "x"}},
-		"suspend a module":              {[]string{"pgdown", "up", "up", "p", "enter"}, []string{"fleet", "suspend", "module/shop", "-n", "shop"}},
+		"pause a module":                {[]string{"pgdown", "up", "up", "p", "enter"}, []string{"pause", "module/shop", "-n", "shop"}},
 		"approve a module":              {[]string{"pgdown", "up", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop"}},
 		"approve a stage":               {[]string{"pgdown", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop", "--stage", "canary"}},
 		"think better of it":            {[]string{"down", "p", "q", "esc"}, nil},
-		"a workload":                    {[]string{"p", "enter"}, nil},
+		"pause a workload":              {[]string{"p", "enter"}, []string{"pause", "deployment/web", "-n", "shop"}},
 		"retry a module":                {[]string{"pgdown", "up", "up", "t"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
