@@ -36,7 +36,7 @@ func writeGroupState(f *Facts, e *zones.Explanation) {
 	}
 	f.optional("phase", phase)
 	if e.Missing {
-		f.row("object", "the manager has not made it yet; is one running with --rings=zones?")
+		f.row("object", "not created by the manager yet; is one running with --rings=zones?")
 	}
 	if e.Updated != "" {
 		f.row("updated", e.Updated+" Pods")
@@ -61,7 +61,7 @@ func inZone(zone string) string {
 
 // wish says who wanted something, and why.
 func wish(by, reason string) string {
-	text := "by somebody"
+	text := "by an unknown user"
 	if by != "" {
 		text = "by " + by
 	}

@@ -45,7 +45,7 @@ func writeModuleState(f *Facts, e *decision.Explanation) {
 	f.optional("phase", phase)
 	f.optional("target", e.Target)
 	f.optional("current", e.Current)
-	f.optional("given up", e.RolledBack)
+	f.optional("abandoned", e.RolledBack)
 	f.optional("clusters", clustersText(e))
 	if s := e.Steered; s != nil {
 		f.row("steered", fmt.Sprintf("%s %s, %s", s.Verb, wish(s.By, s.Reason), s.At.UTC().Format(momentLayout)))
@@ -62,7 +62,7 @@ func clustersText(e *decision.Explanation) string {
 		n    int32
 		what string
 	}{
-		{e.Summary.Updating, "updating"}, {e.Summary.Waiting, "not assigned it yet"}, {e.Summary.Failed, "failed"},
+		{e.Summary.Updating, "updating"}, {e.Summary.Waiting, "not assigned yet"}, {e.Summary.Failed, "failed"},
 		{e.Summary.Held, "pinned"}, {e.Summary.Unreachable, "unreachable"},
 	} {
 		if count.n > 0 {

@@ -54,7 +54,7 @@ func useText(use config.UseFact) string {
 	case !use.Exists && use.Required:
 		text += ", missing"
 	case !use.Exists:
-		text += ", optional, not there"
+		text += ", optional, not found"
 	}
 	return text
 }

@@ -30,11 +30,11 @@ type approval struct {
 
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
-	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Let a rollout through a gate, or stop it there",
+	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Approve a gate of a rollout, or refuse it",
 		`shop -n clusters --reason "errors are fine"`, a.run))
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
-	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "stop the rollout at the gate instead")
+	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "refuse: the rollout stops at the gate")
 	return cmd
 }
 
@@ -148,7 +148,7 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 	return strings.Join(texts, ", ")
 }
 
-// decide writes the verdict, with who gave it, if nobody has given another since.
+// decide writes the verdict, with who gave it, if no other was given since.
 func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
 	before := g.DeepCopy()
 	reason := decision.ReasonApproved

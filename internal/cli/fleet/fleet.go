@@ -35,7 +35,7 @@ type fleeter struct {
 
 // New returns the command fleet with the commands beneath it.
 func New(env command.Environment) *cobra.Command {
-	cmd := &cobra.Command{Use: "fleet", Short: "See and steer how modules get to their clusters"}
+	cmd := &cobra.Command{Use: "fleet", Short: "Show and steer the rollout of modules to clusters"}
 	cmd.AddCommand(newFleetStatus(env))
 	for _, add := range []func(*fleeter) *cobra.Command{
 		newFleetApprove, newFleetPin, newFleetUnpin, newFleetRollback, newFleetHistory,
@@ -47,9 +47,9 @@ func New(env command.Environment) *cobra.Command {
 
 func newFleetStatus(env command.Environment) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "status", Short: "List the modules and their state", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
 	a := command.NewQuery(env, cmd)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all namespaces")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		namespace, err := a.Cluster.ResolveNamespace()
 		if err != nil {
@@ -69,7 +69,7 @@ func newFleetStatus(env command.Environment) *cobra.Command {
 		return command.Show(cmd.OutOrStdout(), a.Output, found, func(w io.Writer) {
 			display.Modules(w, display.StyleOf(w, a.Env.Lookup), found)
 			if len(found) == 0 {
-				_, _ = fmt.Fprintln(w, "There is no module here; -A looks at all namespaces.")
+				_, _ = fmt.Fprintln(w, "No modules found in this namespace; use -A for all namespaces.")
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func (f *fleeter) command(verb, usage, short, example string, run func(ctx conte
 
 // gives lets a command say why.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why; it is shown wherever the module is")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why; status, explain and Events show it")
 	return cmd
 }
 

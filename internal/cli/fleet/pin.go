@@ -116,7 +116,7 @@ func (p *pin) look(ctx context.Context) (module, assemblage client.Object, err e
 	return module, assemblage, nil
 }
 
-// pinBefore pins a cluster that was never assigned anything, if it is there.
+// pinBefore pins a cluster that was never assigned anything, if it exists.
 func (p *pin) pinBefore(ctx context.Context, hold *fleetv1.Hold) error {
 	clusters, err := fleetcluster.ListLive(ctx, p.client, p.module.Namespace)
 	if err != nil {

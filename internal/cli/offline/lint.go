@@ -1,11 +1,11 @@
 package offline
 
 import (
-	"github.com/spillway-dev/spillway/internal/lint/rules"
-	"github.com/spillway-dev/spillway/internal/lint/manifest"
-	"github.com/spillway-dev/spillway/internal/lint/report"
 	"errors"
 	"fmt"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"io"
 	"os"
 
@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// linting is what the command is told.
+// linting holds the flags of the command.
 type linting struct {
 	files                     []string
 	namespace, output, failOn string
@@ -105,7 +105,7 @@ func (l *linting) verdict(findings []report.Finding) error {
 	}
 	for i := range findings {
 		if findings[i].Level.AtLeast(report.Level(l.failOn)) {
-			return fmt.Errorf("there is something to fix: %s", report.Summary(findings))
+			return fmt.Errorf("%s", report.Summary(findings))
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // rememberedNotes bounds the timeline.
 const rememberedNotes = 200
 
-// The messages that the model is told besides those of the terminal.
+// The messages that the model receives besides those of the terminal.
 type (
 	// seen is how things stand.
 	seen struct {
@@ -41,8 +41,8 @@ type (
 	finished struct{}
 )
 
-// watchModel is what a person sees and does who watches in a terminal. It asks nobody:
-// what it is told comes as messages, and what is to be done goes to steer.
+// watchModel is what a person sees and does who watches in a terminal. It reads no API server:
+// what it shows comes as messages, and what is to be done goes to steer.
 type watchModel struct {
 	title string
 	style display.Style
@@ -76,7 +76,7 @@ type watchModel struct {
 	blind string
 }
 
-// question asks why somebody wants something.
+// question asks for the reason of a command.
 type question struct {
 	// does is the command that it is about, as it will be given but for the reason.
 	does   []string
@@ -97,7 +97,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case seen:
 		m.see(msg.units, msg.now)
 	case missed:
-		m.blind = "cannot look just now, and tries again: " + display.Plain(msg.err.Error())
+		m.blind = "API server not reachable, retrying: " + display.Plain(msg.err.Error())
 	case heard:
 		m.hear(msg.note)
 	case ticked:
