@@ -34,12 +34,15 @@ type Unit struct {
 	// Block is a fact of the ring's own that forbids to move anything beneath
 	// the unit now, such as a ConfigMap that does not exist. Nil if there is none.
 	Block *Block
-	// Gates have to pass before the unit starts, or before it counts as complete.
+	// Whole is set on a unit that starts as a whole and has not started. Nil if its
+	// leaves move one by one, as they do once it has started.
+	Whole *Whole
+	// Gates must pass before the unit starts, or before it counts as complete.
 	Gates []Gate
-	// Lock is the lock that has to be held while anything beneath the unit is
+	// Lock is the lock that must be held while anything beneath the unit is
 	// disrupted. Nil if none is needed. A plan takes and releases one lock: the
-	// first in the order of the tree. Further locks are heeded while somebody
-	// else holds them, but never taken.
+	// first in the order of the tree. Further locks are heeded while another
+	// client holds them, but never taken.
 	Lock *Lock
 	// StartedAt is when this unit was first moved towards its present target;
 	// zero if it was not. Deadlines and timeouts are measured from here.
@@ -47,6 +50,30 @@ type Unit struct {
 	// Leaf is what was observed of a leaf; it is ignored on a unit with children.
 	Leaf Leaf
 }
+
+// Whole describes a unit of which another controller moves all leaves, under a
+// budget of its own, once it may move one. Nothing beneath is moved before all of
+// it may be: not even what is down already, which elsewhere waits for no turn. Only
+// a budget, a rate, a retry or a Block of its own may keep single leaves.
+//
+// Where several such units wait for each other alone, because leaves are down in
+// each, the first is started leaf by leaf; see [StartEach].
+type Whole struct {
+	// Revision is what a leaf gets that is moved before the unit has started. One
+	// that is down at any other may be moved to it.
+	Revision string
+	// Reason and Message are those of the [Hold] of a leaf that is kept for this.
+	Reason  Reason
+	Message string
+}
+
+// Removed as the Target of a leaf says that it is to be removed: it is moved to
+// Removed, under the budgets, order, gates and pauses above it, and is Removed and
+// Healthy when it is gone, unless the ring leaves it out of the tree by then. Until
+// then it is unavailable. Removing what is down already takes something away, so
+// it waits for its turn, and there are never more leaves being removed than the
+// budgets allow. List the units in the order in which to remove: the last stage first.
+const Removed = "(removed)"
 
 // Leaf is the observed state of something that moves as a whole.
 type Leaf struct {
@@ -61,7 +88,7 @@ type Leaf struct {
 	Settled bool
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at
-	// its target if nobody can tell. Zero if that is unknown, or no failure. Optional.
+	// its target if no one can tell. Zero if that is unknown, or no failure. Optional.
 	LostSince time.Time
 	// HealthySince is since when it has been Healthy at its Current revision,
 	// measured anew for each revision; zero when unknown, which soaks as if it
@@ -74,7 +101,7 @@ type Leaf struct {
 	// Priority orders leaves that compete for a budget or a rate: the higher goes
 	// first; of equal ones those that are down already, then the order of the tree.
 	Priority int
-	// RetryAt is when a step that failed may be tried again, zero for at once.
+	// RetryAt is when a step that failed may be tried again, zero for immediately.
 	RetryAt time.Time
 	// RetryReason says what failed, for the Hold until RetryAt: "the API server
 	// refused the patch".
@@ -90,7 +117,7 @@ const (
 	Unknown Health = iota
 	// Healthy is ready and serving, or complete where it is something that ends.
 	Healthy
-	// Progressing is on its way: not available yet, nothing is known to be wrong.
+	// Progressing is updating and not available yet, nothing is known to be wrong.
 	Progressing
 	// Degraded is not available though it was or should be.
 	Degraded
@@ -103,12 +130,12 @@ type Order int
 
 // The orders.
 const (
-	// Parallel lets all children move at once, within the budget.
+	// Parallel lets all children move at the same time, within the budget.
 	Parallel Order = iota
 	// Series starts a child only once every earlier one is complete: up to
 	// date, healthy, soaked, gates passed. A paused child stops the later ones.
 	Series
-	// OneAtATime never disrupts two children at once; their order is a
+	// OneAtATime never disrupts two children at the same time; their order is a
 	// preference. The child that is already disrupted goes first, and so does one
 	// that is up to date but still soaks or waits for a gate of its own; after
 	// these the child for which the lock is ours. A child that is paused, blocked
@@ -137,7 +164,7 @@ type Policy struct {
 	// counts as available. It is inherited by units beneath that have none.
 	MinReady time.Duration
 	// Soak is how long the whole unit has to stay healthy at its target before
-	// it counts as complete. Failed leaves that are borne do not count.
+	// it counts as complete. Failed leaves that are tolerated do not count.
 	Soak time.Duration
 	// Deadline is how long after its StartedAt a leaf beneath may take to become
 	// healthy before it counts as failed (progressDeadlineSeconds). It is
@@ -150,10 +177,20 @@ type Policy struct {
 	// unfinished beneath holds and counts as failed for the units above. Zero is
 	// no timeout; it means nothing on a leaf.
 	Timeout time.Duration
-	// MaxFailures is how many failed leaves beneath are borne before OnFailure
-	// applies. The zero value bears none but those that a unit beneath bears
+	// Budget makes this unit share its MaxUnavailable with all units of the same
+	// Budget: what is unavailable beneath any of them counts for each, and a
+	// percentage is one of all their leaves. Empty if it shares with none.
+	Budget string
+	// MaxRemoved bounds how many leaves beneath may be to be removed without an
+	// approval; a percentage is one of those that exist. While there are more, and
+	// more than RemovalsApproved, none of them is removed.
+	MaxRemoved Limit
+	// RemovalsApproved is how many removals a user has approved, zero if none.
+	RemovalsApproved int
+	// MaxFailures is how many failed leaves beneath are tolerated before OnFailure
+	// applies. The zero value tolerates none but those that a unit beneath tolerates
 	// already; a limit that is Set counts every failed leaf beneath. A failure
-	// that is borne does not keep the unit from being complete; it does keep its
+	// that is tolerated does not keep the unit from being complete; it does keep its
 	// place in the budget, and the turn under OneAtATime.
 	MaxFailures Limit
 	// OnFailure says what happens when more have failed.
@@ -177,8 +214,8 @@ const (
 )
 
 // Limit is an absolute number or a percentage, as Kubernetes' IntOrString. The
-// zero value is no limit, except for MaxFailures, where it is none at all.
-// Percentages are rounded down, to at least 1 unless the percentage is 0.
+// zero value is no limit, except for MaxFailures, where it is none at all. [Limit.Of]
+// says how percentages are rounded.
 type Limit struct {
 	Value   int
 	Percent bool
@@ -219,7 +256,7 @@ type Block struct {
 	Message string
 	// Since is when it began, zero if unknown.
 	Since time.Time
-	// Until is when it ends by itself, zero if it has to be ended. A block whose
+	// Until is when it ends automatically, zero if it must be ended. A block whose
 	// end has come is none.
 	Until time.Time
 }
@@ -243,12 +280,12 @@ const (
 	Refused
 )
 
-// Gate is a decision that somebody else takes: a person, a test, a metric.
+// Gate is a decision that is taken elsewhere: a person, a test, a metric.
 type Gate struct {
 	Name    string
 	When    When
 	Verdict Verdict
-	// Message is what whoever decides has said, empty if nothing.
+	// Message is what was said with the decision, empty if nothing.
 	Message string
 	Since   time.Time
 }
@@ -256,7 +293,7 @@ type Gate struct {
 // Lock is the state of a lock that is shared between rollouts, downscales and
 // evictions, and lives in an API object where it is taken by compare-and-swap.
 type Lock struct {
-	// Holder is who has it, empty if nobody; it is ours if it equals Observed.Self.
+	// Holder is who has it, empty if it is free; it is ours if it equals Observed.Self.
 	Holder string
 	// Purpose is what it is held for: "rollout", "downscale", "eviction".
 	Purpose string

@@ -15,12 +15,14 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
+	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
@@ -63,11 +65,11 @@ type ring struct {
 func (o Options) Declarations(ring string) admission.Declared {
 	switch ring {
 	case RingConfig:
-		return config.Declared()
+		return admit.Declared()
 	case RingZones:
 		return guard.Declare(o.Guard)
 	case RingPlans:
-		return plans.Declared()
+		return plansadmit.Declared()
 	default:
 		return admission.Declared{}
 	}
@@ -87,7 +89,7 @@ func (o Options) rings() ([]ring, error) {
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
-			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
+			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
 		},
 		RingZones: {
 			interests: slices.Concat(zones.Interests(), scaling.Interests()),
@@ -97,8 +99,10 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
 		RingPlans: {
-			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
-			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
+			setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) {
+				return plansadmit.Routes(mgr, o.Plans.Namespaces), nil
+			},
 		},
 		RingAssemblage: {
 			reduced: agent.Reduced(),
@@ -175,4 +179,12 @@ func cached(rings []ring) map[client.Object]cache.ByObject {
 		objects[interests[kind][0].Object] = cache.ByObject{Transform: kube.Transform(interests[kind])}
 	}
 	return objects
+}
+
+// admitOptions are the options of the config ring that its webhook uses.
+func (o Options) admitOptions() admit.Options {
+	return admit.Options{
+		Namespaces: o.Config.Namespaces, AllowCrossNamespace: o.Config.AllowCrossNamespace,
+		SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
+	}
 }

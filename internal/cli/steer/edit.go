@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -19,11 +19,11 @@ import (
 // newObject returns an empty object of a kind that can be paused.
 func newObject(kind string) client.Object {
 	switch kind {
-	case config.Deployment:
+	case workload.Deployment:
 		return &appsv1.Deployment{}
-	case config.StatefulSet:
+	case workload.StatefulSet:
 		return &appsv1.StatefulSet{}
-	case config.DaemonSet:
+	case workload.DaemonSet:
 		return &appsv1.DaemonSet{}
 	case "RolloutGroup":
 		return &v1alpha1.RolloutGroup{}

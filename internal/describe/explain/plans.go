@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -246,11 +247,11 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 
 // isWell judges an object; a StatefulSet that is a zone is well if its group is.
 func (a *asker) isWell(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
-	if lacks, _ := plans.Judge(u); lacks != "" {
+	if lacks, _ := task.Judge(u); lacks != "" {
 		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
-	if ref.Kind != config.StatefulSet || group == "" {
+	if ref.Kind != workloads.StatefulSet || group == "" {
 		return true
 	}
 	complete, err := a.isComplete(ctx, describe.Ref{Kind: describe.KindGroup, Namespace: ref.Namespace, Name: group})
