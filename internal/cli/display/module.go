@@ -1,24 +1,20 @@
 package display
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
-
-// shownClusters is how many clusters that wait explain shows; all are in the JSON.
-const shownClusters = 20
 
 // IsGate reports whether a stage in this state waits for a gate.
 func IsGate(state string) bool {
 	return state == string(rollout.ReasonGate) || state == string(rollout.ReasonGateRefused)
 }
 
+<<<<<<< HEAD
 // Module writes the facts of a module.
 func Module(f *Facts, e *decision.Explanation) {
 	writeModuleState(f, e)
@@ -124,6 +120,8 @@ func Cluster(f *Facts, e *decision.ClusterExplanation) {
 	}
 }
 
+=======
+>>>>>>> main
 // Modules writes a line for each module.
 func Modules(w io.Writer, s Style, found []decision.Explanation) {
 	if len(found) == 0 {

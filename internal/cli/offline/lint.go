@@ -3,11 +3,12 @@ package offline
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/lint/rules"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// linting holds the flags of the command.
+// linting is what the command is told.
 type linting struct {
 	files                     []string
 	namespace, output, failOn string
@@ -105,7 +106,7 @@ func (l *linting) verdict(findings []report.Finding) error {
 	}
 	for i := range findings {
 		if findings[i].Level.AtLeast(report.Level(l.failOn)) {
-			return fmt.Errorf("%s", report.Summary(findings))
+			return errors.New(report.Summary(findings))
 		}
 	}
 	return nil
