@@ -89,9 +89,8 @@ type Reason string
 // each, the comment says the cause, and then, after "Action:", what a person does about it.
 const (
 	// ReasonPaused: a user has paused the unit or one above it.
-	// Action: resume it, after asking the user that the message names: spillway resume for a
-	// group, spillway fleet resume for a module, spillway fleet release for a cluster;
-	// or take away the annotation or field that pauses it.
+	// Action: resume it, after asking the user whom the message names: spillway resume,
+	// or spillway fleet unpin for a cluster; or remove the annotation or field that pauses it.
 	ReasonPaused Reason = "Paused"
 	// ReasonLocked: another client holds the lock.
 	// Action: nothing, it passes automatically when the holder that the message names is done.

@@ -56,9 +56,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestThePredecessorIsThere: two managers do not run the plans of the same Instances.
+// TestKUDOIsInstalled: two managers do not run the plans of the same Instances.
 // It stands apart from the scripts, which share the cluster with one another.
-func TestThePredecessorIsThere(t *testing.T) {
+func TestKUDOIsInstalled(t *testing.T) {
 	c, err := client.New(testenv.Shared().Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestThePredecessorIsThere(t *testing.T) {
 		command, says string
 		code          int
 	}{
-		{"install -n " + namespace + "-system --watch-namespaces=" + namespace, "error: nothing was installed: kudo runs the plans of Instances, or its webhook still refuses every change of them; stop it", 1},
-		{"check --namespaces=" + namespace, "✗ kudo runs the plans of Instances", 1},
+		{"install -n " + namespace + "-system --watch-namespaces=" + namespace, "error: nothing was installed: KUDO runs the plans of Instances, or its webhook still denies every change of them; stop it", 1},
+		{"check --namespaces=" + namespace, "✗ KUDO runs the plans of Instances", 1},
 		{"check --namespaces=" + namespace + " --rings=config,zones", "✓ Kubernetes", 0},
 	} {
 		out := &testenv.Buffer{}

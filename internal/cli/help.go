@@ -20,7 +20,7 @@ const helpWidth = 80
 const exitCodes = "The exit code is 0, or 1 with an error that says what is wrong."
 
 // finish makes all commands alike: how they help, what they say of their exit code, and
-// how they complete what somebody types.
+// how they complete what a person types.
 func finish(root *cobra.Command, env command.Environment) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
@@ -36,7 +36,7 @@ func finish(root *cobra.Command, env command.Environment) {
 	})
 }
 
-// Commands are all commands, for whoever writes about them.
+// Commands returns all commands, for their documentation.
 func Commands() *cobra.Command {
 	nothing := func(string) (string, bool) { return "", false }
 	return newRoot(command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAnErrorIsOneLineButOnATerminal(t *testing.T) {
-	err := errors.New("module/shop is suspended already, by admin; let it go on with: spillway fleet resume shop -n clusters\nand so on")
+	err := errors.New("module/shop is already paused, by admin; resume it with: spillway resume module/shop -n clusters\nand so on")
 	if got := errorText(display.Style{}, err); got != "error: "+err.Error()+"\n" {
 		t.Errorf("got %q", got)
 	}

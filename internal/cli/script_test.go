@@ -53,7 +53,7 @@ func awaitGone(ts *testscript.TestScript, c client.Client, obj *unstructured.Uns
 	ts.Check(testenv.Until(context.Background(), func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		if err == nil {
-			return fmt.Errorf("%s %s is still there", obj.GetKind(), obj.GetName())
+			return fmt.Errorf("%s %s still exists", obj.GetKind(), obj.GetName())
 		}
 		return client.IgnoreNotFound(err)
 	}))
@@ -70,7 +70,7 @@ func applyIn(ts *testscript.TestScript, namespace, docs string) {
 	}
 }
 
-// kubeconfig-as USER FILE: write a kubeconfig that acts as somebody without rights.
+// kubeconfig-as USER FILE: write a kubeconfig that acts as a user without permissions.
 func kubeconfigAs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: kubeconfig-as USER FILE")

@@ -97,8 +97,8 @@ func TestWatchInATerminal(t *testing.T) {
 	}
 	term := inTerminal(t, 80, 24, program, "watch", "-n", namespace)
 	term.shows(t, "spillway watch  namespace "+namespace)
-	term.shows(t, "nothing is rolled out here")
-	term.shows(t, "\x1b[?1049h") // it is not in the way of what was there before
+	term.shows(t, "no rollouts found")
+	term.shows(t, "\x1b[?1049h") // it does not overwrite what was printed before
 	makeGroup(t, namespace)
 	term.shows(t, "rolloutgroup/ingester")
 	term.press(t, "p")
@@ -111,7 +111,7 @@ func TestWatchInATerminal(t *testing.T) {
 		}
 		return nil
 	})
-	// What was asked for is done and told, also by who quits at once.
+	// What was asked for is done and reported, also if the user quits immediately.
 	term.press(t, "r")
 	term.shows(t, "resume rolloutgroup/ingester; why?")
 	term.press(t, "enough\rq")
@@ -124,7 +124,7 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("the pause is %v", pause)
 	}
 
-	// With an object it ends by itself, and how it ended stays.
+	// With an object it ends automatically, and how it ended stays.
 	term = inTerminal(t, 80, 24, program, "watch", "rolloutgroup/ingester", "-n", namespace, "--timeout", "1m")
 	if err := <-term.done; err != nil {
 		t.Errorf("it ends with %v: %q", err, term.screen)

@@ -36,16 +36,14 @@ const (
 	// Action: wait for the window that the message names, or change the windows in the
 	// spec.
 	OutsideWindow rollout.Reason = "OutsideWindow"
-	// Suspended: a user has suspended it: a Module by spec.suspend, or a Kustomization
-	// of Flux.
-	// Action: resume it: spillway fleet resume for a Module, flux resume kustomization for
-	// a Kustomization.
+	// Suspended: a user has suspended it, such as a Kustomization of Flux.
+	// Action: resume it: flux resume kustomization for a Kustomization.
 	Suspended rollout.Reason = "Suspended"
 	// RolloutStuck: a rollout cannot continue until a user acts.
 	// Action: do what the message says; spillway explain shows the whole cause.
 	RolloutStuck rollout.Reason = "RolloutStuck"
 	// RolloutPaused: a user has paused a rollout.
-	// Action: resume it: spillway resume for a group, spillway fleet resume for a Module.
+	// Action: resume it: spillway resume.
 	RolloutPaused rollout.Reason = "RolloutPaused"
 	// RolloutResumed: a rollout that was stuck or paused continues.
 	// Action: nothing, for information only.

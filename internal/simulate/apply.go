@@ -19,7 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
-// fieldOwner is whoever applies the manifests.
+// fieldOwner is the user that applies the manifests.
 const fieldOwner = "user"
 
 // apply applies objects as one does who means to have it his way, as Flux, Argo CD and
@@ -64,7 +64,7 @@ func (s *simulation) applyOne(ctx context.Context, u *unstructured.Unstructured)
 	return s.Store.Apply(ctx, manifest, owner, client.ForceOwnership)
 }
 
-// conflictsIn are the fields that are somebody else's, if that is why something was not
+// conflictsIn are the fields of another field manager, if that is why something was not
 // applied.
 func conflictsIn(err error) (conflicts []metav1.StatusCause, ok bool) {
 	var status apierrors.APIStatus
@@ -79,9 +79,9 @@ func conflictsIn(err error) (conflicts []metav1.StatusCause, ok bool) {
 	return conflicts, len(conflicts) > 0
 }
 
-// noteConflicts notes the fields that Spillway, or whoever scales, has set since. Others
-// who have set some are taken for whoever applies the manifests: nobody says here who
-// that is.
+// noteConflicts notes the fields that Spillway, or an autoscaler, has set since. Other
+// field managers are taken for the user that applies the manifests: nothing here says
+// who that is.
 func (s *simulation) noteConflicts(u *unstructured.Unstructured, conflicts []metav1.StatusCause) {
 	byOwner := map[string][]string{}
 	for _, c := range conflicts {
@@ -101,7 +101,7 @@ func (s *simulation) noteConflicts(u *unstructured.Unstructured, conflicts []met
 }
 
 // bare takes away what only an API server writes. In a manifest it comes from an object
-// that somebody has got from a cluster; here it would be that of another object.
+// that was read from a cluster; here it would be that of another object.
 func bare(u *unstructured.Unstructured) {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)

@@ -12,7 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// bringAbout makes what stands in manifests run: as if nobody had paused anything and
+// bringAbout makes what stands in manifests run: as if nothing had been paused and
 // every gate, window and soak had passed since. All that is in force again from then on.
 func (s *simulation) bringAbout(ctx context.Context, base []*unstructured.Unstructured) error {
 	free := unhindered(base)

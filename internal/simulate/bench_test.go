@@ -76,7 +76,7 @@ func BenchmarkADirectory(b *testing.B) {
 }
 
 // looksForAnObject is how often an object of a directory may be looked at, on average:
-// it has to be quick, and this is what takes the time.
+// it must be quick, and this is what takes the time.
 const looksForAnObject = 120
 
 // TestWhatASimulationCosts counts, because no time is the same on two machines.

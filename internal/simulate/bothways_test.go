@@ -31,7 +31,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// rolling lets this many workloads be on their way at a time.
+// rolling lets this many workloads be updating at a time.
 func rolling(n int) func(*config.Options) {
 	return func(o *config.Options) { o.MaxRolling = n }
 }
@@ -42,7 +42,7 @@ var configured = map[string]func(*config.Options){
 	"config-priority": rolling(1),
 }
 
-// never are what is never ready after the change, where that is told by --ready; what
+// never are what is never ready after the change, where --ready says so; what
 // the files say in kwok's words is what makes it so.
 var never = map[string][]string{
 	"kube-broken": {"deployment/web", "statefulset/db", "daemonset/agent", "job/migrate"},
@@ -184,7 +184,7 @@ func (w *scene) bringAbout(base []source.Document) {
 }
 
 // awaitCanary makes a group, and waits until the config ring and the zones ring have
-// seen to it: by then they have seen what was there before.
+// seen to it: by then they have seen what existed before.
 func (w *scene) awaitCanary() {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
@@ -202,7 +202,7 @@ func (w *scene) awaitCanary() {
 		group := &v1alpha1.RolloutGroup{}
 		err := errors.Join(w.client.Get(ctx, client.ObjectKeyFromObject(set), set), w.client.Get(ctx, client.ObjectKeyFromObject(set), group))
 		if err == nil && (set.Spec.Template.Annotations["spillway.dev/config-hash"] == "" || group.Status.Phase == "") {
-			err = errors.New("nobody has seen to the canary")
+			err = errors.New("the canary was not observed")
 		}
 		return err
 	})
@@ -280,7 +280,7 @@ func same(simulated, seen []record.Step) error {
 	return nil
 }
 
-// bySequence takes apart what is ordered by itself: the workloads under the budget of
+// bySequence takes apart what has an order of its own: the workloads under the budget of
 // the config ring, each group, each Instance, and phases that go in parallel.
 func bySequence(steps []record.Step) map[string][]record.Step {
 	sequences := map[string][]record.Step{}

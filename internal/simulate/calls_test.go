@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// callStatus patches the status of a StatefulSet that no controller looks at for long:
+// callStatus patches the status of a StatefulSet that no controller watches for long:
 // it has no replicas.
 func (a *caller) callStatus() {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "zone"}}
@@ -88,7 +88,7 @@ metadata: {name: scaler}
 spec: {minReplicas: 2, maxReplicas: 3, targetCPUUtilizationPercentage: 80, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}
 `
 
-// callConflicts applies what is somebody else's, and another version of a kind.
+// callConflicts applies fields of another field manager, and another version of a kind.
 func (a *caller) callConflicts() {
 	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {color: %s}}"
 	_, err := a.apply("user", fmt.Sprintf(manifest, "red"))
@@ -96,7 +96,7 @@ func (a *caller) callConflicts() {
 	_, err = a.apply("other", fmt.Sprintf(manifest, "red"), client.DryRunAll)
 	a.did("apply the same", err)
 	_, err = a.apply("other", fmt.Sprintf(manifest, "blue"), client.DryRunAll)
-	a.did("apply what is somebody else's", err)
+	a.did("apply fields of another field manager", err)
 	_, err = a.apply("user", fmt.Sprintf(manifest, "green"), client.DryRunAll)
 	shared := &corev1.ConfigMap{}
 	if err := a.c.Get(a.t.Context(), client.ObjectKey{Namespace: a.namespace, Name: "shared"}, shared); err != nil {

@@ -12,5 +12,5 @@
 // What is not simulated: admission (a new workload whose config is missing is not
 // suspended, and an eviction is not refused), calls to Pods, packages that read files
 // of Pods, and whatever another controller would do with what is not a kind of
-// Kubernetes or of Spillway; such an object is healthy as soon as it is there.
+// Kubernetes or of Spillway; such an object is healthy as soon as it exists.
 package simulate

@@ -32,10 +32,10 @@ func (r *RefusedError) Error() string {
 func (r *RefusedError) Unwrap() error { return r.Err }
 
 const (
-	mendValue = "give it a value that the kind allows"
-	mendNew   = "take the change out, or delete the object and create it anew"
-	mendKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
-	mendApply = "fix the manifest as the message says"
+	actionValue = "give it a value that the kind allows"
+	actionNew   = "take the change out, or delete the object and create it anew"
+	actionKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
+	actionApply = "fix the manifest as the message says"
 )
 
 // Check finds what no API server would take, whatever the manifests are applied over;
@@ -52,7 +52,7 @@ func Check(documents []source.Document, kinds *runtime.Scheme) error {
 			continue
 		}
 		for _, m := range apiserver.Mistakes(typed) {
-			mistakes = append(mistakes, d.MistakeAt(m.Field, m.Error(), mendValue))
+			mistakes = append(mistakes, d.MistakeAt(m.Field, m.Error(), actionValue))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -76,11 +76,11 @@ func Locate(err error, documents []source.Document) error {
 // located is one mistake for each field that was refused.
 func located(err error, d *source.Document) error {
 	if apimeta.IsNoMatchError(err) {
-		return d.Mistake(err.Error(), mendKind, "apiVersion")
+		return d.Mistake(err.Error(), actionKind, "apiVersion")
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), mendApply)
+		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), actionApply)
 	}
 	var mistakes []error
 	for _, c := range status.Status().Details.Causes {
@@ -89,15 +89,15 @@ func located(err error, d *source.Document) error {
 	return errors.Join(mistakes...)
 }
 
-// frozen is how the API server speaks of a field that nobody may change.
+// frozen is how the API server describes an immutable field.
 const frozen = ": field is immutable"
 
-// mistakeOf is one cause. What a field has that nobody may change is left out: it may
+// mistakeOf is one cause. The value of an immutable field is left out: it may
 // be a whole template.
 func mistakeOf(c metav1.StatusCause, d *source.Document) error {
-	message, action := c.Message, mendValue
+	message, action := c.Message, actionValue
 	if i := strings.LastIndex(message, frozen); i >= 0 {
-		message, action = strings.TrimPrefix(message[i:], ": "), mendNew
+		message, action = strings.TrimPrefix(message[i:], ": "), actionNew
 	}
 	return d.MistakeAt(c.Field, c.Field+": "+message, action)
 }

@@ -54,18 +54,18 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 		kind, spec string
 		minutes    int
 	}{
-		"a quarter of eight at a time":         {"Deployment", "replicas: 8", 2},
-		"one of two, and none may be missing":  {"Deployment", "replicas: 2", 2},
-		"all at once":                          {"Deployment", "{replicas: 4, strategy: {rollingUpdate: {maxSurge: 100%}}}", 1},
-		"all go before the first comes":        {"Deployment", "{replicas: 4, strategy: {type: Recreate}}", 1},
-		"available a minute after ready":       {"Deployment", "{replicas: 2, minReadySeconds: 60}", 4},
-		"StatefulSets one by one":              {"StatefulSet", "replicas: 3", 3},
-		"two at a time":                        {"StatefulSet", "{replicas: 4, podManagementPolicy: Parallel, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}", 2},
-		"down to the partition":                {"StatefulSet", "{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}", 1},
-		"not by itself":                        {"StatefulSet", "{replicas: 3, updateStrategy: {type: OnDelete}}", 0},
-		"DaemonSets node by node":              {"DaemonSet", "", 3},
-		"two nodes at a time":                  {"DaemonSet", "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}", 2},
-		"no node before somebody deletes Pods": {"DaemonSet", "updateStrategy: {type: OnDelete}", 0},
+		"a quarter of eight at a time":        {"Deployment", "replicas: 8", 2},
+		"one of two, and none may be missing": {"Deployment", "replicas: 2", 2},
+		"all together":                        {"Deployment", "{replicas: 4, strategy: {rollingUpdate: {maxSurge: 100%}}}", 1},
+		"all go before the first comes":       {"Deployment", "{replicas: 4, strategy: {type: Recreate}}", 1},
+		"available a minute after ready":      {"Deployment", "{replicas: 2, minReadySeconds: 60}", 4},
+		"StatefulSets one by one":             {"StatefulSet", "replicas: 3", 3},
+		"two at a time":                       {"StatefulSet", "{replicas: 4, podManagementPolicy: Parallel, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}", 2},
+		"down to the partition":               {"StatefulSet", "{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}", 1},
+		"not without a user":                  {"StatefulSet", "{replicas: 3, updateStrategy: {type: OnDelete}}", 0},
+		"DaemonSets node by node":             {"DaemonSet", "", 3},
+		"two nodes at a time":                 {"DaemonSet", "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}", 2},
+		"no node before a user deletes Pods ": {"DaemonSet", "updateStrategy: {type: OnDelete}", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestHowLongTheControllersOfKubernetesTake(t *testing.T) {
 }
 
 // A Pod takes its grace period to stop, in the worst case. That counts where its name or
-// its node has to be free before the next one comes. Each is ready after a minute; there
+// its node must be free before the next one comes. Each is ready after a minute; there
 // are three nodes.
 func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
 	t.Parallel()
@@ -94,12 +94,12 @@ func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
 		stop       *time.Duration
 		takes      time.Duration
 	}{
-		"half a minute for each":                {"StatefulSet", "replicas: 2", nil, 3 * time.Minute},
-		"as it is said":                         {"StatefulSet", "replicas: 2", &brief, 2*time.Minute + 20*time.Second},
-		"nodes have to be free":                 {"DaemonSet", "", nil, 4*time.Minute + 30*time.Second},
-		"the next ones come before":             {"DaemonSet", "updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", nil, 3 * time.Minute},
-		"names are others":                      {"Deployment", "replicas: 2", nil, 2 * time.Minute},
-		"all have to be gone before any others": {"Deployment", "{replicas: 2, strategy: {type: Recreate}}", nil, 90 * time.Second},
+		"half a minute for each":             {"StatefulSet", "replicas: 2", nil, 3 * time.Minute},
+		"as it is said":                      {"StatefulSet", "replicas: 2", &brief, 2*time.Minute + 20*time.Second},
+		"nodes must be free   ":              {"DaemonSet", "", nil, 4*time.Minute + 30*time.Second},
+		"the next ones come before":          {"DaemonSet", "updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", nil, 3 * time.Minute},
+		"names are others":                   {"Deployment", "replicas: 2", nil, 2 * time.Minute},
+		"all must be gone before any others": {"Deployment", "{replicas: 2, strategy: {type: Recreate}}", nil, 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +114,7 @@ func TestHowLongItTakesUntilPodsAreGone(t *testing.T) {
 	}
 }
 
-// A Pod cannot start before its config is there.
+// A Pod cannot start before its config exists.
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -130,7 +130,7 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 	}
 }
 
-// What a change breaks is told, whoever rolls it; and what was broken before is told as
+// What a change breaks is reported, whichever ring rolls it; what was broken before is reported as
 // that.
 func TestWhatBreaksIsTold(t *testing.T) {
 	t.Parallel()
@@ -290,7 +290,7 @@ func TestWhatLiesBeyondTheHorizon(t *testing.T) {
 		"a window that opens once a month": {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 0, false, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)},
 		"seen":                             {`{maintenanceWindows: [{schedule: "0 0 1 * *", durationSeconds: 36000}]}`, 60 * 24 * time.Hour, true, time.Time{}},
 		"nine days of soaking":             {`{soak: 216h}`, 0, false, time.Date(2026, 5, 13, 12, 1, 0, 0, time.UTC)},
-		"somebody":                         {`{pause: {reason: "lunch"}}`, 0, false, time.Time{}},
+		"a user":                           {`{pause: {reason: "lunch"}}`, 0, false, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

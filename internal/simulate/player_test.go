@@ -25,7 +25,7 @@ func (w *scene) fleetOptions() hub.Options {
 }
 
 // play does with ProxyAssemblages what their controller does, for clusters on which
-// everything succeeds at once.
+// everything succeeds immediately.
 func (w *scene) play() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,7 +45,7 @@ func (w *scene) play() {
 	w.t.Cleanup(func() { cancel(); events.Stop(); <-done })
 }
 
-// succeed reports that everything has succeeded. What somebody was faster with is seen
+// succeed reports that everything has succeeded. What loses a conflict is seen
 // again.
 func (w *scene) succeed(ctx context.Context, a *fleetv1.ProxyAssemblage) {
 	status := fleetv1.AssemblageStatus{ObservedGeneration: a.Generation}

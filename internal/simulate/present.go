@@ -158,7 +158,7 @@ func (p *presence) follow(ctx context.Context, obj client.Object) error {
 
 func (p *presence) isListed(namespace string) bool { return p.listed[""] || p.listed[namespace] }
 
-// read reads one object, unless it was read or is not there.
+// read reads one object, unless it was read or does not exist.
 func (p *presence) read(ctx context.Context, obj client.Object, key types.NamespacedName) error {
 	once := fmt.Sprintf("%T %s", obj, key)
 	if p.isListed(key.Namespace) || p.named[once] {

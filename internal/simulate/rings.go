@@ -49,7 +49,7 @@ func (r *ring) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 	return result.RequeueAfter, err //nolint:wrapcheck // it is said as the ring says it
 }
 
-// waitsOf asks a ring how everything stands, and takes what waits.
+// waitsOf asks a ring for its status, and returns what waits.
 func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (record.Wait, bool)) func(context.Context) ([]record.Wait, error) {
 	return func(ctx context.Context) ([]record.Wait, error) {
 		explanations, err := status(ctx)

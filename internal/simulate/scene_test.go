@@ -94,7 +94,7 @@ func installKinds(t *testing.T, c client.Client) {
 	testenv.Kinds(t, c, append(objects, clusters))
 }
 
-// clusterKind is as much of Cluster API's Cluster as the hub looks at.
+// clusterKind is as much of Cluster API's Cluster as the hub reads.
 const clusterKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -279,7 +279,7 @@ func (w *scene) told(waits []string) []record.Wait {
 }
 
 // whole is nil if all workloads have what they ask for, at the revision for which
-// they ask, as far as nobody keeps Kubernetes from that.
+// they ask, unless Kubernetes is kept from that.
 func (w *scene) whole(ctx context.Context) error {
 	deployments, sets, daemons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}
 	for _, list := range []client.ObjectList{deployments, sets, daemons} {

@@ -13,7 +13,7 @@ import (
 )
 
 // Before Kubernetes 1.37 the API server keeps no maxUnavailable of StatefulSets, unless
-// it was told to, and their controller goes from one Pod to the next. Each is ready
+// the spec says, and their controller goes from one Pod to the next. Each is ready
 // after a minute.
 func TestOtherVersionsOfKubernetes(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestOtherVersionsOfKubernetes(t *testing.T) {
 }
 
 // A group of type OnDelete comes to its end where the controller does not advance the
-// revision by itself.
+// revision automatically.
 func TestGroupsOfAnOlderKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"zones-on-delete", "zones-partition", "zones-order"} {

@@ -201,7 +201,7 @@ func (s *simulation) change(ctx context.Context, objects []*unstructured.Unstruc
 	return s.settle(ctx)
 }
 
-// begin makes the moment of the change the one from which on is told what happens.
+// begin makes the moment of the change the one from which on steps are recorded.
 func (s *simulation) begin(ctx context.Context) error {
 	if s.Now.Before(s.options.Now) {
 		s.Now = s.options.Now
@@ -229,7 +229,7 @@ func (s *simulation) settle(ctx context.Context) error {
 	}
 }
 
-// isBusy is true while somebody but a ring has to look again.
+// isBusy is true while an actor other than a ring must act again.
 func (s *simulation) isBusy() bool {
 	for e := range s.Due {
 		if _, ok := s.Actors[e.Actor].(*ring); !ok {
@@ -307,7 +307,7 @@ func (s *simulation) nextLook(wait *record.Wait) time.Time {
 	return next
 }
 
-// concerns is true of a look at what waits. The config ring looks at everything at once.
+// concerns is true of a look at what waits. The config ring decides everything together.
 func concerns(key types.NamespacedName, wait *record.Wait) bool {
 	return key.Name == "" || key.Namespace == wait.Namespace && strings.HasSuffix(wait.Object, "/"+key.Name)
 }

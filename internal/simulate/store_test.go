@@ -25,7 +25,7 @@ type caller struct {
 	t         *testing.T
 	c         client.Client
 	namespace string
-	// rest lets the garbage collector do its part, if it has to be told.
+	// rest lets the garbage collector do its part, if it must be called.
 	rest    func() error
 	answers []string
 }
@@ -105,7 +105,7 @@ func (a *caller) call() {
 	made.Finalizers = []string{"example.com/wait"}
 	a.did("create", a.c.Create(ctx, made), made.Generation, made.UID != "")
 	a.did("create again", a.c.Create(ctx, cm()))
-	a.did("get what is not there", a.c.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: "none"}, cm()))
+	a.did("get what does not exist", a.c.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: "none"}, cm()))
 
 	stale := made.DeepCopy()
 	made.Data = map[string]string{"color": "red"}

@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// TestAnyFieldMayBeAnything puts values that nobody expects in the place of each field
+// TestAnyFieldMayBeAnything puts unexpected values in the place of each field
 // of manifests, one after the other. Whatever the rings and the models make of it,
 // nothing panics, also where it was not found to be wrong before.
 func TestAnyFieldMayBeAnything(t *testing.T) {
@@ -94,7 +94,7 @@ func simulated(t *testing.T, scheme *runtime.Scheme, text string) {
 	}
 }
 
-// large is a number of Pods that nobody has.
+// large is a number of Pods that no cluster has.
 var large = regexp.MustCompile(`[0-9_]{4}|[0-9.][eE]|0[xX]`)
 
 // FuzzRun installs anything that can be read: it never panics.

@@ -73,7 +73,7 @@ func (w *scene) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// isUnderWay is nil once a Pod of each ring is on its way, and another one crashes.
+// isUnderWay is nil once a Pod of each ring is being replaced, and another one crashes.
 func (w *scene) isUnderWay(ctx context.Context) error {
 	coming, err := w.unready(ctx, "never-ready")
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *scene) isUnderWay(ctx context.Context) error {
 	}
 	crashing, err := w.unready(ctx, "crash")
 	if len(coming) != 2 || len(crashing) != 1 {
-		return fmt.Errorf("%d Pods are on their way, %d crash", len(coming), len(crashing))
+		return fmt.Errorf("%d Pods are being replaced, %d crash", len(coming), len(crashing))
 	}
 	return err
 }

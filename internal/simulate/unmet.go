@@ -16,8 +16,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
-// unmet are the keys of the readiness times that belong to nothing: neither to what was
-// there in the end, nor to what was there before and took its time.
+// unmet are the keys of the readiness times that belong to nothing: neither to what
+// existed in the end, nor to what existed before and took its time.
 func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 	if len(s.options.Readiness.Of) == 0 {
 		return nil, nil

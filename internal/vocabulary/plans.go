@@ -63,9 +63,9 @@ const (
 	DependenciesHash = "kudo.dev/dependencies-hash"
 	// LastAppliedConfiguration is what was applied last, as JSON.
 	LastAppliedConfiguration = "kudo.dev/last-applied-configuration"
-	// PredecessorWebhook is its webhook configuration. While it is there, nobody can
+	// KUDOWebhook is its webhook configuration. While it is there, nobody can
 	// change an Instance without the predecessor.
-	PredecessorWebhook = "kudo-manager-instance-admission-webhook-config"
+	KUDOWebhook = "kudo-manager-instance-admission-webhook-config"
 	// PredecessorManager is the name under which it stands in managedFields.
 	PredecessorManager = "manager"
 )

@@ -124,7 +124,7 @@ func (c *Cluster) ResolveNamespace() (string, error) {
 // unusable says what is wrong with a kubeconfig.
 func unusable(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
-		return errors.New("no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
 	}
 	return fmt.Errorf("kubeconfig: %w", err)
 }

@@ -49,7 +49,7 @@ func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, c
 }
 
 // AdoptInstalled takes over the flags of the manager's Deployment, of the one
-// that looks at the namespace if there are several. Where none can be seen, the
+// that watches the namespace if there are several. Where none can be seen, the
 // defaults have to do.
 func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namespace string) error {
 	var list appsv1.DeploymentList
@@ -58,7 +58,7 @@ func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namesp
 	}
 	installed := list.Items[0]
 	for _, d := range list.Items {
-		if LooksAt(ManagerArgs(d), namespace) {
+		if Watches(ManagerArgs(d), namespace) {
 			installed = d
 		}
 	}
@@ -79,8 +79,8 @@ func ManagerArgs(d appsv1.Deployment) []string {
 	return args
 }
 
-// LooksAt is true if a manager with these arguments looks at the namespace.
-func LooksAt(args []string, namespace string) bool {
+// Watches reports whether a manager with these arguments watches the namespace.
+func Watches(args []string, namespace string) bool {
 	for _, arg := range args {
 		if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok {
 			return slices.Contains(strings.Split(watched, ","), namespace)

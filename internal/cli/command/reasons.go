@@ -5,31 +5,29 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// The reasons of the Events that a person's commands leave.
+// The reasons of the Events that commands record.
 const (
-	// ReasonPaused: somebody has paused a group.
+	// ReasonPaused: a user has paused a rollout.
 	ReasonPaused = rollout.ReasonPaused
-	// ReasonSuspended: somebody has suspended a module.
-	ReasonSuspended = reasons.Suspended
-	// ReasonResumed: somebody has let go on what was paused or suspended.
-	// Action: nothing, it is news.
+	// ReasonResumed: a user has resumed a paused rollout.
+	// Action: nothing, for information only.
 	ReasonResumed rollout.Reason = "Resumed"
-	// ReasonRetried: somebody has given a rollout that had failed another try.
+	// ReasonRetried: a user has retried a rollout that had failed.
 	ReasonRetried = reasons.Retried
-	// ReasonTriggered: somebody has asked for a plan of an Instance.
-	// Action: nothing, it is news.
+	// ReasonTriggered: a user has triggered a plan of an Instance.
+	// Action: nothing, for information only.
 	ReasonTriggered rollout.Reason = "Triggered"
-	// ReasonAbandoned: somebody has given up the plan that ran.
-	// Action: to go on from the step that failed: spillway plan retry.
+	// ReasonAbandoned: a user has abandoned the plan that was running.
+	// Action: to continue from the step that failed: spillway plan retry.
 	ReasonAbandoned rollout.Reason = "Abandoned"
-	// ReasonHeld: somebody has pinned a cluster at its revision.
-	// Action: to let it follow again: spillway fleet release.
-	ReasonHeld rollout.Reason = "Held"
-	// ReasonReleased: somebody lets a cluster follow again that was pinned.
-	// Action: nothing, it is news.
-	ReasonReleased rollout.Reason = "Released"
-	// ReasonRolledBackTo: somebody has sent a module to another revision, or forward
-	// again to what its template says.
+	// ReasonPinned: a user has pinned a cluster at its revision.
+	// Action: to let it follow the rollout again: spillway fleet unpin.
+	ReasonPinned rollout.Reason = "Pinned"
+	// ReasonUnpinned: a user lets a pinned cluster follow the rollout again.
+	// Action: nothing, for information only.
+	ReasonUnpinned rollout.Reason = "Unpinned"
+	// ReasonRolledBackTo: a user has set the revision of a module, or returned to the
+	// revision of its template.
 	// Action: to follow the template again: spillway fleet rollback --to latest.
 	ReasonRolledBackTo rollout.Reason = "RolledBackTo"
 )

@@ -30,9 +30,9 @@ type RingFlags struct {
 
 // Add adds the flags.
 func (f *RingFlags) Add(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.namespaces, "namespaces", nil, "namespaces to look at, separated by commas (default: all)")
+	flags.StringSliceVar(&f.namespaces, "namespaces", nil, "namespaces to watch, separated by commas (default: all)")
 	flags.StringVar(&f.UpdateRate, "update-rate", "0", `workloads rolled per second in the long run; 0 or "Inf" is no limit`)
-	flags.IntVar(&f.updateBurst, "update-burst", 100, "workloads that may be rolled at once before --update-rate applies")
+	flags.IntVar(&f.updateBurst, "update-burst", 100, "workloads that may be rolled immediately before --update-rate applies")
 	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
 	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
@@ -55,11 +55,11 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 		return config.Options{}, fmt.Errorf("--update-burst: %d would never let anything pass; use 1 or more", f.updateBurst)
 	}
 	if f.coalesceWindow < 0 {
-		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll at once", f.coalesceWindow)
+		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll immediately", f.coalesceWindow)
 	}
 	for _, namespace := range f.namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return config.Options{}, fmt.Errorf("--namespaces: %q is no namespace; separate names by commas, without spaces", namespace)
+			return config.Options{}, fmt.Errorf("--namespaces: %q is not a namespace; separate names by commas, without spaces", namespace)
 		}
 	}
 	ways := []workload.SuspendBy{workload.SuspendByGate, workload.SuspendByScheduler, workload.SuspendNot}

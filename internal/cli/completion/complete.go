@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	// completionPatience is how long somebody who types waits for the cluster.
+	// completionPatience is how long a person who types waits for the cluster.
 	completionPatience = 2 * time.Second
 	// completionsAtMost bounds how many names are asked for.
 	completionsAtMost = 500
 )
 
-// Completer completes what somebody types, by asking the cluster. Whatever goes wrong,
-// it is quiet and knows nothing: an error in the middle of a line helps nobody.
+// Completer completes what a person types, by asking the cluster. On an error it
+// completes nothing and prints nothing: an error in the middle of a line does not help.
 type Completer struct {
 	Lookup func(string) (string, bool)
 }
@@ -164,7 +164,7 @@ func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// connect is false if there is nobody to ask.
+// connect is false without a cluster.
 func (a *asking) connect() bool {
 	if a.client != nil {
 		return true

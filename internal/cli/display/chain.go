@@ -107,7 +107,7 @@ func writeOutlook(w io.Writer, s Style, chain *chain.Chain) {
 		text(factNext, ends.Next)
 	} else {
 		_, action, _ := reasons.Of(root.Reason)
-		text(factMend, action)
+		text(factAction, action)
 	}
 	if len(rows) == 0 {
 		return
@@ -127,7 +127,7 @@ func writeOutlookRow(w io.Writer, s Style, lead string, row describe.Fact) {
 	switch row.Name {
 	case factFirst, factNext:
 		_, _ = fmt.Fprintln(w, lead+s.Paint(cyan, row.Values[0]))
-	case factMend:
+	case factAction:
 		WriteHanging(w, lead, row.Values[0])
 	default:
 		_, _ = fmt.Fprintln(w, lead+row.Values[0])
@@ -136,7 +136,7 @@ func writeOutlookRow(w io.Writer, s Style, lead string, row describe.Fact) {
 
 // The names of the rows that say what is to be done.
 const (
-	factFirst = "first"
-	factNext  = "next"
-	factMend  = "action"
+	factFirst  = "first"
+	factNext   = "next"
+	factAction = "action"
 )

@@ -14,7 +14,7 @@ func factsOf(width int, add func(*Facts)) string {
 }
 
 func TestFacts(t *testing.T) {
-	const long = "Pod ingester-a-0 is not ready: its container waits for ConfigMap limits, which nobody has made yet"
+	const long = "Pod ingester-a-0 is not ready: its container waits for ConfigMap limits, which was not created yet"
 	add := func(f *Facts) {
 		f.row("phase", "Progressing")
 		f.optional("lock", "")
@@ -38,14 +38,14 @@ func TestFacts(t *testing.T) {
   phase    Progressing
   zone     ingester-zone-a                                               1/3 updated, 2 ready
         Waiting: Pod ingester-a-0 is not ready: its container waits for
-        ConfigMap limits, which nobody has made yet
+        ConfigMap limits, which was not created yet
   zone     b                                                             3/3 updated, 3 ready
         Complete[31m forlong
   cluster  ` + strings.Repeat("c", 60) + `  GateRefused
         Pod ingester-a-0 is not ready: its container waits for ConfigMap limits,
-        which nobody has made yet
+        which was not created yet
   note     Pod ingester-a-0 is not ready: its container waits for ConfigMap
-           limits, which nobody has made yet
+           limits, which was not created yet
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
-// ShownEpisodes is how many rollouts history shows unless it is told otherwise, and
+// ShownEpisodes is how many rollouts history shows unless --event-ttl says otherwise, and
 // shownStretches how many clusters of one; all are in the JSON.
 const (
 	ShownEpisodes  = 10
@@ -95,7 +95,7 @@ func addStretch(f *Facts, what string, u *history.Part, now time.Time) {
 	f.Line(fmt.Sprintf("  %-*s%s", factColumn-2, what, u.Name), u.Outcome, took, u.Message)
 }
 
-// writeNote writes what was told, with its object where that is another one.
+// writeNote writes an Event, with its object where that is another one.
 func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
 	text := n.Text
 	if n.About != of.Ref {

@@ -72,7 +72,7 @@ func phaseTook(p *v1beta1.PhaseStatus, now time.Time) string {
 	return elapsed(p.StartedAt.Time, last, now)
 }
 
-// StepTook is how long a step took, or has taken so far; empty if nobody knows.
+// StepTook is how long a step took, or has taken so far; empty if that is not known.
 func StepTook(s *v1beta1.StepStatus, now time.Time) string {
 	switch {
 	case s.StartedAt == nil:

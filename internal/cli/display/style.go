@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Style is how text looks where it is written to: in colour and folded on a terminal,
+// Style is how text looks where it is written to: in color and folded on a terminal,
 // plain and in whole lines elsewhere, for whatever reads them.
 type Style struct {
 	Color bool
@@ -15,7 +15,7 @@ type Style struct {
 	Width int
 }
 
-// StyleOf is the style for a writer. NO_COLOR switches colours off, whatever its value
+// StyleOf is the style for a writer. NO_COLOR switches colors off, whatever its value
 // (https://no-color.org), and so does a terminal that has none.
 func StyleOf(w io.Writer, lookup func(string) (string, bool)) Style {
 	width, _ := TerminalSize(w)
@@ -29,7 +29,7 @@ func styleFor(width int, lookup func(string) (string, bool)) Style {
 	return Style{Color: width > 0 && off == "" && terminal != "dumb", Width: width}
 }
 
-// The colours, by the numbers that every terminal knows.
+// The colors, by the numbers that every terminal knows.
 const (
 	Bold   = "1"
 	Faint  = "2"
@@ -39,19 +39,19 @@ const (
 	cyan   = "36"
 )
 
-// Paint gives text a colour.
-func (s Style) Paint(colour, text string) string {
+// Paint gives text a color.
+func (s Style) Paint(color, text string) string {
 	if !s.Color || text == "" {
 		return text
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// Word gives a phase, an outcome or a state the colour of what it means.
+// Word gives a phase, an outcome or a state the color of what it means.
 func (s Style) Word(word string) string { return s.Paint(ColorOf(word), word) }
 
 // ColorOf is green for what is done, cyan for what moves, yellow for what waits, and
-// red for what somebody has to fix.
+// red for what a user must fix.
 func ColorOf(word string) string {
 	switch strings.ToLower(word) {
 	case "complete", "succeeded", "approved":

@@ -24,9 +24,9 @@ func TestColourIsForTerminalsAlone(t *testing.T) {
 		want      bool
 	}{
 		"of course":                        {map[string]string{"TERM": "xterm"}, true},
-		"somebody objects":                 {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
+		"NO_COLOR is set":                  {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
 		"an empty NO_COLOR does not count": {map[string]string{"NO_COLOR": ""}, true},
-		"a terminal without colours":       {map[string]string{"TERM": "dumb"}, false},
+		"a terminal without colors":        {map[string]string{"TERM": "dumb"}, false},
 	} {
 		lookup := func(name string) (string, bool) { value, ok := test.variables[name]; return value, ok }
 		if got := styleFor(80, lookup).Color; got != test.want {
@@ -38,11 +38,11 @@ func TestColourIsForTerminalsAlone(t *testing.T) {
 func TestStyle(t *testing.T) {
 	plainly, coloured := Style{Width: 40}, Style{Color: true}
 	if got := plainly.Word("Failed"); got != "Failed" {
-		t.Errorf("without colour, a word is %q", got)
+		t.Errorf("without color, a word is %q", got)
 	}
-	for word, colour := range map[string]string{"Failed": Red, "Complete": Green, "Progressing": cyan, "Paused": Yellow, "GatePending": Yellow} {
-		if got := coloured.Word(word); got != "\x1b["+colour+"m"+word+"\x1b[0m" {
-			t.Errorf("in colour, a word is %q", got)
+	for word, color := range map[string]string{"Failed": Red, "Complete": Green, "Progressing": cyan, "Paused": Yellow, "GatePending": Yellow} {
+		if got := coloured.Word(word); got != "\x1b["+color+"m"+word+"\x1b[0m" {
+			t.Errorf("in color, a word is %q", got)
 		}
 	}
 	if got, want := plainly.Fold("one two three four five six seven", 10), "one two three four five six\n          seven"; got != want {

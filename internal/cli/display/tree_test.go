@@ -113,22 +113,22 @@ func TestTreeOfMany(t *testing.T) {
 	}
 }
 
-// Colours take no room, and where there is little of it names are cut.
+// Colors take no room, and where there is little of it names are cut.
 func TestTreeInColour(t *testing.T) {
 	bare, painted := Tree{Now: treeNow, Style: Style{Width: 48}}, Tree{Now: treeNow, Style: Style{Width: 48, Color: true}}
-	lines, colours := bare.Lines([]describe.Unit{rollingGroup()}), painted.Lines([]describe.Unit{rollingGroup()})
+	lines, colors := bare.Lines([]describe.Unit{rollingGroup()}), painted.Lines([]describe.Unit{rollingGroup()})
 	if lines[0] != "rolloutgroup/i…  Progressing  █████░░░░░ 3/6  3m" {
 		t.Errorf("%q", lines[0])
 	}
-	if !strings.Contains(colours[0], "\x1b[36mProgressing\x1b[0m  ") {
-		t.Errorf("%q", colours[0])
+	if !strings.Contains(colors[0], "\x1b[36mProgressing\x1b[0m  ") {
+		t.Errorf("%q", colors[0])
 	}
-	for i, line := range colours {
+	for i, line := range colors {
 		for _, code := range []string{cyan, Green, Yellow, "0"} {
 			line = strings.ReplaceAll(line, "\x1b["+code+"m", "")
 		}
 		if line != lines[i] {
-			t.Errorf("%q, without colours %q", line, lines[i])
+			t.Errorf("%q, without colors %q", line, lines[i])
 		}
 	}
 }

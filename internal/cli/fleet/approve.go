@@ -30,11 +30,11 @@ type approval struct {
 
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
-	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Let a rollout through a gate, or stop it there",
+	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Approve a gate of a rollout, or refuse it",
 		`shop -n clusters --reason "errors are fine"`, a.run))
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
-	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "stop the rollout at the gate instead")
+	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "refuse: the rollout stops at the gate")
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func (a *approval) run(ctx context.Context) error {
 	}
 	_, status := model.Parts(module)
 	var gate *spillwayv1.RolloutGate
-	err = a.again("its gate", func() error {
+	err = command.Retry("gate of "+a.module.String(), func() error {
 		gates, err := a.gates(ctx, status)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 	return strings.Join(texts, ", ")
 }
 
-// decide writes the verdict, with who gave it, if nobody has given another since.
+// decide writes the verdict, with who gave it, if no other was given since.
 func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
 	before := g.DeepCopy()
 	reason := decision.ReasonApproved
@@ -162,7 +162,10 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
 	}
-	return refused("rolloutgate/"+g.Name, err)
+	if err != nil {
+		return fmt.Errorf("change rolloutgate/%s: %w", g.Name, err)
+	}
+	return nil
 }
 
 // words are what is shown of the verdict.

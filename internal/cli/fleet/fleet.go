@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,10 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -39,10 +35,10 @@ type fleeter struct {
 
 // New returns the command fleet with the commands beneath it.
 func New(env command.Environment) *cobra.Command {
-	cmd := &cobra.Command{Use: "fleet", Short: "See and steer how modules get to their clusters"}
+	cmd := &cobra.Command{Use: "fleet", Short: "Show and steer the rollout of modules to clusters"}
 	cmd.AddCommand(newFleetStatus(env))
 	for _, add := range []func(*fleeter) *cobra.Command{
-		newFleetApprove, newFleetSuspend, newFleetResume, newFleetHold, newFleetRelease, newFleetRollback, newFleetHistory,
+		newFleetApprove, newFleetPin, newFleetUnpin, newFleetRollback, newFleetHistory,
 	} {
 		cmd.AddCommand(add(&fleeter{now: env.Now, lookup: env.Lookup}))
 	}
@@ -51,9 +47,9 @@ func New(env command.Environment) *cobra.Command {
 
 func newFleetStatus(env command.Environment) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules, and how they stand", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "status", Short: "List the modules and their state", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
 	a := command.NewQuery(env, cmd)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all namespaces")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		namespace, err := a.Cluster.ResolveNamespace()
 		if err != nil {
@@ -73,7 +69,7 @@ func newFleetStatus(env command.Environment) *cobra.Command {
 		return command.Show(cmd.OutOrStdout(), a.Output, found, func(w io.Writer) {
 			display.Modules(w, display.StyleOf(w, a.Env.Lookup), found)
 			if len(found) == 0 {
-				_, _ = fmt.Fprintln(w, "There is no module here; -A looks at all namespaces.")
+				_, _ = fmt.Fprintln(w, "No modules found in this namespace; use -A for all namespaces.")
 			}
 		})
 	}
@@ -99,7 +95,7 @@ func (f *fleeter) command(verb, usage, short, example string, run func(ctx conte
 
 // gives lets a command say why.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why; it is shown wherever the module is")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why; status, explain and Events show it")
 	return cmd
 }
 
@@ -130,73 +126,18 @@ func Named(arg string) (Module, error) {
 	return Module{Kind: model.KindModule, Name: arg}, nil
 }
 
-// get is the module as it is now.
+// get returns the module as it is now.
 func (f *fleeter) get(ctx context.Context) (client.Object, error) {
+	module := f.named()
+	return module, command.Get(ctx, f.client, module)
+}
+
+// named is the module without its content.
+func (f *fleeter) named() client.Object {
 	module := model.New(f.module.Kind)
-	err := f.client.Get(ctx, f.module.Key(), module)
-	switch {
-	case apimeta.IsNoMatchError(err):
-		return nil, hub.ErrNotInstalled
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no %s in namespace %s; spillway fleet status -A lists all there are", f.module, f.module.Namespace)
-	case err != nil:
-		return nil, fmt.Errorf("get %s: %w", f.module, err)
-	default:
-		return module, nil
-	}
-}
-
-// steer changes the module and records who wanted it. It says what became of it.
-func (f *fleeter) steer(ctx context.Context, word rollout.Reason, s model.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) error {
-	var module client.Object
-	var said string
-	err := f.again(f.module.String(), func() (err error) {
-		module, said, err = f.try(ctx, s, change)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return f.done(ctx, module, word, said)
-}
-
-// again tries a change anew, from what is there then, when somebody else was faster:
-// the hub writes how far things are all the time.
-func (*fleeter) again(what string, change func() error) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, change)
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%s is being changed by somebody else; nothing was done, look again", what)
-	}
-	return err //nolint:wrapcheck // it is the change's own
-}
-
-// try changes the module, if it is as it was seen.
-func (f *fleeter) try(ctx context.Context, s model.Steering, change func(client.Object, *fleetv1.ModuleSpec) (string, error)) (module client.Object, said string, err error) {
-	if module, err = f.get(ctx); err != nil {
-		return nil, "", err
-	}
-	before, ok := module.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, "", errors.New("a copy of a module is none")
-	}
-	spec, _ := model.Parts(module)
-	if said, err = change(module, spec); err != nil {
-		return nil, "", err
-	}
-	s.By, s.Reason, s.At, s.Revision = f.who.By, f.who.Reason, f.who.At, spec.TargetRevision
-	if err := s.Note(module); err != nil {
-		return nil, "", err
-	}
-	err = f.client.Patch(ctx, module, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
-	return module, said, refused(f.module.String(), err)
-}
-
-// refused says what the API server had against a change.
-func refused(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("change %s: %w", what, err)
+	module.SetNamespace(f.module.Namespace)
+	module.SetName(f.module.Name)
+	return module
 }
 
 // done tells what was done, here and in an Event about the module.
@@ -208,37 +149,4 @@ func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.R
 		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,
 		Namespace: f.module.Namespace, Name: f.module.Name, UID: module.GetUID(),
 	}, word, f.who, f.now())
-}
-
-func newFleetSuspend(f *fleeter) *cobra.Command {
-	return f.gives(f.command("suspend", "", "Pull the handbrake: nothing new is assigned or taken away, and what is on its way finishes",
-		`shop -n clusters --reason "incident 42"`, func(ctx context.Context) error {
-			return f.steer(ctx, command.ReasonSuspended, model.Steering{Verb: model.VerbSuspend}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
-				if spec.Suspend {
-					return "", fmt.Errorf("%s is suspended already%s; let it go on with: %s", f.module, suspendedBy(module), f.module.command("fleet resume"))
-				}
-				spec.Suspend = true
-				return f.module.String() + " suspended; let it go on with: " + f.module.command("fleet resume"), nil
-			})
-		}))
-}
-
-// suspendedBy says who has suspended a module, where it is known.
-func suspendedBy(module client.Object) string {
-	if s := model.SteeringOf(module); s != nil && s.Verb == model.VerbSuspend {
-		return command.ByName(s.By)
-	}
-	return ""
-}
-
-func newFleetResume(f *fleeter) *cobra.Command {
-	return f.gives(f.command("resume", "", "Let a module that is suspended go on", "shop -n clusters", func(ctx context.Context) error {
-		return f.steer(ctx, command.ReasonResumed, model.Steering{Verb: model.VerbResume}, func(_ client.Object, spec *fleetv1.ModuleSpec) (string, error) {
-			if !spec.Suspend {
-				return "", fmt.Errorf("%s is not suspended; see what it waits for with: %s", f.module, f.module.command("explain"))
-			}
-			spec.Suspend = false
-			return f.module.String() + " resumed", nil
-		})
-	}))
 }

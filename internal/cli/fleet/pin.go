@@ -20,23 +20,23 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// pin is which cluster is held or released.
+// pin is which cluster is pinned or unpinned.
 type pin struct {
 	*fleeter
 
 	on string
 }
 
-func newFleetHold(f *fleeter) *cobra.Command {
+func newFleetPin(f *fleeter) *cobra.Command {
 	p := &pin{fleeter: f}
-	return p.about(f.gives(f.command("hold", "--cluster CLUSTER", "Pin a cluster: it stays at its revision, and the rollout goes on elsewhere",
-		`shop --cluster c7 -n clusters --reason "its disk is full"`, p.hold)))
+	return p.about(f.gives(f.command("pin", "--cluster CLUSTER", "Keep a cluster at its revision while the rollout continues on the others",
+		`shop --cluster c7 -n clusters --reason "its disk is full"`, p.pin)))
 }
 
-func newFleetRelease(f *fleeter) *cobra.Command {
+func newFleetUnpin(f *fleeter) *cobra.Command {
 	p := &pin{fleeter: f}
-	return p.about(f.gives(f.command("release", "--cluster CLUSTER", "Let a cluster that is pinned follow again",
-		"shop --cluster c7 -n clusters", p.release)))
+	return p.about(f.gives(f.command("unpin", "--cluster CLUSTER", "Let a pinned cluster follow the rollout again",
+		"shop --cluster c7 -n clusters", p.unpin)))
 }
 
 // about makes the command one about a cluster.
@@ -45,19 +45,19 @@ func (p *pin) about(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (p *pin) hold(ctx context.Context) error {
-	return p.steer(ctx, command.ReasonHeld, p.holdNow, fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s",
-		p.module, p.on, p.module.command("fleet release", "--cluster", p.on)))
+func (p *pin) pin(ctx context.Context) error {
+	return p.steer(ctx, command.ReasonPinned, p.pinNow, fmt.Sprintf("%s pinned on cluster %s; unpin it with: %s",
+		p.module, p.on, p.module.command("fleet unpin", "--cluster", p.on)))
 }
 
-func (p *pin) release(ctx context.Context) error {
-	return p.steer(ctx, command.ReasonReleased, p.releaseNow, fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
+func (p *pin) unpin(ctx context.Context) error {
+	return p.steer(ctx, command.ReasonUnpinned, p.unpinNow, fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on))
 }
 
 // steer changes the assemblage of the cluster, and tells of it. There may be none.
 func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx context.Context, assemblage client.Object) error, said string) error {
 	var module client.Object
-	err := p.again(p.module.assemblages()+"/"+p.on, func() error {
+	err := command.Retry(p.module.assemblages()+"/"+p.on, func() error {
 		seen, assemblage, err := p.look(ctx)
 		if err != nil {
 			return err
@@ -71,24 +71,24 @@ func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx co
 	return p.done(ctx, module, word, said)
 }
 
-func (p *pin) holdNow(ctx context.Context, assemblage client.Object) error {
+func (p *pin) pinNow(ctx context.Context, assemblage client.Object) error {
 	hold := &fleetv1.Hold{By: p.who.By, Reason: p.who.Reason, Since: &p.who.At}
 	if assemblage == nil {
-		return p.holdBefore(ctx, hold)
+		return p.pinBefore(ctx, hold)
 	}
 	return p.change(ctx, assemblage, func() error {
 		slot := p.slot(assemblage)
 		if h := *slot; h != nil && h.Reason == hold.Reason {
-			return fmt.Errorf("%s is pinned on cluster %s already%s", p.module, p.on, command.ByName(h.By))
+			return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, command.ByName(h.By))
 		}
 		*slot = hold
 		return nil
 	})
 }
 
-func (p *pin) releaseNow(ctx context.Context, assemblage client.Object) error {
+func (p *pin) unpinNow(ctx context.Context, assemblage client.Object) error {
 	if assemblage == nil || !isPinned(assemblage, p.module.Name) {
-		return fmt.Errorf("%s is not pinned on cluster %s; see how it stands with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
+		return fmt.Errorf("%s is not pinned on cluster %s; see its state with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
 	}
 	return p.change(ctx, assemblage, func() error {
 		*p.slot(assemblage) = nil
@@ -116,8 +116,8 @@ func (p *pin) look(ctx context.Context) (module, assemblage client.Object, err e
 	return module, assemblage, nil
 }
 
-// holdBefore pins a cluster that was never assigned anything, if it is there.
-func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
+// pinBefore pins a cluster that was never assigned anything, if it exists.
+func (p *pin) pinBefore(ctx context.Context, hold *fleetv1.Hold) error {
 	clusters, err := fleetcluster.ListLive(ctx, p.client, p.module.Namespace)
 	if err != nil {
 		return fmt.Errorf("look for cluster %s: %w", p.on, err)
@@ -141,20 +141,22 @@ func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
 			KubeconfigRef: kubeconfig, ClusterRef: ref, Syncs: []fleetv1.RemoteSync{{Assignment: assignment}},
 		}}
 	}
-	return refused(p.module.assemblages()+"/"+p.on, p.client.Create(ctx, assemblage, client.FieldOwner(command.FieldOwner)))
+	if err := p.client.Create(ctx, assemblage, client.FieldOwner(command.FieldOwner)); err != nil {
+		return fmt.Errorf("create %s/%s: %w", p.module.assemblages(), p.on, err)
+	}
+	return nil
 }
 
 // change changes an assemblage, if it is as it was seen.
 func (p *pin) change(ctx context.Context, assemblage client.Object, change func() error) error {
 	before, ok := assemblage.DeepCopyObject().(client.Object)
 	if !ok {
-		return errors.New("a copy of an assemblage is none")
+		return errors.New("a copy of an object is not an object")
 	}
 	if err := change(); err != nil {
 		return err
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return refused(p.module.assemblages()+"/"+p.on, p.client.Patch(ctx, assemblage, patch, client.FieldOwner(command.FieldOwner)))
+	return command.Write(ctx, p.client, assemblage, before)
 }
 
 // slot is where the hold of the module stands in an assemblage; it is made where

@@ -38,27 +38,41 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 }
 
 func (g *goingBack) run(ctx context.Context) error {
-	return g.steer(ctx, command.ReasonRolledBackTo, model.Steering{Verb: model.VerbRollback}, func(module client.Object, spec *fleetv1.ModuleSpec) (string, error) {
-		if g.to == Latest {
-			return g.forward(spec)
+	module, said := g.named(), ""
+	err := command.Change(ctx, g.client, module, func() (err error) {
+		spec, status := model.Parts(module)
+		if said, err = g.retarget(ctx, module, spec, status); err != nil {
+			return err
 		}
-		revisions, err := Revisions(ctx, g.client, g.module, module)
-		if err != nil {
-			return "", err
-		}
-		_, status := model.Parts(module)
-		to, err := g.aim(revisions, spec, status)
-		if err != nil {
-			return "", err
-		}
-		spec.TargetRevision = to
-		said := fmt.Sprintf("%s goes to %s, and stays there whatever its template says; go forward again with: %s",
-			g.module, to, g.module.command("fleet rollback", "--to", Latest))
-		if spec.Suspend {
-			said += "\nit is suspended: nothing moves before: " + g.module.command("fleet resume")
-		}
-		return said, nil
+		note := model.Steering{Verb: model.VerbRollback, By: g.who.By, Reason: g.who.Reason, At: g.who.At, Revision: spec.TargetRevision}
+		return note.Note(module)
 	})
+	if err != nil {
+		return err
+	}
+	return g.done(ctx, module, command.ReasonRolledBackTo, said)
+}
+
+// retarget sets the revision to go to, and says what follows.
+func (g *goingBack) retarget(ctx context.Context, module client.Object, spec *fleetv1.ModuleSpec, status *fleetv1.ModuleStatus) (string, error) {
+	if g.to == Latest {
+		return g.forward(spec)
+	}
+	revisions, err := Revisions(ctx, g.client, g.module, module)
+	if err != nil {
+		return "", err
+	}
+	to, err := g.aim(revisions, spec, status)
+	if err != nil {
+		return "", err
+	}
+	spec.TargetRevision = to
+	said := fmt.Sprintf("%s goes to %s, and stays there whatever its template says; go forward again with: %s",
+		g.module, to, g.module.command("fleet rollback", "--to", Latest))
+	if spec.Suspend {
+		said += "\nit is paused: nothing is assigned before: " + g.module.command("resume")
+	}
+	return said, nil
 }
 
 // forward lets the template count again.

@@ -1,10 +1,10 @@
 package offline
 
 import (
-	"github.com/spillway-dev/spillway/internal/lint/rules"
+	"bytes"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
-	"bytes"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"path/filepath"
 	"strings"
 	"testing"

@@ -50,12 +50,12 @@ func NewSimulate(env command.Environment) *cobra.Command {
 	s := &simulation{env: env}
 	cmd := &cobra.Command{
 		Use:   "simulate -f DIR [--change FILE]",
-		Short: "Work out what a change would do, without a cluster",
-		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
+		Short: "Show what a change would do, without a cluster",
+		Long: "Show what a change would do, without a cluster: the steps in their order, how\n" +
 			"long it takes if Pods stop and are ready in time, and what could get stuck. The\n" +
 			"manifests of -f are taken as running; those of --change are applied over them.\n" +
 			"Without --change it says what the first installation does. It is decided by the code\n" +
-			"that the manager runs. The exit code is 1 if the change would not come to an end, or\n" +
+			"that the manager runs. The exit code is 1 if the change would not complete, or\n" +
 			"if that lies further ahead than --within.\n\n" +
 			"With --cluster the present state is read from a cluster, with your permissions and\n" +
 			"nothing but reads, and the manifests of -f and --change are applied over it. Without\n" +
@@ -117,14 +117,14 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 	return err
 }
 
-// unsettled says whether a change does not come to an end, or was not seen to.
+// unsettled says whether a rollout does not complete, or not within the time that was simulated.
 func (s *simulation) unsettled(r *simulate.Result) error {
 	for _, wait := range r.Stuck {
 		if wait.Next.IsZero() && !r.WaitedBefore(wait) {
-			return errors.New("the change does not come to an end; see above")
+			return errors.New("the rollout does not complete; see above")
 		}
 	}
-	return fmt.Errorf("the change was not seen to come to an end within %s; use --within to look further ahead", s.ahead())
+	return fmt.Errorf("the rollout does not complete within %s; use --within to look further ahead", s.ahead())
 }
 
 // ahead is how far is looked ahead.
@@ -190,7 +190,7 @@ func (s *simulation) options() (simulate.Options, error) {
 	var err error
 	if s.at != "" {
 		if o.Now, err = time.Parse(time.RFC3339, s.at); err != nil {
-			return o, fmt.Errorf("--at: %q is no moment; write it as 2026-05-04T12:00:00Z", s.at)
+			return o, fmt.Errorf("--at: %q is not a time; write it as 2026-05-04T12:00:00Z", s.at)
 		}
 	}
 	if s.within < 0 {

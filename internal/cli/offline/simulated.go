@@ -99,11 +99,11 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string) {
 	switch text = waitText(w); {
 	case r.WaitedBefore(w):
-		return "  - ", text + ", as before the change" + mendOf(w)
+		return "  - ", text + ", as before the change" + actionOf(w)
 	case !w.Next.IsZero():
 		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
 	default:
-		return "  ✗ ", text + mendOf(w)
+		return "  ✗ ", text + actionOf(w)
 	}
 }
 
@@ -123,8 +123,8 @@ func readyText(r world.Readiness) string {
 	return text
 }
 
-// mendOf is what to do about a wait that nothing ends.
-func mendOf(w record.Wait) string {
+// actionOf is what to do about a wait that nothing ends.
+func actionOf(w record.Wait) string {
 	if _, action, ok := reasons.Of(w.Reason); ok {
 		return "; " + action
 	}

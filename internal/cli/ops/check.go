@@ -47,10 +47,10 @@ func NewCheck(env command.Environment) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "check",
-		Short:   "Say whether this cluster and these permissions will do",
+		Short:   "Check that this cluster and these permissions meet the requirements",
 		Example: "  spillway check --rings=config,zones --namespaces=shop",
-		Long: "Say whether this cluster and the permissions of the credentials in use will do for\n" +
-			"the manager. The exit code is 1 if they will not.",
+		Long: "Check that this cluster and the permissions of the credentials in use meet the\n" +
+			"requirements of the manager. The exit code is 1 if they do not.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := check(cmd.Context(), &c, rings, namespaces)
@@ -64,7 +64,7 @@ func NewCheck(env command.Environment) *cobra.Command {
 		},
 	}
 	c.AddFlags(cmd.Flags())
-	cmd.Flags().StringSliceVar(&namespaces, "namespaces", nil, "namespaces that the manager is to look at (default: all)")
+	cmd.Flags().StringSliceVar(&namespaces, "namespaces", nil, "namespaces that the manager is to watch (default: all)")
 	command.RingsFlag(cmd.Flags(), &rings)
 	command.OutputFlag(cmd, &output)
 	return cmd
@@ -73,7 +73,7 @@ func NewCheck(env command.Environment) *cobra.Command {
 func verdict(findings []finding) error {
 	for _, f := range findings {
 		if !f.OK && !f.Advice {
-			return errors.New("this cluster or these permissions will not do; see above")
+			return errors.New("this cluster or these permissions do not meet the requirements; see above")
 		}
 	}
 	return nil
@@ -117,8 +117,8 @@ func check(ctx context.Context, c *command.Cluster, rings, namespaces []string) 
 		return nil, err
 	}
 	findings := append([]finding{server}, permissions...)
-	if slices.Contains(rings, manager.RingPlans) && predecessorIsThere(ctx, reader) {
-		findings = append(findings, finding{What: predecessorIs, Action: predecessorMend})
+	if slices.Contains(rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
+		findings = append(findings, finding{What: kudoRuns, Action: kudoAction})
 	}
 	return append(findings, checkTraces(ctx, reader)...), nil
 }
@@ -186,8 +186,8 @@ func checkRule(ctx context.Context, c client.Client, namespace string, rule rbac
 	return f, nil
 }
 
-// checkTraces looks for workloads that are suspended, and for what the
-// predecessor left on them, as far as it may be seen.
+// checkTraces looks for workloads that are suspended, and for what wave
+// left on them, as far as it may be seen.
 func checkTraces(ctx context.Context, reader client.Reader) []finding {
 	traces, err := config.Traces(ctx, reader)
 	if err != nil {
@@ -209,20 +209,20 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 	return findings
 }
 
-// isManaged is true if one of the managers looks at the namespace.
+// isManaged is true if one of the managers watches the namespace.
 func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
-	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return command.LooksAt(command.ManagerArgs(d), namespace) })
+	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return command.Watches(command.ManagerArgs(d), namespace) })
 }
 
 // suspendedFinding says who lets a suspended workload run. Without a manager
-// nobody does: it is stranded.
+// no one does: it is blocked.
 func suspendedFinding(what string, trace config.Trace, managed bool) finding {
 	f := finding{Advice: true, What: what + "is suspended until its config exists", Action: "spillway explain says what is missing"}
 	if trace.Suspension.Scheduler {
 		f.What, f.Action = what+"was suspended by wave", "the manager releases it once its config exists"
 	}
 	if !managed {
-		f.What += " and stranded, because no manager looks at it"
+		f.What += " and blocked, because no manager watches its namespace"
 		f.Action = "install the manager, or release the workload with spillway uninstall"
 	}
 	return f

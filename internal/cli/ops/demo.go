@@ -121,7 +121,7 @@ func (r *demoRun) onCluster(ctx context.Context) error {
 	})
 	if process != nil {
 		err = errors.Join(err, process.Process.Signal(os.Interrupt))
-		_ = process.Wait() // it was told to end
+		_ = process.Wait() // it was interrupted
 	}
 	return errors.Join(err, r.removeNamespace(ctx, cfg, name))
 }

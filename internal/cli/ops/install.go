@@ -38,7 +38,7 @@ func NewInstall(command.Environment) *cobra.Command {
 	source, webhooks := string(admission.Generated), true
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Apply what a cluster needs, or print it",
+		Short: "Install or upgrade Spillway, or print its manifests",
 		Example: "  spillway install --export | kubectl diff -f -\n" +
 			"  spillway install --watch-namespaces=shop,payments -- --max-rolling=5",
 		Long: "Apply the namespace, the permissions and the Deployment of the manager; what is\n" +
@@ -62,7 +62,7 @@ func NewInstall(command.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := withoutPredecessor(cmd.Context(), writer, o.Rings); err != nil {
+			if err := withoutKUDO(cmd.Context(), writer, o.Rings); err != nil {
 				return err
 			}
 			if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
@@ -76,36 +76,36 @@ func NewInstall(command.Environment) *cobra.Command {
 	flags.BoolVar(&export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
 	flags.StringVar(&o.Image, "image", repository+":"+command.CurrentVersion(), "image of the manager")
-	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to look at, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
+	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	command.RingsFlag(flags, &o.Rings)
 	flags.BoolVar(&webhooks, "webhooks", webhooks, "serve the webhooks of the rings")
-	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that somebody else fills")
+	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
-	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labelled)")
+	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labeled)")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }
 
-// withoutPredecessor is an error if two managers would run the plans of Instances.
-func withoutPredecessor(ctx context.Context, reader client.Reader, rings []string) error {
-	if slices.Contains(rings, manager.RingPlans) && predecessorIsThere(ctx, reader) {
-		return errors.New("nothing was installed: " + predecessorIs + "; " + predecessorMend)
+// withoutKUDO is an error if two managers would run the plans of Instances.
+func withoutKUDO(ctx context.Context, reader client.Reader, rings []string) error {
+	if slices.Contains(rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
+		return errors.New("nothing was installed: " + kudoRuns + "; " + kudoAction)
 	}
 	return nil
 }
 
 const (
-	predecessorIs   = "kudo runs the plans of Instances, or its webhook still refuses every change of them"
-	predecessorMend = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.PredecessorWebhook + ", or leave plans out of --rings"
+	kudoRuns   = "KUDO runs the plans of Instances, or its webhook still denies every change of them"
+	kudoAction = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.KUDOWebhook + ", or leave plans out of --rings"
 )
 
-// predecessorIsThere is true if its webhook is, as far as that may be seen.
-func predecessorIsThere(ctx context.Context, reader client.Reader) bool {
+// kudoIsInstalled is true if its webhook is, as far as that may be seen.
+func kudoIsInstalled(ctx context.Context, reader client.Reader) bool {
 	webhook := &metav1.PartialObjectMetadata{}
 	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
-	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.PredecessorWebhook}, webhook) == nil
+	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.KUDOWebhook}, webhook) == nil
 }
 
 // manifestObjects are the objects as an API server wants them applied: without
@@ -177,7 +177,7 @@ func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstruc
 	}
 }
 
-// wanted is what somebody asks for of an object: without what API servers and
+// wanted is what a user asks for of an object: without what API servers and
 // controllers write on it all the time.
 func wanted(obj *unstructured.Unstructured) map[string]any {
 	content := obj.DeepCopy().Object

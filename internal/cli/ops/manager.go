@@ -36,7 +36,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas by a Lease")
 	flags.StringVar(&o.LeaseName, "leader-elect-id", manager.LeaseName, "name of the Lease")
 	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: that which this runs in)")
-	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "look at everything this often though nothing has changed")
+	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "reconcile everything this often even if nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
@@ -44,11 +44,11 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.addPredecessors(flags)
+	f.addAliases(flags)
 }
 
 // addAdmission adds the flags of the server for webhooks. It is off unless asked
-// for, as it is with the predecessor: what it takes has to be installed.
+// for, as it is with rollout-operator: what it takes must be installed.
 func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	o := &f.options.Admission
 	flags.BoolVar(&o.Enabled, "enable-webhooks", false, "serve the webhooks of the rings; spillway install sets this, and installs what it takes")
@@ -57,24 +57,24 @@ func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: that which this runs in)")
 	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
 	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the other sources")
-	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labelled)")
+	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labeled)")
 }
 
 // addZones adds the flags of what the zones ring does about replicas and evictions.
 func (f *managerFlags) addZones(flags *pflag.FlagSet) {
 	o := &f.options.Guard
 	flags.StringVar(&o.ClusterDomain, "cluster-domain", notice.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
-	flags.DurationVar(&o.PodTimeout, "pod-timeout", notice.DefaultTimeout, "how long a Pod has to answer when it is told that it goes")
+	flags.DurationVar(&o.PodTimeout, "pod-timeout", notice.DefaultTimeout, "how long a Pod may take to answer the call that prepares its removal")
 	failClosedFlag(flags, &o.FailClosed)
 }
 
 func failClosedFlag(flags *pflag.FlagSet, to *bool) {
-	flags.BoolVar(to, "fail-closed", false, "refuse a downscale of which cannot be found out whether it is forbidden or has to be prepared; rollout-operator lets it pass")
+	flags.BoolVar(to, "fail-closed", false, "deny a downscale if it is unknown whether it is forbidden or must be prepared; rollout-operator allows it")
 }
 
-// addPredecessors lets the predecessor's names of flags answer too. Those that
+// addAliases lets the flags of wave and rollout-operator answer as well. Those that
 // have the same name here need nothing.
-func (f *managerFlags) addPredecessors(flags *pflag.FlagSet) {
+func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 	o := &f.options
 	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
 	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")

@@ -33,14 +33,14 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	u := &uninstall{now: env.Now}
 	cmd := &cobra.Command{
 		Use:     "uninstall",
-		Short:   "Release what is suspended, and remove what install applied",
+		Short:   "Release suspended workloads, and remove what install applied",
 		Example: "  spillway uninstall -n spillway-system",
-		Long: "Remove what install applied, in an order that leaves nobody stranded: first what\n" +
+		Long: "Remove what install applied, in an order that leaves no workload blocked: first what\n" +
 			"could suspend another workload, then the manager; then every suspended workload is\n" +
 			"released, whether its config exists or not; then the rest. What the manager wrote on\n" +
 			"workloads stays, so that nothing rolls, and so do the namespace, the kinds and their\n" +
-			"objects. Nothing is removed while there are Instances with a cleanup plan, which\n" +
-			"nobody would run: delete them first, or let them go without it.",
+			"objects. Nothing is removed while there are Instances with a cleanup plan, which no\n" +
+			"manager would run: delete them first, or give --release-instances.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := u.cluster.Client()
@@ -55,8 +55,8 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	}
 	u.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that it runs in")
-	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager looks at)")
-	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "let Instances go without their cleanup plans; they, and what they consist of, stay until they are deleted")
+	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
+	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long everything may take")
 	return cmd
 }
@@ -80,7 +80,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.findManager(ctx); err != nil {
 		return err
 	}
-	// 0. Nobody is stranded who needs the manager.
+	// 0. No Instance is blocked that needs the manager.
 	if err := u.checkInstances(ctx); err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.remove(ctx, manifests.AdmissionKinds()); err != nil {
 		return err
 	}
-	// 2. Nobody suspends or releases beside us.
+	// 2. No manager suspends or releases at the same time.
 	if err := u.remove(ctx, manifests.ManagerKinds()); err != nil {
 		return err
 	}
-	// 3. Everybody can be scheduled.
+	// 3. Every workload can be scheduled.
 	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n workload.Name) {
 		_, _ = fmt.Fprintf(u.out, "%s/%s in namespace %s released\n", strings.ToLower(n.Kind), n.Name, n.Namespace)
 	})
@@ -111,7 +111,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	return u.remove(ctx, manifests.OtherKinds())
 }
 
-// findManager finds the namespaces that the installed manager looks at, all if
+// findManager finds the namespaces that the installed manager watches, all if
 // there is none, and whether it runs plans.
 func (u *uninstall) findManager(ctx context.Context) error {
 	list := &appsv1.DeploymentList{}
@@ -146,8 +146,8 @@ func (u *uninstall) checkInstances(ctx context.Context) error {
 	for _, name := range held {
 		names = append(names, name.String())
 	}
-	return fmt.Errorf("nothing was removed: without the manager nobody runs the cleanup plans of %s, and they can never be deleted; "+
-		"delete them first, or give --release-instances to let them go without", listed(names))
+	return fmt.Errorf("nothing was removed: without the manager no one runs the cleanup plans of %s, and they can never be deleted; "+
+		"delete them first, or give --release-instances to release them without", listed(names))
 }
 
 // mostListed is how many names a sentence has room for.
@@ -195,7 +195,7 @@ func (u *uninstall) remove(ctx context.Context, kinds []schema.GroupVersionKind)
 }
 
 // removeCertificate deletes the Secret of a generated certificate, and none that
-// somebody else has filled.
+// another manager has filled.
 func (u *uninstall) removeCertificate(ctx context.Context) error {
 	secret := &unstructured.Unstructured{}
 	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})

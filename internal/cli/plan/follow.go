@@ -84,9 +84,9 @@ func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool,
 		err := p.watch(ctx, done, tick)
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return fmt.Errorf("the plan has not ended after %s; it goes on without this command", p.timeout)
+			return fmt.Errorf("the plan has not ended after %s; it continues without this command", p.timeout)
 		case ctx.Err() != nil:
-			return errors.New("interrupted; the plan goes on without this command")
+			return errors.New("interrupted; the plan continues without this command")
 		case !errors.Is(err, errWatchEnded):
 			return err
 		}
@@ -97,7 +97,7 @@ func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool,
 	}
 }
 
-// watch looks at the Instance, and then on whatever becomes of it, as long as the
+// watch reads the Instance, and then its changes, as long as the
 // API server tells.
 func (p *planner) watch(ctx context.Context, done func(*v1beta1.Instance) (bool, error), tick func()) error {
 	list, one := &v1beta1.InstanceList{}, fields.OneTermEqualSelector("metadata.name", p.name.Name)
@@ -105,7 +105,7 @@ func (p *planner) watch(ctx context.Context, done func(*v1beta1.Instance) (bool,
 		return gone(err, "get instance "+p.name.Name)
 	}
 	if len(list.Items) == 0 {
-		return fmt.Errorf("instance %s in namespace %s is not there", p.name.Name, p.name.Namespace)
+		return fmt.Errorf("instance/%s not found in namespace %s", p.name.Name, p.name.Namespace)
 	}
 	if is, err := done(&list.Items[0]); is || err != nil {
 		return err

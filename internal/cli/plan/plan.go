@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -45,7 +44,7 @@ type planner struct {
 
 // New returns the command plan with the commands beneath it.
 func New(env command.Environment) *cobra.Command {
-	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
+	cmd := &cobra.Command{Use: "plan", Short: "Show and steer the plans of an Instance"}
 	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
 		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup}))
 	}
@@ -74,18 +73,18 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 }
 
 func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and tell how it goes; the exit code is 1 if it does not succeed")
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and show its progress; the exit code is 1 if it does not succeed")
 	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait, 0 for as long as it takes")
 	return cmd
 }
 
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.reason, "reason", "", "why; with your name it is in an Event, which history shows while there is one")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "why; an Event records it with your name, and history shows it")
 	return cmd
 }
 
 func newPlanStatus(p *planner) *cobra.Command {
-	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
+	cmd := p.command("status INSTANCE", "Show the running plan, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
 		if err != nil {
 			return err
@@ -135,17 +134,17 @@ func newPlanTrigger(p *planner) *cobra.Command {
 }
 
 func newPlanAbandon(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("abandon INSTANCE", "Abandon the running plan", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.FinishedAt != nil {
-				return errors.New("no plan runs; there is nothing to give up")
+				return errors.New("no plan is running")
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to give up its plan\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to abandon its plan\n", p.name.Name)
 		if !p.wait {
 			return nil
 		}
@@ -157,17 +156,17 @@ func newPlanAbandon(p *planner) *cobra.Command {
 }
 
 func newPlanRetry(p *planner) *cobra.Command {
-	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
+	return p.gives(p.waits(p.command("retry INSTANCE", "Retry the plan that has failed, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
 			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
-				return errors.New("the last plan has not failed, nor was it given up; there is nothing to try again")
+				return errors.New("the last plan has not failed and was not abandoned")
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to try its plan again\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to retry its plan\n", p.name.Name)
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
 	})))
 }
@@ -204,37 +203,15 @@ func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
 	}, word, who, p.now())
 }
 
-// change changes the Instance, if it is as it was seen; if it is not, it is looked at
-// again, since the manager writes there too.
+// change changes the Instance, if it is still as it was read.
 func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return p.tryChange(ctx, change) })
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
-	}
-	return err //nolint:wrapcheck // tryChange has wrapped it
-}
-
-func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) error) error {
-	i, err := p.instance(ctx)
-	if err != nil {
-		return err
-	}
-	before := i.DeepCopy()
-	if err := change(i); err != nil {
-		return fmt.Errorf("instance %s: %w", p.name.Name, err)
-	}
-	err = p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
-	if err != nil {
-		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
-	}
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
+	err := command.Change(ctx, p.client, i, func() error {
+		if err := change(i); err != nil {
+			return fmt.Errorf("instance/%s: %w", p.name.Name, err)
+		}
+		return nil
+	})
 	p.uid = i.UID
-	return nil
-}
-
-func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
-	i := &v1beta1.Instance{}
-	if err := p.client.Get(ctx, p.name, i); err != nil {
-		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
-	}
-	return i, nil
+	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans"
 )
 
-// view shows how a plan goes to somebody who waits for it.
+// view shows the progress of a plan to a person who waits for it.
 type view interface {
 	show(i *v1beta1.Instance, now time.Time)
 }
@@ -37,7 +37,7 @@ func (blindView) show(*v1beta1.Instance, time.Time) {}
 // lineView writes a line for whatever has changed, for logs and pipes.
 type lineView struct {
 	out io.Writer
-	// told is the last line of the plan, steps the states that were told.
+	// told is the last line of the plan, steps the states that were written.
 	told  string
 	steps map[string]v1beta1.ExecutionStatus
 }
@@ -98,7 +98,7 @@ func (v *liveView) show(i *v1beta1.Instance, now time.Time) {
 }
 
 // frame is what fits on a terminal, the line below included at which the cursor
-// rests. If not all does, phases without a step on its way are shown without
+// rests. If not all does, phases without a running step are shown without
 // their steps; and if that is not enough, the end is cut off.
 func frame(e plans.Explanation, now time.Time, width, height int) []string {
 	lines := drawn(e, now, display.EveryPhase)

@@ -1,11 +1,11 @@
 package show
 
 import (
-	"github.com/spillway-dev/spillway/internal/describe/history"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"io"
 	"slices"
 	"strings"
@@ -34,11 +34,11 @@ func NewEvents(env command.Environment) *cobra.Command {
 	t := &telling{History: History{Env: env}}
 	cmd := &cobra.Command{
 		Use:   "events [KIND/NAME]",
-		Short: "List what Spillway and its users did, the oldest first",
+		Short: "List the Events of Spillway and its commands, the oldest first",
 		Long: `List the Events that Spillway has written, its manager and its commands, the oldest
 first: of a namespace, or of an object and all that it consists of, such as the
 StatefulSets of a group. Times are in UTC. The API server keeps Events for an
-hour, unless it is told otherwise.
+hour, unless --event-ttl says otherwise.
 
 With --watch it goes on until it is interrupted. The exit code is then 0.`,
 		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --ring fleet --watch",
@@ -120,7 +120,7 @@ func (t *telling) wants(n *history.Event) bool {
 
 func (t *telling) write(w io.Writer, notes []history.Event) {
 	if len(notes) == 0 {
-		_, _ = fmt.Fprintln(w, "Nothing was told; the API server keeps Events for an hour, unless it is told otherwise.")
+		_, _ = fmt.Fprintln(w, "No Events found; the API server keeps Events for an hour, unless --event-ttl says otherwise.")
 		return
 	}
 	s := display.StyleOf(w, t.Env.Lookup)
@@ -163,7 +163,7 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 			return err //nolint:wrapcheck // nothing can be added to a broken pipe
 		}
 	}, func(err error) {
-		_, _ = fmt.Fprintf(errs, "note: no Events are seen just now, which is tried again: %s\n", display.Plain(err.Error()))
+		_, _ = fmt.Fprintf(errs, "note: cannot list Events, retrying: %s\n", display.Plain(err.Error()))
 	})
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // that is how it ends

@@ -22,16 +22,16 @@ type explaining struct{ *command.Query }
 func NewExplain(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Say how something stands, and why it waits: down to the root, with the command that comes next",
-		Long: "Say in one sentence how something stands, and then why, link by link, down to what\n" +
+		Short: "Show the state of an object, why it waits, down to the root cause, and the next command",
+		Long: "Show the state of an object in one sentence, and then why, link by link, down to what\n" +
 			"has to change: a module waits for a cluster, that for a group, that for a Pod, and\n" +
-			"the Pod for a Secret that nobody has made. KIND is any kind by any name that kubectl\n" +
+			"the Pod for a Secret that does not exist. KIND is any kind by any name that kubectl\n" +
 			"takes.",
 		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters\n  spillway explain pod/web-0 -n shop",
 		Args:    command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
 	a := explaining{command.NewQuery(env, cmd)}
-	cluster := cmd.Flags().String("cluster", "", "of a module, only how it stands on this cluster")
+	cluster := cmd.Flags().String("cluster", "", "of a module, only its state on this cluster")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args[0], *cluster) }
 	return cmd
 }

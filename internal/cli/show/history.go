@@ -26,18 +26,18 @@ func NewHistory(env command.Environment) *cobra.Command {
 	p := &History{Env: env}
 	cmd := &cobra.Command{
 		Use:   "history KIND/NAME",
-		Short: "Say what was rolled when, by which change, by whom, and how long it took",
-		Long: `Say what was rolled of an object, the newest first: when, by which change, by whom,
-how long each of its parts took, and what was told meanwhile.
+		Short: "Show what was rolled when, by which change, by whom, and how long it took",
+		Long: `Show the rollouts of an object, the newest first: when, by which change, by whom,
+how long each of its parts took, and the Events of that time.
 
 It says what is known for certain. A field manager is the one that managedFields
 name as the last that wrote there; how long the parts took is known of the zones
 of a group, of the last run of each plan, and of the newest rollout of a module; and
-the API server keeps Events for an hour, unless it is told otherwise. A workload
-remembers only its last roll, and how that went is known until somebody changes its
-Pod template.
+the API server keeps Events for an hour, unless --event-ttl says otherwise. A workload
+remembers only its last roll, and how that went is known until its Pod template
+changes.
 
-The exit code is 1 if the object is not there, and 0 if nothing was rolled.`,
+The exit code is 1 if the object is not found, and 0 if nothing was rolled.`,
 		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +
 			"  spillway history instance/zookeeper -n shop\n" +
 			"  spillway history module/shop -n clusters -o json",

@@ -33,8 +33,8 @@ type overview struct {
 func NewStatus(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how everything stands that is rolled out, and what it waits for",
-		Long: "Show how everything stands that the rings roll out: the workloads beneath the\n" +
+		Short: "Show the state of all rollouts, and what they wait for",
+		Long: "Show the state of everything that the rings roll out: the workloads beneath the\n" +
 			"config that changed, the groups of StatefulSets with their zones and Pods, the\n" +
 			"Instances with their plans and steps, the modules with their stages and\n" +
 			"clusters. What is complete takes one line, and if there is much of it, one line\n" +
@@ -44,7 +44,7 @@ func NewStatus(env command.Environment) *cobra.Command {
 	}
 	s := &overview{Query: command.NewQuery(env, cmd)}
 	flags := cmd.Flags()
-	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "look at all namespaces")
+	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
 	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
 	flags.Lookup("output").Usage = "json, wide or name; empty for people"
@@ -67,17 +67,17 @@ func (s *overview) run(cmd *cobra.Command) error {
 	if s.all {
 		namespace = ""
 	}
-	sight, err := describe.Describe(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
+	snapshot, err := describe.Describe(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
 	if err != nil {
 		return err
 	}
-	for _, unseen := range sight.Unseen {
+	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}
-	for _, why := range unseenOf(sight.Units) {
+	for _, why := range unseenOf(snapshot.Units) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
 	}
-	return s.print(cmd.OutOrStdout(), sight)
+	return s.print(cmd.OutOrStdout(), snapshot)
 }
 
 // unseenOf is why parts of units may not be looked at, each reason once.
@@ -107,21 +107,21 @@ func (s *overview) check() error {
 	return nil
 }
 
-func (s *overview) print(w io.Writer, sight describe.Description) error {
-	units, shown := sight.Units, sight.Units
+func (s *overview) print(w io.Writer, snapshot describe.Description) error {
+	units, shown := snapshot.Units, snapshot.Units
 	if s.waiting {
 		shown = describe.Waiting(units)
 	}
 	switch s.Output {
 	case outputJSON:
-		sight.Units = append([]describe.Unit{}, shown...)
-		return command.Show(w, outputJSON, sight, nil)
+		snapshot.Units = append([]describe.Unit{}, shown...)
+		return command.Show(w, outputJSON, snapshot, nil)
 	case outputName:
 		writeNames(w, shown)
 	default:
 		t := display.Tree{Now: s.Env.Now(), Style: display.StyleOf(w, s.Env.Lookup), Whole: s.Output == outputWide, Namespaces: s.all}
 		if !s.write(w, &t, units, shown) {
-			_, _ = fmt.Fprintln(w, s.nothing(&sight))
+			_, _ = fmt.Fprintln(w, s.nothing(&snapshot))
 		}
 	}
 	return nil
@@ -149,16 +149,16 @@ func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.U
 }
 
 // nothing says what there is none of, of what was asked for and seen.
-func (s *overview) nothing(sight *describe.Description) string {
+func (s *overview) nothing(snapshot *describe.Description) string {
 	switch {
-	case len(sight.Units) > 0 && len(sight.Unseen) > 0:
-		return "Nothing waits of what may be looked at."
-	case len(sight.Units) > 0:
+	case len(snapshot.Units) > 0 && len(snapshot.Unseen) > 0:
+		return "Nothing waits of what you may read."
+	case len(snapshot.Units) > 0:
 		return "Nothing waits."
 	}
 	var none []string
 	for _, ring := range describe.Rings() {
-		isUnseen := slices.ContainsFunc(sight.Unseen, func(u describe.Forbidden) bool { return u.Ring == ring })
+		isUnseen := slices.ContainsFunc(snapshot.Unseen, func(u describe.Forbidden) bool { return u.Ring == ring })
 		if !isUnseen && (len(s.show) == 0 || slices.Contains(s.show, ring)) {
 			none = append(none, "no "+rolledBy[ring])
 		}
@@ -168,7 +168,7 @@ func (s *overview) nothing(sight *describe.Description) string {
 	if last > 0 {
 		text += " and "
 	}
-	return "Nothing is rolled out here: there is " + text + none[last] + "."
+	return "No rollouts found: " + text + none[last] + "."
 }
 
 // rolledBy is what each ring rolls out.

@@ -15,7 +15,7 @@ import (
 type lineWriter struct {
 	out   io.Writer
 	style display.Style
-	// began is when the watch did: what was told before is history.
+	// began is when the watch did: what was recorded before is history.
 	began time.Time
 	// said is what was last said of each unit.
 	said map[string]string
@@ -26,7 +26,7 @@ type lineWriter struct {
 // misses implements [onlooker].
 func (l *lineWriter) misses(err error, now time.Time) {
 	if !l.isBlind {
-		l.write(now, "spillway", "cannot look just now, and tries again: "+display.Plain(err.Error()))
+		l.write(now, "spillway", "API server not reachable, retrying: "+display.Plain(err.Error()))
 	}
 	l.isBlind = true
 }
@@ -35,7 +35,7 @@ func (l *lineWriter) misses(err error, now time.Time) {
 func (l *lineWriter) sees(units []describe.Unit, now time.Time) {
 	if l.isBlind {
 		l.isBlind = false
-		l.write(now, "spillway", "can look again")
+		l.write(now, "spillway", "API server reachable again")
 	}
 	first := l.said == nil
 	if first {

@@ -81,7 +81,7 @@ func (w *watching) model(ctx context.Context, out io.Writer, errands *errands) *
 	}
 }
 
-// errands are the commands that were given while somebody watched. What was asked for is
+// errands are the commands that were given during the watch. What was asked for is
 // done, also if they quit before it is.
 type errands struct {
 	running sync.WaitGroup
@@ -114,8 +114,8 @@ func (e *errands) do(command func() steered) tea.Cmd {
 	}
 }
 
-// unheard waits for the commands that run, and gives the answers that nobody was shown.
-// It is called when nobody is shown anything any more.
+// unheard waits for the commands that run, and returns the answers that were not shown.
+// It is called once nothing is shown any more.
 func (e *errands) unheard() []string {
 	e.running.Wait()
 	e.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/history"
@@ -16,7 +17,7 @@ import (
 // rememberedNotes bounds the timeline.
 const rememberedNotes = 200
 
-// The messages that the model is told besides those of the terminal.
+// The messages that the model receives besides those of the terminal.
 type (
 	// seen is how things stand.
 	seen struct {
@@ -40,8 +41,8 @@ type (
 	finished struct{}
 )
 
-// watchModel is what a person sees and does who watches in a terminal. It asks nobody:
-// what it is told comes as messages, and what is to be done goes to steer.
+// watchModel is what a person sees and does who watches in a terminal. It reads no API server:
+// what it shows comes as messages, and what is to be done goes to steer.
 type watchModel struct {
 	title string
 	style display.Style
@@ -75,7 +76,7 @@ type watchModel struct {
 	blind string
 }
 
-// question asks why somebody wants something.
+// question asks for the reason of a command.
 type question struct {
 	// does is the command that it is about, as it will be given but for the reason.
 	does   []string
@@ -96,7 +97,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case seen:
 		m.see(msg.units, msg.now)
 	case missed:
-		m.blind = "cannot look just now, and tries again: " + display.Plain(msg.err.Error())
+		m.blind = "API server not reachable, retrying: " + display.Plain(msg.err.Error())
 	case heard:
 		m.hear(msg.note)
 	case ticked:
@@ -286,8 +287,8 @@ func (m *watchModel) ask(key string) {
 
 // steerable says of each verb what it is for.
 var steerable = map[string]string{
-	"pause": "groups and modules can be paused", "resume": "groups and modules can be resumed",
-	"retry": "groups and Instances can be tried again", "approve": "modules can be approved",
+	"pause": "workloads, groups, Instances and modules can be paused", "resume": "workloads, groups, Instances and modules can be resumed",
+	"retry": "groups and Instances can be retried", "approve": "modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
@@ -295,16 +296,17 @@ var steerable = map[string]string{
 func commandFor(verb string, u, selected *describe.Unit) []string {
 	var words []string
 	switch verb + " " + u.Kind {
-	case "pause RolloutGroup", "resume RolloutGroup", "retry RolloutGroup":
+	case "retry RolloutGroup":
 		words = []string{verb, u.String()}
 	case "retry Instance":
 		words = []string{"plan", "retry", u.String()}
-	case "pause Module", "pause BootstrapModule":
-		words = []string{"fleet", "suspend", u.String()}
-	case "resume Module", "resume BootstrapModule", "approve Module", "approve BootstrapModule":
+	case "approve Module", "approve BootstrapModule":
 		words = []string{"fleet", verb, u.String()}
 	default:
-		return nil
+		if verb != "pause" && verb != "resume" || !slices.Contains(command.RolledKinds, u.Kind) {
+			return nil
+		}
+		words = []string{verb, u.String()}
 	}
 	words = append(words, "-n", u.Namespace)
 	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {

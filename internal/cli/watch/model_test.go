@@ -42,7 +42,7 @@ func world() []describe.Unit {
 		},
 		{
 			Ref: ref("Module", "shop"), Ring: describe.Fleet, Phase: rollout.PhaseWaiting, Reason: rollout.ReasonGate, Done: 1, Total: 3, Counted: "clusters",
-			Sentence: "canary waits for gate approve, which somebody has to pass; it was asked for when the canary was healthy, and nothing else moves before that is done, however long it takes",
+			Sentence: "canary is waiting: gate approve is pending; it was created when the canary was healthy, and no other stage starts before it is approved, however long it takes",
 			Since:    since(7200), Units: []describe.Unit{
 				{Ref: part("Stage", "canary"), Phase: rollout.PhaseWaiting, Reason: rollout.ReasonGate, Done: 1, Total: 1, Counted: "clusters"},
 				{Ref: part("Stage", "rest"), Phase: rollout.PhaseWaiting, Done: 0, Total: 2, Counted: "clusters"},
@@ -51,7 +51,7 @@ func world() []describe.Unit {
 	}
 }
 
-// watched is a model that has seen the world, and what it was told to do.
+// watched is a model that has seen the world, and the commands that it ran.
 func watched(width, height int) (*watchModel, *[][]string) {
 	commands := &[][]string{}
 	m := &watchModel{
@@ -182,9 +182,9 @@ p pause  r resume  t retry  a approve  …
 // However large the terminal and whatever was pressed, a frame fits it exactly.
 func TestAFrameFits(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {72, 5}, {20, 4}, {10, 3}, {3, 2}, {200, 60}} {
-		for _, colour := range []bool{false, true} {
+		for _, color := range []bool{false, true} {
 			m, _ := watched(size[0], size[1])
-			m.style.Color = colour
+			m.style.Color = color
 			for _, key := range []string{"", "down", "down", "down", "right", "down", "tab", "p", "a very long reason that does not fit anywhere", "esc", "tab", "down", "left", "t", "up"} {
 				typed(m, key)
 				frame := m.frame()
@@ -211,11 +211,11 @@ func TestKeysAreCommands(t *testing.T) {
 		"pause it from one of its Pods": {[]string{"down", "down", "down", "down", "p", "enter"}, []string{"pause", "rolloutgroup/ingester", "-n", "shop"}},
 		"resume a group":                {[]string{"down", "r", "enter"}, []string{"resume", "rolloutgroup/ingester", "-n", "shop"}},
 		"retry a group":                 {[]string{"down", "t", "xy", "backspace", "enter"}, []string{"retry", "rolloutgroup/ingester", "-n", "shop", "--reason", "x"}},
-		"suspend a module":              {[]string{"pgdown", "up", "up", "p", "enter"}, []string{"fleet", "suspend", "module/shop", "-n", "shop"}},
+		"pause a module":                {[]string{"pgdown", "up", "up", "p", "enter"}, []string{"pause", "module/shop", "-n", "shop"}},
 		"approve a module":              {[]string{"pgdown", "up", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop"}},
 		"approve a stage":               {[]string{"pgdown", "up", "a", "enter"}, []string{"fleet", "approve", "module/shop", "-n", "shop", "--stage", "canary"}},
 		"think better of it":            {[]string{"down", "p", "q", "esc"}, nil},
-		"a workload":                    {[]string{"p", "enter"}, nil},
+		"pause a workload":              {[]string{"p", "enter"}, []string{"pause", "deployment/web", "-n", "shop"}},
 		"retry a module":                {[]string{"pgdown", "up", "up", "t"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestTheSelectionStays(t *testing.T) {
 	}
 	m.Update(seen{nil, noon})
 	typed(m, "down", "enter", "left", "p")
-	if frame := drawnBy(m); !strings.Contains(frame, "nothing is rolled out here") {
+	if frame := drawnBy(m); !strings.Contains(frame, "no rollouts found") {
 		t.Error(frame)
 	}
 }
@@ -341,7 +341,7 @@ func TestWatchInLines(t *testing.T) {
 12:00:00 rolloutgroup/ingester ingester-b-1 Progressing: ingester-b-1 is updating to ingester-b-5d8f
 12:00:00 rolloutgroup/ingester ingester-b-2 Waiting: ingester-b-2 is waiting: 1 of 1 is unavailable
 12:00:00 rolloutgroup/ingester ingester-c Waiting 0/3 Pods: ingester-c is waiting: ingester-b is updating
-12:00:00 module/shop Waiting 1/3 clusters: canary waits for gate approve, which somebody has to pass; it was asked for when the canary was healthy, and nothing else moves before that is done, however long it takes
+12:00:00 module/shop Waiting 1/3 clusters: canary is waiting: gate approve is pending; it was created when the canary was healthy, and no other stage starts before it is approved, however long it takes
 12:00:00 module/shop canary Waiting 1/1 clusters
 12:00:00 module/shop rest Waiting 0/2 clusters
 12:00:02 rolloutgroup/ingester Progressing 5/9 Pods: ingester-b-1 is updating to ingester-b-5d8f

@@ -116,7 +116,7 @@ func TestAWatchOutlivesAnOutage(t *testing.T) {
 		_, err := w.follow(ctx, seen)
 		done <- err
 	}()
-	seen.await(t, "nothing is there", func() bool { return seen.looks > 0 })
+	seen.await(t, "nothing exists yet", func() bool { return seen.looks > 0 })
 	down.is.Store(true)
 	if err := direct.Create(ctx, waitingForASecret(namespace)); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 package watch
 
 import (
-	"github.com/spillway-dev/spillway/internal/describe/history"
 	"fmt"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -121,7 +121,7 @@ func beside(left, right []string, width int) []string {
 	return lines
 }
 
-// padSeen pads what is seen of a line, which colours are no part of.
+// padSeen pads what is seen of a line, which colors are no part of.
 func padSeen(line string, width int) string {
 	return line + strings.Repeat(" ", max(width-seenLength(line), 0))
 }
@@ -167,7 +167,7 @@ func (m *watchModel) nothing() string {
 	if !m.known {
 		return "looking …"
 	}
-	return "nothing is rolled out here"
+	return "no rollouts found"
 }
 
 // scroll moves what is shown just as far as it takes to show what is selected.
@@ -244,7 +244,7 @@ func (m *watchModel) told(width, room int) []string {
 	return lines
 }
 
-// note is what was told, wrapped.
+// note is an Event or a sentence, wrapped.
 func (m *watchModel) note(n *history.Event, width int) []string {
 	text := n.Reason + " " + n.Text
 	if len(m.units) != 1 || n.About != m.units[0].Ref {

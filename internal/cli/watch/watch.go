@@ -31,9 +31,9 @@ import (
 const exitTimeout = 2
 
 // errInterrupted ends the watch of an object that has not ended.
-var errInterrupted = errors.New("interrupted; what was watched goes on without this command")
+var errInterrupted = errors.New("interrupted; the rollout continues without this command")
 
-// looksApart is how much time is between two looks at least, and how often times are
+// looksApart is how much time is between two reads at least, and how often times are
 // drawn anew.
 const looksApart = time.Second
 
@@ -64,11 +64,11 @@ type lookError struct{ error }
 // Unwrap gives the error that it is.
 func (e lookError) Unwrap() error { return e.error }
 
-// onlooker is shown what somebody sees who watches, one thing at a time.
+// onlooker shows a watch to a person, one thing at a time.
 type onlooker interface {
 	// sees is given how things stand, whenever that may have changed.
 	sees(units []describe.Unit, now time.Time)
-	// misses is told why nothing can be seen at present, as often as it cannot.
+	// misses receives why nothing can be read at present, as often as it fails.
 	misses(err error, now time.Time)
 	// hears is given each Event once.
 	hears(n *history.Event)
@@ -79,19 +79,19 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 	w := &watching{execute: run}
 	cmd := &cobra.Command{
 		Use:   "watch [KIND/NAME]",
-		Short: "Watch rollouts as they go, and steer them",
-		Long: `Watch rollouts as they go: what stands how, and what is told of it. Without an
+		Short: "Watch rollouts, and pause, resume, retry or approve them",
+		Long: `Watch rollouts: the state of each unit, and Events. Without an
 object everything in the namespace is watched until you quit. With one the command
 ends when its rollout does, which suits CI.
 
 On a terminal there is a tree on the left and the timeline on the right. Arrows
 move, enter folds and unfolds, tab shows the other side where there is no room for
-both; p pauses, r resumes, t tries again and a approves what is selected, each
+both; p pauses, r resumes, t retries and a approves what is selected, each
 after asking why; q quits, when what was asked for is done. Elsewhere there is a line for whatever changes.
 
 The exit code is 0 when the rollout is complete or when you quit, 1 when it has
 failed, is stalled or was rolled back, or when the command is interrupted, and 2
-after --timeout. What is complete already ends the watch at once.`,
+after --timeout. What is complete already ends the watch immediately.`,
 		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
@@ -210,7 +210,7 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 			return end, nil
 		case ctx.Err() != nil: // whatever a cache says that was not filled in time
 			return nil, ctx.Err() //nolint:wrapcheck // verdict says what it means
-		case w.bears(err):
+		case w.tolerates(err):
 			on.misses(err, w.Env.Now())
 			w.mirror.Touch()
 		case err != nil:
@@ -222,8 +222,8 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	}
 }
 
-// listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
-// sees the rest.
+// listenTo hands on Events until the watch ends. A user who may not read them sees the
+// rest.
 func (w *watching) listenTo(ctx context.Context, notes chan<- history.Event) {
 	for ctx.Err() == nil {
 		err := history.Follow(ctx, w.live, w.namespace, func(n *history.Event) error {
@@ -232,7 +232,7 @@ func (w *watching) listenTo(ctx context.Context, notes chan<- history.Event) {
 			case <-ctx.Done():
 			}
 			return nil
-		}, func(error) {}) // that is told of what stands
+		}, func(error) {}) // the reads report it
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return
 		}
@@ -250,9 +250,8 @@ func (w *watching) patience(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
-// bears is true of an error that looking again may fix, of somebody who was shown
-// something before.
-func (w *watching) bears(err error) bool {
+// tolerates is true of an error that another read may fix, once something was shown.
+func (w *watching) tolerates(err error) bool {
 	_, isLook := errors.AsType[lookError](err)
 	return isLook && w.hasSeen && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err)
 }
@@ -296,20 +295,20 @@ func (w *watching) confirmed(ctx context.Context) *ended {
 
 // units are those that were asked for, never none if it was an object.
 func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit, error) {
-	sight, err := describe.Describe(ctx, c, w.look)
+	snapshot, err := describe.Describe(ctx, c, w.look)
 	if err != nil {
 		return nil, lookError{err}
 	}
 	if w.ref == nil {
-		return sight.Units, nil
+		return snapshot.Units, nil
 	}
-	if u := unitOf(sight.Units, *w.ref); u != nil {
+	if u := unitOf(snapshot.Units, *w.ref); u != nil {
 		return []describe.Unit{*u}, nil
 	}
-	if len(sight.Unseen) > 0 {
-		return nil, errors.New(sight.Unseen[0].Why)
+	if len(snapshot.Unseen) > 0 {
+		return nil, errors.New(snapshot.Unseen[0].Why)
 	}
-	return nil, fmt.Errorf("%s in namespace %s is not there, or nothing rolls it; spillway explain %s -n %s says which",
+	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s says which",
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
 }
 
@@ -326,7 +325,7 @@ func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
 	return nil
 }
 
-// listen hands on what is told until it is time to look again.
+// listen hands on Events until it is time to read again.
 func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan history.Event) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
@@ -350,14 +349,14 @@ func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan history
 	}
 }
 
-// isOver is true of what needs nobody any more, or somebody.
+// isOver is true of what is complete, and of what needs a user.
 func isOver(u *describe.Unit) bool { return u.IsComplete() || hasFailed(u) }
 
 func hasFailed(u *describe.Unit) bool {
 	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
 }
 
-// verdict is the error that the command ends with, nil if all is well.
+// verdict is the error that the command ends with, nil if it succeeded.
 func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	switch {
 	case end != nil && hasFailed(&end.unit):
@@ -367,7 +366,7 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	case ctx.Err() != nil:
 		return errInterrupted
 	case errors.Is(err, context.DeadlineExceeded):
-		return command.ExitError{Err: fmt.Errorf("%s is not complete after %s; it goes on without this command", w.ref, w.timeout), Code: exitTimeout}
+		return command.ExitError{Err: fmt.Errorf("%s is not complete after %s; it continues without this command", w.ref, w.timeout), Code: exitTimeout}
 	default:
 		return err
 	}

@@ -38,7 +38,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	m := moduleAnswer{asker: a, ref: module, found: chain.Answer{Links: []chain.Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}
 	switch {
 	case c.Hold != nil:
-		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("release", "--cluster", name)
+		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("unpin", "--cluster", name)
 	case c.OnCluster != "" && c.OnCluster != name:
 		m.found.Then = m.aboutCluster(m.ref, c.OnCluster)
 	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):

@@ -109,7 +109,7 @@ func (m *moduleAnswer) fleet(verb string, args ...string) string {
 }
 
 func (m *moduleAnswer) paused() {
-	m.own().Next = m.fleet("resume")
+	m.own().Next = m.Spillway("resume", m.ref)
 	if s := m.e.Steered; s != nil {
 		m.own().Owner = s.By
 	}

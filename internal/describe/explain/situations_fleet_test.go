@@ -202,7 +202,7 @@ var fleetSituations = []situation{{
 	ask: "module/shop", root: "rolloutgate/shop-*", says: "was refused", next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a module is suspended", plant: module("suspend: true"), act: onCluster("c1"),
-	ask: "module/shop", root: "module/shop", says: "spec.suspend is set", next: "spillway fleet resume module/shop -n NS",
+	ask: "module/shop", root: "module/shop", says: "spec.suspend is set", next: "spillway resume module/shop -n NS",
 }, {
 	name: "no window of a module is open", plant: module(`rollout: {windows: [{schedule: "0 0 29 2 *", durationSeconds: 1}]}`), act: onCluster("c1"),
 	times: "until", ask: "module/shop", root: "module/shop", says: "no window is open until", next: "",
@@ -212,7 +212,7 @@ var fleetSituations = []situation{{
 		w.cluster("c1", "")
 		w.apply(pinned)
 	},
-	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
+	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet unpin module/shop -n NS --cluster c1",
 }, {
 	name: "a cluster does not exist", plant: module("suspend: true"),
 	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",

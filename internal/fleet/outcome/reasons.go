@@ -37,7 +37,7 @@ const (
 	// ReasonSuspended: a user has suspended the Kustomization.
 	ReasonSuspended = reasons.Suspended
 	// ReasonNotAssigned: the sync only pins the cluster.
-	// Action: nothing; spillway fleet release lets the cluster follow again.
+	// Action: nothing; spillway fleet unpin lets the cluster follow again.
 	ReasonNotAssigned rollout.Reason = "NotAssigned"
 	// ReasonTerminating: what has the name that it needs is being deleted.
 	ReasonTerminating = reasons.Terminating

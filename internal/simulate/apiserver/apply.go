@@ -66,7 +66,7 @@ func (s *Store) apply(wanted *unstructured.Unstructured, o *client.ApplyOptions)
 		return nil, err
 	}
 	if len(k.objects) == 0 {
-		k.gvk = wanted.GroupVersionKind() // nobody has kept anything in another version
+		k.gvk = wanted.GroupVersionKind() // nothing is stored in another version
 	}
 	fields, err := s.fields.of(s, k)
 	if err != nil {

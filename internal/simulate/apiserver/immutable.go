@@ -14,7 +14,7 @@ import (
 )
 
 // admit refuses what an API server would: values that a kind does not allow, and other
-// values of fields that nobody may change. Before is nil of what is created.
+// values of immutable fields. Before is nil of what is created.
 func (k *kind) admit(before, after client.Object) error {
 	errs := slices.Concat(Mistakes(after), lacks(after))
 	if before != nil {
@@ -26,8 +26,8 @@ func (k *kind) admit(before, after client.Object) error {
 	return apierrors.NewInvalid(k.gvk.GroupKind(), after.GetName(), errs)
 }
 
-// frozen are the fields that nobody may change and somebody has, in the words by which
-// a ring recognises that an object has to be made anew.
+// frozen are the immutable fields that were changed, in the words by which a ring
+// recognizes that an object must be created anew.
 func frozen(before, after client.Object) field.ErrorList {
 	switch is := after.(type) {
 	case *corev1.ConfigMap:

@@ -49,7 +49,7 @@ func scopeOf(isNamespaced bool) apimeta.RESTScope {
 
 // RESTMapping implements [apimeta.RESTMapper]. Of a kind that the scheme does not know, a
 // CustomResourceDefinition says whether it is in a namespace, or the cluster. Without a
-// cluster a kind is there as soon as somebody asks for it.
+// cluster a kind exists as soon as it is asked for.
 func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*apimeta.RESTMapping, error) {
 	known, err := m.DefaultRESTMapper.RESTMapping(gk, versions...)
 	if err == nil || scheme.Scheme.IsGroupRegistered(gk.Group) {

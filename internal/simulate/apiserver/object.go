@@ -94,7 +94,7 @@ func hasMaxUnavailable(set *appsv1.StatefulSet) bool {
 	return set.Spec.UpdateStrategy.RollingUpdate != nil && set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable != nil
 }
 
-// setDefaults gives the fields that somebody has left out the values of the API
+// setDefaults gives the fields that were left out the values of the API
 // server, as far as anything decides by them.
 func setDefaults(obj client.Object) {
 	switch o := obj.(type) {

@@ -51,7 +51,7 @@ func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *clien
 }
 
 // checkPatched refuses a patch of another object than this one, or of another version
-// of it. To an API server the former is a change of a field that nobody may change.
+// of it. To an API server the former is a change of an immutable field.
 func (k *kind) checkPatched(before, after client.Object) error {
 	if after.GetUID() != before.GetUID() {
 		return apierrors.NewInvalid(k.gvk.GroupKind(), before.GetName(), field.ErrorList{
@@ -81,24 +81,24 @@ func (s *Store) patched(k *kind, before client.Object, how types.PatchType, raw 
 		return nil, fmt.Errorf("decode %s: %w", before.GetName(), err)
 	}
 	will["apiVersion"], will["kind"] = k.gvk.GroupVersion().String(), k.gvk.Kind
-	return s.typed(k, normalise(will))
+	return s.typed(k, normalize(will))
 }
 
-// normalise turns the numbers that JSON has into those that objects have.
-func normalise(content map[string]any) map[string]any {
+// normalize turns the numbers that JSON has into those that objects have.
+func normalize(content map[string]any) map[string]any {
 	for key, value := range content {
-		content[key] = normaliseValue(value)
+		content[key] = normalizeValue(value)
 	}
 	return content
 }
 
-func normaliseValue(value any) any {
+func normalizeValue(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
-		return normalise(v)
+		return normalize(v)
 	case []any:
 		for i := range v {
-			v[i] = normaliseValue(v[i])
+			v[i] = normalizeValue(v[i])
 		}
 	case float64:
 		if v == float64(int64(v)) {
@@ -122,7 +122,7 @@ func merge(how types.PatchType, original, raw []byte, before client.Object) ([]b
 		merged, err := strategicpatch.StrategicMergePatch(original, raw, before)
 		return merged, refused(err)
 	default:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("nobody knows patches of type %s", how))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("unknown patch type %s", how))
 	}
 }
 
@@ -179,7 +179,7 @@ func (r subresource) Update(_ context.Context, obj client.Object, _ ...client.Su
 	if err := r.known(); err != nil {
 		return err
 	}
-	return r.store.update(obj, keepRest, "") // nobody asks who owns a status
+	return r.store.update(obj, keepRest, "") // no test and no ring reads who owns a status
 }
 
 // Patch implements [client.SubResourceWriter].

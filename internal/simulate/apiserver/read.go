@@ -99,7 +99,7 @@ func (k *kind) candidates(o *client.ListOptions) ([]client.Object, error) {
 		switch {
 		case k.isAsked(r.Field):
 		case i == nil || indexed || r.Operator == selection.NotEquals:
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("nobody has an index of %s by %s", k.gvk.Kind, o.FieldSelector))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("no index of %s by %s", k.gvk.Kind, o.FieldSelector))
 		default:
 			found, indexed = i.find(o.Namespace, r.Value), true
 		}
@@ -113,7 +113,7 @@ func (k *kind) candidates(o *client.ListOptions) ([]client.Object, error) {
 }
 
 // asked are the fields that an API server can be asked by without an index: those of all
-// kinds, and those of Pods that somebody asks for.
+// kinds, and those of Pods that are asked for.
 var asked = map[string]func(client.Object) string{
 	metav1.ObjectNameField: client.Object.GetName,
 	"metadata.namespace":   client.Object.GetNamespace,

@@ -27,7 +27,7 @@ type Store struct {
 	scheme *runtime.Scheme
 	mapper mapper
 	now    func() time.Time
-	// OnChange is told of each write that has changed something; before is nil of
+	// OnChange receives each write that has changed something; before is nil of
 	// what was created, after of what is gone. It must not write.
 	OnChange func(before, after client.Object)
 	// Installed knows the kinds of a cluster. If it is nil there is none, and every kind
@@ -57,7 +57,7 @@ func New(kinds *runtime.Scheme, now func() time.Time) *Store {
 	return s
 }
 
-// Clone is a store with the same objects, with a clock of its own. Nobody is told of
+// Clone is a store with the same objects, with a clock of its own. No one receives
 // its changes yet.
 func (s *Store) Clone(now func() time.Time) *Store {
 	s.mu.Lock()

@@ -40,8 +40,8 @@ func (s *Store) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	return s.fill(created, obj)
 }
 
-// Seed stores an object as it is, with its status and its version, as one that was
-// there before. Versions go on from the highest one.
+// Seed stores an object as it is, with its status and its version, as one that existed
+// before. Versions go on from the highest one.
 func (s *Store) Seed(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Store) finish(k *kind, before, after client.Object, keep part, manager 
 	return s.fill(stored, answer)
 }
 
-// preconditions are what an object has to be for a write to be made.
+// preconditions are what must hold of an object for a write to be made.
 type preconditions struct {
 	uid     types.UID
 	version string
@@ -224,7 +224,7 @@ func (s *Store) DeleteAllOf(ctx context.Context, obj client.Object, opts ...clie
 	return err
 }
 
-// clearStatus takes away the status, which nobody may set who creates an object.
+// clearStatus takes away the status, which cannot be set when an object is created.
 func clearStatus(obj client.Object) {
 	if status, ok := statusOf(obj); ok {
 		status.SetZero()

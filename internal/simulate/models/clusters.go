@@ -23,7 +23,7 @@ func IsClusterAPI(obj client.Object) bool {
 	return obj != nil && obj.GetObjectKind().GroupVersionKind().GroupKind() == cluster.GVK.GroupKind()
 }
 
-// clusterAPI brings Clusters up at once, with a kubeconfig: manifests are taken as
+// clusterAPI brings Clusters up immediately, with a kubeconfig: manifests are taken as
 // running, and neither stands in them.
 type clusterAPI struct{ *world.World }
 

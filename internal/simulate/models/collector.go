@@ -14,8 +14,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// Collector is the garbage collector: it deletes what belongs to nothing that is still
-// there, and before what is deleted in the foreground whatever belongs to that.
+// Collector is the garbage collector: it deletes what belongs to nothing that still
+// exists, and before what is deleted in the foreground whatever belongs to that.
 type Collector struct {
 	*world.World
 
@@ -130,7 +130,7 @@ func (c *Collector) goes(ref metav1.OwnerReference) bool {
 	return c.Gone[ref.UID] || c.waiting[ref.UID] && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// blocks is true of what is still there and keeps its owner.
+// blocks is true of what still exists and keeps its owner.
 func (c *Collector) blocks(owner types.UID) func(client.Object) bool {
 	return func(seen client.Object) bool {
 		obj := c.Store.Object(seen, client.ObjectKeyFromObject(seen))

@@ -168,7 +168,7 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 	return again, c.WriteStatus(ctx, d)
 }
 
-// progressing is judged while replicas of another template are there. One that was done
+// progressing is judged while replicas of another template exist. One that was done
 // stays so, whatever becomes of its Pods.
 func (c deployments) progressing(d *appsv1.Deployment, before []appsv1.DeploymentCondition, done bool, deadline time.Time) appsv1.DeploymentCondition {
 	wasDone := slices.ContainsFunc(before, func(old appsv1.DeploymentCondition) bool {

@@ -69,7 +69,7 @@ func (c *jobs) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 	return 0, c.WriteStatus(ctx, done)
 }
 
-// providers give what is asked for at once: volumes, load balancers, budgets, kinds.
+// providers give what is asked for immediately: volumes, load balancers, budgets, kinds.
 type providers struct{ *world.World }
 
 // Wakes implements [world.Actor].

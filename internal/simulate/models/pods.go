@@ -16,7 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// kubelets run Pods: one is ready once its time has passed and all config is there
+// kubelets run Pods: one is ready once its time has passed and all config exists
 // that it cannot start without, unless it was seen to fail in a cluster; and gone as soon as it is deleted.
 type kubelets struct {
 	*world.World
@@ -83,7 +83,7 @@ func (k *kubelets) end(pod *corev1.Pod) time.Duration {
 	return 0
 }
 
-// Stopping is how long a Pod takes until it is gone: as somebody has said of all, or at
+// Stopping is how long a Pod takes until it is gone: as was said of all, or at
 // most its grace period.
 func Stopping(pod *corev1.PodSpec, said *time.Duration) time.Duration {
 	switch {

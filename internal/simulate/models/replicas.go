@@ -12,14 +12,14 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// replica stands for a Pod of a Deployment or a DaemonSet. No ring looks at those
+// replica stands for a Pod of a Deployment or a DaemonSet. No ring reads those
 // Pods one by one, so they are not kept in the API.
 type replica struct {
 	// template is the fingerprint of what it was made from.
 	template string
 	// readyAt is when it is ready; zero if that is never.
 	readyAt time.Time
-	// waits is true of one that could not start yet, or of which nobody has said yet
+	// waits is true of one that could not start yet, or of which is not known yet
 	// when it is ready; began is since when it runs, if it does.
 	waits bool
 	began time.Time
@@ -77,7 +77,7 @@ func (r *replicaSet) removeOld(template string, now time.Time, minReady time.Dur
 	return false, false
 }
 
-// stopping is how many are on their way out.
+// stopping is how many are terminating.
 func (r *replicaSet) stopping(now time.Time) int {
 	r.leaving = slices.DeleteFunc(r.leaving, func(gone time.Time) bool { return !gone.After(now) })
 	return len(r.leaving)
@@ -141,7 +141,7 @@ func (r *runner) replica(ctx context.Context, kind, namespace, name, template st
 	return made, nil
 }
 
-// revive lets replicas start that lacked config, once it is there, and says of those
+// revive lets replicas start that lacked config, once it exists, and says of those
 // that a cluster has begun with when they are ready.
 func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
 	if !slices.ContainsFunc(set.all, func(p replica) bool { return p.waits && p.template == template }) {

@@ -80,7 +80,7 @@ func (m *Models) seedReplicas(pods running, of record.Key, o client.Object, temp
 }
 
 // progressedSince is when a Deployment got on last. One of which it is said that it is
-// too late has been standing still for as long as it may.
+// too late has made no progress for as long as it may.
 func (m *Models) progressedSince(d *appsv1.Deployment) time.Time {
 	for i := range d.Status.Conditions {
 		c := &d.Status.Conditions[i]

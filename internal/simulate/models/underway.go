@@ -104,7 +104,7 @@ func readySince(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// failing are the reasons for which a container waits that do not pass by themselves.
+// failing are the reasons for which a container waits that do not pass without a change.
 var failing = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "RunContainerError",
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Recorder reads the steps from what changes in an API. It has to be told of all
+// Recorder reads the steps from what changes in an API. It must see all
 // changes in their order.
 type Recorder struct {
 	steps    []Step
 	decision int
 	// revisions are those of each StatefulSet, numbered as they are first seen.
 	revisions map[types.NamespacedName][]string
-	// leaving are the steps of Pods that went, until another of the name is there.
+	// leaving are the steps of Pods that went, until another of the name exists.
 	leaving map[types.NamespacedName]int
 	groups  map[types.NamespacedName]string
 	// changed are the workloads of which Kubernetes has not begun to roll a new template,
@@ -63,8 +63,8 @@ func (r *Recorder) Forget(pods []client.Object) {
 	}
 }
 
-// Steps are the steps so far. What one decision of the config ring has written at
-// once comes by name.
+// Steps are the steps so far. What one decision of the config ring has written
+// together is sorted by name.
 func (r *Recorder) Steps() []Step {
 	steps := slices.Clone(r.steps)
 	slices.SortStableFunc(steps, func(a, b Step) int {

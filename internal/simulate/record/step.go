@@ -23,7 +23,7 @@ type Step struct {
 	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Decision counts decisions: steps of the same one are taken at once.
+	// Decision counts decisions: steps of the same one are taken together.
 	Decision int `json:"decision"`
 }
 

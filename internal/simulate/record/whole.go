@@ -146,8 +146,8 @@ func ofDaemonSet(d *appsv1.DaemonSet) Progress {
 	return p
 }
 
-// ofJob has one thing that is asked for: that it comes to an end. One that has failed is
-// over, which is told by whoever waits for it; one that is suspended asks for nothing.
+// ofJob has one thing that is asked for: that it completes. One that has failed is
+// over, which the ring that waits for it reports; one that is suspended asks for nothing.
 func ofJob(j *batchv1.Job) Progress {
 	p := Progress{Kind: KindJob, pod: &j.Spec.Template.Spec, observed: true, wanted: 1, there: 1}
 	done := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
@@ -162,12 +162,12 @@ func ofJob(j *batchv1.Job) Progress {
 // KindJob is the kind of Jobs.
 const KindJob = "Job"
 
-// isWhole is true if everything that is asked for is there.
+// isWhole is true if everything that is asked for exists.
 func (p *Progress) isWhole() bool {
 	return p.observed && p.updated >= p.mustUpdate && p.available >= p.wanted && (p.mustUpdate == 0 || p.there <= p.wanted)
 }
 
-// String is what is not there yet, as what follows the name.
+// String is what is missing yet, as what follows the name.
 func (p *Progress) String() string {
 	if p.Kind == KindJob {
 		return "is not done"

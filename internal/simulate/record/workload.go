@@ -12,9 +12,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// workload sees what Kubernetes does with a workload by itself: it rolls it where more
+// workload sees what Kubernetes does with a workload automatically: it rolls it where more
 // of its template has changed than its config hash, and is done with that. What moves
-// in a group is told Pod by Pod.
+// in a group is recorded Pod by Pod.
 func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 	p := ProgressOf(after)
 	if p.Kind == workloads.StatefulSet && vocabulary.GroupOf(after.GetLabels(), after.GetAnnotations()) != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // WriteStatus writes the status of an object as a controller of Kubernetes does: of
-// the version that it has seen. If somebody was faster, it is looked at again anyway.
+// the version that it has seen. On a conflict it acts again anyway, because the object has changed.
 func (w *World) WriteStatus(ctx context.Context, obj client.Object) error {
 	return Gone(w.Store.Status().Update(ctx, obj))
 }

@@ -23,7 +23,7 @@ type Server struct {
 	Advances bool
 }
 
-// since is the first version that does both by itself.
+// since is the first version that does both by default.
 var since = semver.MajorMinor(1, 37)
 
 // ServerOf is the server that was asked for its version. One that has kept the field in

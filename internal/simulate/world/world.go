@@ -37,7 +37,7 @@ const (
 	retries = 12
 )
 
-// Actor is whoever looks at objects and writes: a ring, a controller of Kubernetes,
+// Actor reads objects and writes: a ring, a controller of Kubernetes,
 // the kubelets.
 type Actor interface {
 	// Wakes are what is to be looked at after an object has changed; after is nil if
@@ -68,7 +68,7 @@ type World struct {
 	// Instances are those that there are; modules as well, by their kind.
 	Instances map[types.NamespacedName]bool
 	Modules   map[string]map[types.NamespacedName]bool
-	// Gone are the objects that were there, but for Pods, which own nothing.
+	// Gone are the objects that were deleted, except Pods, which own nothing.
 	Gone    map[types.UID]bool
 	Started time.Time
 	// Acted is when something changed last.
@@ -77,9 +77,9 @@ type World struct {
 	Begun bool
 	// Within is how far the clock may go.
 	Within time.Duration
-	// Beyond is true once somebody would look again only later than that.
+	// Beyond is true once the next moment is later than that.
 	Beyond bool
-	// Met are those of which somebody has asked how long they take: "statefulset/x".
+	// Met are those of which was asked how long they take: "statefulset/x".
 	Met map[string]bool
 	// Looks is how often anybody has looked at anything.
 	Looks int
@@ -122,7 +122,7 @@ func (w *World) on(s *apiserver.Store) {
 	w.Store.OnChange = w.changed
 }
 
-// Fork is a world at the same moment with the same objects, in which nobody is.
+// Fork is a world at the same moment with the same objects, without actors.
 func (w *World) Fork() *World {
 	f := worldAt(w.Now)
 	f.Server, f.Started, f.Gone = w.Server, w.Started, maps.Clone(w.Gone)
@@ -130,7 +130,7 @@ func (w *World) Fork() *World {
 	return f
 }
 
-// WakeAll lets everybody look at everything.
+// WakeAll lets all actors act on everything.
 func (w *World) WakeAll() {
 	for _, obj := range w.Store.All() {
 		w.changed(nil, obj)
@@ -150,7 +150,7 @@ func ownerOf(obj client.Object) []string {
 // Clock returns the present of the world.
 func (w *World) Clock() time.Time { return w.Now }
 
-// ReadyIn is how long a Pod takes. What is there before the change is running.
+// ReadyIn is how long a Pod takes. What exists before the change is running.
 func (w *World) ReadyIn(r Readiness, kind, name string) time.Duration {
 	w.Met[record.Reference(kind, name)] = true
 	if !w.Begun {
@@ -206,7 +206,7 @@ func isJudgement(before, after client.Object) bool {
 	return equality.Semantic.DeepEqual(&same, is)
 }
 
-// Rest lets everybody look until nobody has anything to do at this moment.
+// Rest lets all actors act until none has anything to do at this moment.
 func (w *World) Rest(ctx context.Context) error {
 	for began := w.Looks; ; {
 		e, ok := w.next()
@@ -263,7 +263,7 @@ func (w *World) fail(e Request, err error) {
 	w.failed[e]++
 }
 
-// Advance moves the clock to the next moment at which somebody has to look; false if
+// Advance moves the clock to the next moment at which an actor must act; false if
 // there is none before the horizon.
 func (w *World) Advance() bool {
 	var next time.Time

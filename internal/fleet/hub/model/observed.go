@@ -119,7 +119,7 @@ func (m *Module) DeletionPolicy() v1alpha1.DeletionPolicy {
 // pause is the handbrake, with who has pulled it where a command has.
 func (m *Module) Pause() *rollout.Pause {
 	s := m.Steered
-	if s == nil || s.Verb != VerbSuspend {
+	if s == nil || s.Verb != VerbPause {
 		return &rollout.Pause{Reason: "spec.suspend is set"}
 	}
 	p := &rollout.Pause{By: s.By, Reason: Short(s.Reason, SaidLength), Since: s.At.Time}

@@ -13,7 +13,7 @@ import (
 
 // The verbs by which a person steers a module.
 const (
-	VerbSuspend  = "suspend"
+	VerbPause    = "pause"
 	VerbResume   = "resume"
 	VerbRollback = "rollback"
 )

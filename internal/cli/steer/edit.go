@@ -1,0 +1,130 @@
+package steer
+
+import (
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// newObject returns an empty object of a kind that can be paused.
+func newObject(kind string) client.Object {
+	switch kind {
+	case workload.Deployment:
+		return &appsv1.Deployment{}
+	case workload.StatefulSet:
+		return &appsv1.StatefulSet{}
+	case workload.DaemonSet:
+		return &appsv1.DaemonSet{}
+	case "RolloutGroup":
+		return &v1alpha1.RolloutGroup{}
+	case "Instance":
+		return &v1beta1.Instance{}
+	default:
+		return model.New(kind)
+	}
+}
+
+var errNotPaused = errors.New("is not paused")
+
+// pause edits the field or the annotation by which an object is paused.
+func pause(obj client.Object, who command.Author) error {
+	switch o := obj.(type) {
+	case *v1alpha1.RolloutGroup:
+		if p := o.Spec.Pause; p != nil && p.Reason == who.Reason {
+			return alreadyPaused(p.By)
+		}
+		o.Spec.Pause = &v1alpha1.Pause{Reason: who.Reason, By: who.By, Since: &who.At}
+		return nil
+	case *fleetv1.Module, *fleetv1.BootstrapModule:
+		return pauseModule(obj, who)
+	default:
+		return pauseByAnnotation(obj)
+	}
+}
+
+func alreadyPaused(by string) error {
+	return fmt.Errorf("is already paused%s", command.ByName(by))
+}
+
+// pauseModule also notes who did, because spec.suspend does not say.
+func pauseModule(module client.Object, who command.Author) error {
+	spec, _ := model.Parts(module)
+	if spec.Suspend {
+		by := ""
+		if s := model.SteeringOf(module); s != nil && s.Verb == model.VerbPause {
+			by = s.By
+		}
+		return alreadyPaused(by)
+	}
+	spec.Suspend = true
+	return note(module, model.VerbPause, spec, who)
+}
+
+func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who command.Author) error {
+	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
+	return s.Note(module)
+}
+
+func pauseByAnnotation(obj client.Object) error {
+	annotations := obj.GetAnnotations()
+	if vocabulary.Paused.Get(annotations) == "true" {
+		return alreadyPaused("")
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[vocabulary.Paused.Native] = "true"
+	obj.SetAnnotations(annotations)
+	return nil
+}
+
+// resume takes the pause away.
+func resume(obj client.Object, who command.Author) error {
+	switch o := obj.(type) {
+	case *v1alpha1.RolloutGroup:
+		if o.Spec.Pause == nil {
+			return errNotPaused
+		}
+		o.Spec.Pause = nil
+		return nil
+	case *fleetv1.Module, *fleetv1.BootstrapModule:
+		spec, _ := model.Parts(obj)
+		if !spec.Suspend {
+			return errNotPaused
+		}
+		spec.Suspend = false
+		return note(obj, model.VerbResume, spec, who)
+	default:
+		return resumeByAnnotation(obj)
+	}
+}
+
+func resumeByAnnotation(obj client.Object) error {
+	annotations := obj.GetAnnotations()
+	if vocabulary.Paused.Get(annotations) != "true" {
+		return errNotPaused
+	}
+	for _, name := range vocabulary.Paused.Names() {
+		delete(annotations, name)
+	}
+	obj.SetAnnotations(annotations)
+	return nil
+}
+
+// retry lets a group that has failed start again.
+func retry(obj client.Object, who command.Author) error {
+	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
+		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
+	}
+	return nil
+}
