@@ -98,14 +98,14 @@ func withoutPredecessor(ctx context.Context, reader client.Reader, rings []strin
 
 const (
 	predecessorIs   = "kudo runs the plans of Instances, or its webhook still refuses every change of them"
-	predecessorMend = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.PredecessorWebhook + ", or leave plans out of --rings"
+	predecessorMend = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.KUDOWebhook + ", or leave plans out of --rings"
 )
 
 // predecessorIsThere is true if its webhook is, as far as that may be seen.
 func predecessorIsThere(ctx context.Context, reader client.Reader) bool {
 	webhook := &metav1.PartialObjectMetadata{}
 	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
-	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.PredecessorWebhook}, webhook) == nil
+	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.KUDOWebhook}, webhook) == nil
 }
 
 // manifestObjects are the objects as an API server wants them applied: without
