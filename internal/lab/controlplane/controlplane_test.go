@@ -151,12 +151,12 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 		annotations string
 		want        func(*corev1.Pod) error
 	}{
-		"ready at once":     {"", isReady},
+		"ready immediately": {"", isReady},
 		"ready later":       {`testenv.spillway.dev/ready-after: 300ms`, isReady},
-		"never ready":       {`testenv.spillway.dev/behaviour: never-ready`, isRunningNotReady},
-		"crashing":          {`testenv.spillway.dev/behaviour: crash`, isCrashing},
-		"completing":        {`testenv.spillway.dev/behaviour: complete`, hasPhase(corev1.PodSucceeded)},
-		"failing":           {`testenv.spillway.dev/behaviour: fail`, hasPhase(corev1.PodFailed)},
+		"never ready":       {`testenv.spillway.dev/behavior: never-ready`, isRunningNotReady},
+		"crashing":          {`testenv.spillway.dev/behavior: crash`, isCrashing},
+		"completing":        {`testenv.spillway.dev/behavior: complete`, hasPhase(corev1.PodSucceeded)},
+		"failing":           {`testenv.spillway.dev/behavior: fail`, hasPhase(corev1.PodFailed)},
 		"an address of own": {`testenv.spillway.dev/pod-ip: 127.9.8.7`, hasIP("127.9.8.7")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 			}
 			testenv.Eventually(t, func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err == nil {
-					return errors.New("it is still there")
+					return errors.New("it still exists")
 				}
 				return nil
 			})
@@ -251,7 +251,7 @@ func TestJobsCompleteOrFail(t *testing.T) {
 		want        batchv1.JobConditionType
 	}{
 		"complete": {"", batchv1.JobComplete},
-		"fail":     {`testenv.spillway.dev/behaviour: fail`, batchv1.JobFailed},
+		"fail":     {`testenv.spillway.dev/behavior: fail`, batchv1.JobFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

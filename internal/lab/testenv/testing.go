@@ -15,19 +15,19 @@ import (
 )
 
 // patience is how long a test waits for a condition. It says nothing about how
-// long anything may take: it is for a machine that does three things at once.
+// long anything may take: it is for a machine that runs other work too.
 const patience = 3 * time.Minute
 
-// Namespace makes a namespace for a test, and asks for its removal at the end.
+// Namespace makes a namespace for a test on the shared control plane, as [NamespaceOn]
+// does.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	name := makeNamespace(t, Shared())
-	removeNamespace(t, Shared(), name)
-	return name
+	return NamespaceOn(t, Shared())
 }
 
-// NamespaceOn makes a namespace on a control plane. On one that is thrown away at the
-// end it stays: to remove all that is in it costs more than most tests.
+// NamespaceOn makes a namespace for a test on a control plane. On one that is thrown
+// away at the end the namespace stays: to remove all that is in it costs more than most
+// tests. On an existing cluster it is removed after the test.
 func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
 	t.Helper()
 	name := makeNamespace(t, cp)
@@ -81,7 +81,7 @@ func Eventually(t testing.TB, check func(context.Context) error) {
 	}
 }
 
-// Until waits as [Eventually] does, for who has no test at hand.
+// Until waits as [Eventually] does, for code without a test.
 func Until(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func Until(ctx context.Context, check func(context.Context) error) error {
 		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waited %s in vain: %w", patience, last)
+		return fmt.Errorf("not within %s: %w", patience, last)
 	}
 	return nil
 }
