@@ -212,7 +212,7 @@ func (e *endpoint) byPolicy(ctx context.Context, request webhook.Request, err er
 	response := admissionv1.AdmissionResponse{UID: request.UID}
 	if e.webhook.FailurePolicy == admissionregistrationv1.Ignore {
 		response.Allowed = true
-		response.Warnings = []string{"spillway: webhook " + e.webhook.Name + " did not answer in time; the change is allowed without it"}
+		response.Warnings = []string{"spillway: webhook " + e.webhook.Name + " had no answer; the change is allowed without it"}
 		return response, how
 	}
 	code, reason := int32(http.StatusInternalServerError), metav1.StatusReasonInternalError
@@ -221,7 +221,7 @@ func (e *endpoint) byPolicy(ctx context.Context, request webhook.Request, err er
 	}
 	response.Result = &metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason,
-		Message: "spillway did not answer webhook " + e.webhook.Name + "; try again",
+		Message: "spillway had no answer to webhook " + e.webhook.Name + "; try again",
 	}
 	return response, how
 }

@@ -193,7 +193,7 @@ func TestAbandoned(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for name, change := range map[string]func(*Webhook){
 		"name":             func(w *Webhook) { w.Name = "short" },
-		"no path":          func(w *Webhook) { w.Path = "test" },
+		"invalid path":     func(w *Webhook) { w.Path = "test" },
 		"failure policy":   func(w *Webhook) { w.FailurePolicy = "" },
 		"between 1 and 30": func(w *Webhook) { w.TimeoutSeconds = 31 },
 		"reinvocation policy": func(w *Webhook) {

@@ -119,7 +119,7 @@ func TestFilesAreNeverMade(t *testing.T) {
 	}{
 		"with a CA":      {material: good, injects: true},
 		"without a CA":   {material: without(good, keyBundle, "")},
-		"nothing":        {material: material{}, problem: "there is no certificate"},
+		"nothing":        {material: material{}, problem: "no certificate with its key found"},
 		"of another CA":  {material: foreign(t, good, keyBundle), problem: "not signed by"},
 		"of other hosts": {material: made(t, anew, observed{now: dayOne, hosts: []string{"other"}}), problem: "does not cover"},
 	} {

@@ -361,7 +361,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 
 // What does not come through says so for as long as it does not: nothing is written for
 // that, it takes no place in the budget, and it rolls once its config is fixed.
-func TestARollThatDoesNotComeThrough(t *testing.T) {
+func TestARollThatDoesNotComplete(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")
 	d := deployment("web", envFrom(configMapRef("app")))
@@ -372,7 +372,7 @@ func TestARollThatDoesNotComeThrough(t *testing.T) {
 	w.halt()
 	w.options.Now, w.options.MaxRolling = func() time.Time { return time.Now().Add(11 * time.Minute) }, 1
 	w.eventually(func() error { return want(rollout.ReasonFailed, w.explain("web").Reason) })
-	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web has failed" {
+	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web failed" {
 		t.Errorf("it is %s: %s", e.State, e.Sentence)
 	}
 	w.manage()
