@@ -27,8 +27,8 @@ type actor struct {
 }
 
 // keepMaterial writes the Secret. It is created only if there is none, and updated
-// only if it is still the one that was seen: of two replicas one is overtaken,
-// and takes what the other made.
+// only if it is still the one that was observed: of two replicas one gets a
+// conflict, and reads what the other wrote.
 func (a actor) keepMaterial(ctx context.Context, secret *corev1.Secret, m material) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ type operation struct {
 }
 
 // inject writes the caBundles that differ, while the configuration is the one
-// that was seen.
+// that was observed.
 func (a actor) inject(ctx context.Context, i injection) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (a actor) inject(ctx context.Context, i injection) error {
 }
 
 func (i injection) operations() []operation {
-	// To write the version that was seen is refused as a conflict, once it is another.
+	// Writing the observed version is refused as a conflict once it has changed.
 	operations := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: i.configuration.resourceVersion}}
 	for n, bundle := range i.configuration.bundles {
 		if !same(bundle, i.bundle) {
@@ -97,8 +97,8 @@ func (c configuration) object() client.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
 }
 
-// overtaken is true if the write was refused because somebody was faster: what
-// it was decided from is no longer so, and the next look will tell.
-func overtaken(err error) bool {
+// isConflict is true if the write was refused because another replica was faster:
+// what it was decided from no longer holds, and the next pass decides again.
+func isConflict(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)
 }

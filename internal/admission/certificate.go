@@ -47,8 +47,8 @@ type keyring struct {
 	signer crypto.Signer
 }
 
-// parse reads what there is. It never fails: malformed material is a keyring
-// with nothing in it, and is replaced by whoever makes it.
+// parse reads what exists. It never fails: malformed material is a keyring
+// with nothing in it, and is replaced by the source that makes it.
 func parse(m material) keyring {
 	k := keyring{bundle: parseBundle(m[keyBundle])}
 	if leaf, err := tls.X509KeyPair(m[keyLeaf], m[keyLeafKey]); err == nil {
@@ -94,7 +94,7 @@ func parseSigner(raw []byte, ca *x509.Certificate) crypto.Signer {
 // it cannot say who signed it.
 func (k keyring) check(now time.Time, hosts []string) error {
 	if k.leaf == nil {
-		return errors.New("there is no certificate with its key, or it is malformed")
+		return errors.New("no certificate with its key found, or it is malformed")
 	}
 	for _, host := range hosts {
 		if err := k.leaf.Leaf.VerifyHostname(host); err != nil {
@@ -108,7 +108,7 @@ func (k keyring) check(now time.Time, hosts []string) error {
 		return nil
 	}
 	if _, err := k.leaf.Leaf.Verify(x509.VerifyOptions{Roots: pool(k.bundle), Intermediates: pool(k.chain()), CurrentTime: now}); err != nil {
-		return fmt.Errorf("the certificate is not signed by the CA beside it: %w", err)
+		return fmt.Errorf("the certificate is not signed by its CA: %w", err)
 	}
 	return nil
 }
@@ -134,12 +134,12 @@ func pool(certificates []*x509.Certificate) *x509.CertPool {
 	return p
 }
 
-// canSign is true if the newest CA is valid and its key is there.
+// canSign is true if the newest CA is valid and its key exists.
 func (k keyring) canSign(now time.Time) bool {
 	return k.signer != nil && !now.Before(k.bundle[0].NotBefore) && now.Before(k.bundle[0].NotAfter)
 }
 
-// signedByNewest is true if the leaf is not one of a CA that is on its way out.
+// signedByNewest is true if the leaf is not signed by a CA that is being replaced.
 func (k keyring) signedByNewest() bool {
 	return k.leaf.Leaf.CheckSignatureFrom(k.bundle[0]) == nil
 }
@@ -149,7 +149,7 @@ func due(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3)
 }
 
-// last is the last moment at which a successor may still be waited for.
+// last is until when a successor may be waited for.
 func last(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 9)
 }
@@ -196,7 +196,7 @@ func (m material) newAuthority(now time.Time) (material, error) {
 func (m material) newLeaf(now time.Time, hosts []string) (material, error) {
 	by := parse(m)
 	if by.signer == nil {
-		return nil, errors.New("there is no CA to sign with")
+		return nil, errors.New("no CA to sign with")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -234,7 +234,7 @@ func leafFor(now time.Time, hosts []string, ca *x509.Certificate) *x509.Certific
 	return template
 }
 
-// with is a copy in which some keys, given with their values, are others.
+// with is a copy with other values for two keys.
 func (m material) with(key string, value []byte, key2 string, value2 []byte) material {
 	c := material{key: value, key2: value2}
 	for _, k := range []string{keyBundle, keyAuthorityKey, keyLeaf, keyLeafKey} {
@@ -266,5 +266,5 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// same is true if two bundles are equal as they stand.
+// same is true if two bundles are equal byte for byte.
 func same(a, b []byte) bool { return bytes.Equal(a, b) }

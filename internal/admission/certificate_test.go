@@ -74,7 +74,7 @@ func TestSecretsArePutRight(t *testing.T) {
 	})
 }
 
-// Of two that write, one is overtaken, and changes nothing.
+// Of two replicas that write, one gets a conflict, and changes nothing.
 func TestPreconditionsOfTheSecret(t *testing.T) {
 	w := newWorld(t, fail, labels)
 	o := w.webhooks.Options
@@ -89,7 +89,7 @@ func TestPreconditionsOfTheSecret(t *testing.T) {
 		s.Data = map[string][]byte{admission.KeyLeaf: []byte("other"), admission.KeyLeafKey: []byte("other")}
 	})
 	for _, secret := range []*corev1.Secret{nil, seen} {
-		if err := admission.KeepMaterial(t.Context(), w.client, secret, o); !admission.Overtaken(err) {
+		if err := admission.KeepMaterial(t.Context(), w.client, secret, o); !admission.IsConflict(err) {
 			t.Errorf("the write was not refused: %v", err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestCertManagerInjectsIntoOurOwn(t *testing.T) {
 	}
 }
 
-// Mistakes in flags are told with the flag's name.
+// Mistakes in flags are reported with the name of the flag.
 func TestMistakes(t *testing.T) {
 	w := newWorld(t, ignore, labels)
 	for flag, change := range map[string]func(*admission.Options){

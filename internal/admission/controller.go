@@ -29,9 +29,9 @@ import (
 const (
 	retryFirst = 500 * time.Millisecond
 	retryMost  = 2 * time.Minute
-	// lookAgain is when to look after a write was overtaken, if what overtook it
-	// has not led to a look before.
-	lookAgain = time.Second
+	// retryAfterConflict is when to observe again after a conflict, if no watch has
+	// caused a pass before.
+	retryAfterConflict = time.Second
 )
 
 // The one request that there is: certificate and configurations are looked at
@@ -63,8 +63,8 @@ func Setup(mgr ctrl.Manager, o Options, webhooks []Webhook, routes []Route) erro
 	return errors.Join(r.build(mgr, sources), mgr.Add(server), mgr.AddReadyzCheck("webhooks", r.Ready))
 }
 
-// build makes the controller. Every replica runs it: one that waits to lead has
-// to be ready to serve.
+// build makes the controller. Every replica runs it: one that waits to lead
+// must be ready to serve.
 func (r *reconciler) build(mgr ctrl.Manager, sources []source.Source) error {
 	no := false
 	b := ctrl.NewControllerManagedBy(mgr).Named("admission").WithOptions(controller.Options{
@@ -82,7 +82,7 @@ func (r *reconciler) build(mgr ctrl.Manager, sources []source.Source) error {
 
 // watch adds to the manager what is to be read, and returns what wakes up.
 func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
-	sources := []source.Source{source.Func(atOnce)}
+	sources := []source.Source{source.Func(firstPass)}
 	for _, name := range r.options.views() {
 		view, err := addCache(mgr, configurationsNamed(name))
 		if err != nil {
@@ -104,8 +104,8 @@ func (r *reconciler) watch(mgr ctrl.Manager) ([]source.Source, error) {
 	return append(sources, source.Kind[client.Object](secrets, &corev1.Secret{}, toRequest())), err
 }
 
-// atOnce makes the first pass when there is nothing to see yet.
-func atOnce(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// firstPass makes the first pass when nothing was observed yet.
+func firstPass(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(request)
 	return nil
 }
@@ -170,10 +170,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	r.present(p)
 	// 4. Act: all the writes.
 	errs := r.act(ctx, o, p)
-	// 5. Tell.
-	wait, err := tell(ctrl.LoggerFrom(ctx), p, errs)
+	// 5. Report.
+	wait, err := report(ctrl.LoggerFrom(ctx), p, errs)
 	if err == nil && !o.generated {
-		err = p.problem // somebody else has to fix it; not every file system tells when
+		err = p.problem // the owner of the files must fix it; not every file system has events
 	}
 	return reconcile.Result{RequeueAfter: cmp.Or(wait, p.after(o.now))}, err
 }
@@ -205,7 +205,7 @@ func (r *reconciler) act(ctx context.Context, o observed, p plan) []error {
 	return append(errs, err)
 }
 
-// after is how long to wait until the plan's moment.
+// after is how long to wait until the plan's wake time.
 func (p plan) after(now time.Time) time.Duration {
 	if p.wake.IsZero() {
 		return 0

@@ -17,9 +17,8 @@ import (
 // each, and what is said about them.
 const maxBody = 7 << 20
 
-// refusal is an HTTP error: the request is not one that could be answered by a
-// review. The API server takes it as a failed call, and does as the webhook's
-// failure policy says.
+// refusal is an HTTP error: the request cannot be answered by a review. The API
+// server treats it as a failed call, and applies the webhook's failure policy.
 type refusal struct {
 	code   int
 	reason string
@@ -28,13 +27,13 @@ type refusal struct {
 // Error says what is wrong with the request.
 func (r refusal) Error() string { return r.reason }
 
-// checkHeader refuses what is no review, before its body is read.
+// checkHeader refuses what is not a review, before its body is read.
 func checkHeader(r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return refusal{http.StatusMethodNotAllowed, "only POST is served here"}
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return refusal{http.StatusUnsupportedMediaType, "the Content-Type has to be application/json"}
+		return refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"}
 	}
 	if r.ContentLength > maxBody {
 		return tooLarge()
@@ -54,7 +53,7 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 	case errors.As(err, &excess):
 		return nil, tooLarge()
 	case ctx.Err() != nil:
-		return nil, refusal{http.StatusRequestTimeout, "the body did not come in time"}
+		return nil, refusal{http.StatusRequestTimeout, "the body was not received in time"}
 	case err != nil:
 		return nil, refusal{http.StatusBadRequest, "the body could not be read"}
 	}
@@ -67,11 +66,11 @@ var (
 )
 
 // decode reads a review that can be answered: it has a request with a uid and
-// an operation that there is. Its DryRun is never nil.
+// a known operation. Its DryRun is never nil.
 func decode(body []byte) (*admissionv1.AdmissionReview, error) {
 	review := &admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(body, review); err != nil {
-		return nil, malformed("the body is no JSON of an AdmissionReview")
+		return nil, malformed("the body is not the JSON of an AdmissionReview")
 	}
 	request := review.Request
 	switch {

@@ -14,7 +14,7 @@
 //     host. Its successor is signed by a CA that every configuration trusts
 //     already, so that no request fails while it is rotated.
 //   - In a webhook configuration nothing but caBundle is written, only where it
-//     differs, and only while the configuration is the one that was seen.
-//   - Every replica serves. Two that write at a time are told apart by the
-//     resourceVersion; none of them is needed for the other to be ready.
+//     differs, and only while the configuration is the one that was observed.
+//   - Every replica serves. Of two that write at the same time, one gets a
+//     conflict by the resourceVersion; neither needs the other to be ready.
 package admission

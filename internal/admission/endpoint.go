@@ -85,7 +85,7 @@ func (e *endpoint) measure() func() {
 }
 
 // budget is how long an answer may take: what the API server grants, less a
-// tenth for the way. No more is granted than was declared.
+// tenth for the network. No more is granted than was declared.
 func (e *endpoint) budget(granted string) time.Duration {
 	declared := time.Duration(e.webhook.TimeoutSeconds) * time.Second
 	asked, err := time.ParseDuration(granted)
@@ -104,7 +104,7 @@ func (e *endpoint) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		size = maxBody
 	}
 	if e.bytes.Acquire(ctx, size) != nil {
-		return refused, refusal{http.StatusServiceUnavailable, "too much is being asked at a time"}
+		return refused, refusal{http.StatusServiceUnavailable, "too many requests at the same time"}
 	}
 	release := func() { e.bytes.Release(size) }
 	review, err := e.read(ctx, w, r)
@@ -124,14 +124,14 @@ func (e *endpoint) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return decode(body)
 }
 
-// reply is what a handler said, or why it said nothing.
+// reply is the answer of a handler, or why there is none.
 type reply struct {
 	response admissionv1.AdmissionResponse
 	how      outcome
 	err      error
 }
 
-// answer asks the handler, and answers by the failure policy if it is late or
+// answer calls the handler, and answers by the failure policy if it is late or
 // fails. The request is released when the handler has returned, which may be
 // after the answer.
 func (e *endpoint) answer(ctx context.Context, request webhook.Request, release func()) (admissionv1.AdmissionResponse, outcome) {
@@ -139,7 +139,7 @@ func (e *endpoint) answer(ctx context.Context, request webhook.Request, release 
 	case e.handlers <- struct{}{}:
 	case <-ctx.Done():
 		release()
-		return e.byPolicy(ctx, request, errors.New("too many requests are being answered"))
+		return e.byPolicy(ctx, request, errors.New("too many requests at the same time"))
 	}
 	replies := make(chan reply, 1)
 	go func() {
@@ -153,7 +153,7 @@ func (e *endpoint) answer(ctx context.Context, request webhook.Request, release 
 		}
 		return said.response, said.how
 	case <-ctx.Done():
-		return e.byPolicy(ctx, request, errors.New("there was no answer in time"))
+		return e.byPolicy(ctx, request, errors.New("no answer in time"))
 	}
 }
 
@@ -203,8 +203,8 @@ func messageOf(r webhook.Response) string {
 	return r.Result.Message
 }
 
-// byPolicy answers as the webhook's failure policy says. What went wrong is
-// logged, and not told to the user: it may name what is not theirs to see.
+// byPolicy answers as the webhook's failure policy says. The cause is
+// logged, and not reported to the user: it may name what the user must not read.
 func (e *endpoint) byPolicy(ctx context.Context, request webhook.Request, err error) (admissionv1.AdmissionResponse, outcome) {
 	how := missed(ctx)
 	e.log.Info("webhook answers by its failure policy", "policy", e.webhook.FailurePolicy, "reason", err.Error(),
@@ -212,7 +212,7 @@ func (e *endpoint) byPolicy(ctx context.Context, request webhook.Request, err er
 	response := admissionv1.AdmissionResponse{UID: request.UID}
 	if e.webhook.FailurePolicy == admissionregistrationv1.Ignore {
 		response.Allowed = true
-		response.Warnings = []string{"spillway: webhook " + e.webhook.Name + " had no answer; the change passes without it"}
+		response.Warnings = []string{"spillway: webhook " + e.webhook.Name + " had no answer; the change is allowed without it"}
 		return response, how
 	}
 	code, reason := int32(http.StatusInternalServerError), metav1.StatusReasonInternalError
@@ -226,12 +226,12 @@ func (e *endpoint) byPolicy(ctx context.Context, request webhook.Request, err er
 	return response, how
 }
 
-// missed is why there is no answer, as far as the time tells.
+// missed is why there is no answer, as far as the context shows.
 func missed(ctx context.Context) outcome {
 	switch {
 	case ctx.Err() == nil:
 		return failed
-	case errors.Is(ctx.Err(), context.Canceled): // nobody waits any more
+	case errors.Is(ctx.Err(), context.Canceled): // the client no longer waits
 		return abandoned
 	default:
 		return late

@@ -70,7 +70,7 @@ func TestWhatHandlersSay(t *testing.T) {
 				t.Errorf("warned: %q", warnings)
 			}
 			if r.Result != nil && strings.Contains(r.Result.Message, "secret") {
-				t.Errorf("the user is told %q", r.Result.Message)
+				t.Errorf("the user receives %q", r.Result.Message)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func says(r webhook.Response) webhook.HandlerFunc {
 
 func panics(context.Context, webhook.Request) webhook.Response { panic("at the disco") }
 
-// A handler that does not return keeps nobody waiting longer than was granted,
+// A handler that does not return delays no request for longer than was granted,
 // and keeps its place until it does return.
 func TestLateHandlers(t *testing.T) {
 	for policy, allowed := range map[admissionregistrationv1.FailurePolicyType]bool{ignore: true, fail: false} {
@@ -100,7 +100,7 @@ func TestLateHandlers(t *testing.T) {
 				t.Errorf("%d handlers are said to run, want 1", len(e.handlers))
 			}
 			close(returns)
-			for len(e.handlers) > 0 { // it is on its way out
+			for len(e.handlers) > 0 { // it is returning
 				runtime.Gosched()
 			}
 		})
@@ -193,7 +193,7 @@ func TestAbandoned(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for name, change := range map[string]func(*Webhook){
 		"name":             func(w *Webhook) { w.Name = "short" },
-		"no path":          func(w *Webhook) { w.Path = "test" },
+		"invalid path":     func(w *Webhook) { w.Path = "test" },
 		"failure policy":   func(w *Webhook) { w.FailurePolicy = "" },
 		"between 1 and 30": func(w *Webhook) { w.TimeoutSeconds = 31 },
 		"reinvocation policy": func(w *Webhook) {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the tests on the control plane have to reach.
+// What the tests on the control plane use.
 const (
 	Settle     = settle
 	LeafLife   = leafLife
@@ -40,5 +40,5 @@ func KeepMaterial(ctx context.Context, w client.Writer, secret *corev1.Secret, o
 	return actor{writer: w, options: o.withDefaults()}.keepMaterial(ctx, secret, material{KeyLeaf: []byte("x"), KeyLeafKey: []byte("y")})
 }
 
-// Overtaken is true of writes that came too late.
-func Overtaken(err error) bool { return overtaken(err) }
+// IsConflict is true for writes that were refused as a conflict.
+func IsConflict(err error) bool { return isConflict(err) }

@@ -159,7 +159,7 @@ func TestPreconditionOfInjections(t *testing.T) {
 	ca := data[admission.KeyBundle]
 	w.patch(name, `{"metadata":{"labels":{"grafana.com/namespace":"another"}}}`)
 	before := w.configuration(name)
-	if err := admission.Inject(t.Context(), w.client, name, seen.ResourceVersion, nil, ca); !admission.Overtaken(err) {
+	if err := admission.Inject(t.Context(), w.client, name, seen.ResourceVersion, nil, ca); !admission.IsConflict(err) {
 		t.Errorf("the write was not refused: %v", err)
 	}
 	if diff := cmp.Diff(before, w.configuration(name)); diff != "" {
@@ -170,8 +170,8 @@ func TestPreconditionOfInjections(t *testing.T) {
 	}
 }
 
-// To install again leaves the CA where it was injected: it is nobody's but the
-// manager's.
+// To install again leaves the CA where it was injected: it belongs to the
+// manager.
 func TestInstallingAgainKeepsTheBundle(t *testing.T) {
 	w := newWorld(t, ignore, labels)
 	r := admission.Registration{

@@ -26,11 +26,11 @@ var (
 	})
 	certificateWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_admission_certificate_writes_total",
-		Help: "Writes of the certificate's Secret: made, overtaken because another replica was faster, or failed.",
+		Help: "Writes of the certificate's Secret: made, conflict or failed.",
 	}, []string{"result"})
 	injections = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_admission_ca_injections_total",
-		Help: "Writes of the CA bundle into webhook configurations: made, overtaken, or failed.",
+		Help: "Writes of the CA bundle into webhook configurations: made, conflict or failed.",
 	}, []string{"result"})
 )
 
@@ -38,6 +38,6 @@ func newTimer(path string) *prometheus.Timer {
 	return prometheus.NewTimer(seconds.WithLabelValues(path))
 }
 
-func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
+func init() { //nolint:gochecknoinits // the documented use of the registry of controller-runtime
 	metrics.Registry.MustRegister(requests, seconds, inFlight, expiry, certificateWrites, injections)
 }

@@ -61,12 +61,12 @@ func (r *observer) readSecret(ctx context.Context) (*corev1.Secret, material, er
 	return secret, material(secret.Data), nil
 }
 
-// readFiles reads what there is. A file that is not there is no error: it may
-// come, and until then the check of the material says what is missing.
+// readFiles reads what exists. A file that does not exist is no error: it may be
+// created, and until then the check of the material says what is missing.
 func readFiles(dir string) (material, error) {
 	m := material{}
 	for _, name := range []string{keyLeaf, keyLeafKey, keyBundle} {
-		raw, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the folder is whoever runs the manager's choice
+		raw, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the folder is the choice of the user who runs the manager
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the certificate: %w", err)
 		}
@@ -129,8 +129,8 @@ func validatingBundles(c *admissionregistrationv1.ValidatingWebhookConfiguration
 	return bundles
 }
 
-// injects is true for our own configurations, unless cert-manager sees to them,
-// and for those of users that ask for it. One that is being deleted is left alone.
+// injects is true for our own configurations, unless cert-manager injects into them,
+// and for those of users that ask for it. One that is being deleted is not changed.
 func (o Options) injects(obj client.Object) bool {
 	name := obj.GetName()
 	switch {
@@ -146,7 +146,7 @@ func (o Options) injects(obj client.Object) bool {
 	}
 }
 
-// reduceConfiguration leaves of a configuration what [observer] reads.
+// reduceConfiguration keeps of a configuration what [observer] reads.
 func reduceConfiguration(obj client.Object) {
 	obj.SetAnnotations(nil)
 	switch c := obj.(type) {

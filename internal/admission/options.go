@@ -14,7 +14,7 @@ import (
 const (
 	// ServiceName is the Service by which API servers find it.
 	ServiceName = "spillway-webhooks"
-	// SecretName is the Secret of its certificate, whoever makes it.
+	// SecretName is the Secret of its certificate, from any source.
 	SecretName = "spillway-webhooks-certificate"
 	// Port is where it serves in a Pod.
 	Port = 9443
@@ -45,18 +45,18 @@ const (
 	// CertManager mounts a Secret that cert-manager fills, and leaves our own
 	// webhook configurations to its CA injector.
 	CertManager Source = "cert-manager"
-	// Files are in a folder that somebody else fills.
+	// Files are in a folder that another program fills.
 	Files Source = "files"
 )
 
-// Options are the choices of whoever runs the server.
+// Options are the manager's choices for the server.
 type Options struct {
-	// Enabled is whether there is to be a server at all.
+	// Enabled is true if the webhooks are served.
 	Enabled bool
 	// Address is where to serve, such as ":9443".
 	Address string
 	// Hosts are the names or IP addresses by which the API server calls; the
-	// certificate has to cover them all. The default is that of the Service.
+	// certificate must cover them all. The default is that of the Service.
 	Hosts []string
 	// Namespace is the manager's own.
 	Namespace string
@@ -70,7 +70,7 @@ type Options struct {
 	// Own are the names of our own webhook configurations. The manager sets them
 	// to those of the rings that it runs, unless they are given.
 	Own []string
-	// Only restricts the webhook configurations of users that are looked at to
+	// Only restricts the webhook configurations of users that are watched to
 	// these names. With none, all are that carry the labels.
 	Only []string
 	// Now is the clock.
@@ -93,7 +93,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// views are the names to look at, one view each, because a watch can be granted
+// views are the names to watch, one view each, because a watch can be granted
 // for one name; the empty one stands for all.
 func (o Options) views() []string {
 	if len(o.Only) == 0 {
@@ -110,9 +110,9 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	switch {
 	case o.Namespace == "":
-		return errors.New("--webhook-namespace: it is not known in which namespace the manager runs; name it")
+		return errors.New("--webhook-namespace: the namespace of the manager is not known; name it")
 	case !slices.Contains([]Source{Generated, CertManager, Files}, o.Source):
-		return fmt.Errorf("--webhook-cert-source: %q is not known; use %s, %s or %s", o.Source, Generated, CertManager, Files)
+		return fmt.Errorf("--webhook-cert-source: unknown source %q; use %s, %s or %s", o.Source, Generated, CertManager, Files)
 	case o.Source != Generated && o.CertDir == "":
 		return fmt.Errorf("--webhook-cert-dir: %s and %s come from a folder with --webhook-cert-source=%s; name it", keyLeaf, keyLeafKey, o.Source)
 	}

@@ -87,7 +87,7 @@ func decide(o observed) plan {
 }
 
 // nextStep keeps what is right, and replaces the rest in an order in which
-// nobody is ever asked to trust what he has not seen.
+// no API server receives a certificate whose CA it does not trust yet.
 func (o observed) nextStep(k keyring, problem error) (step, string) {
 	switch {
 	case problem != nil && k.canSign(o.now):
@@ -97,7 +97,7 @@ func (o observed) nextStep(k keyring, problem error) (step, string) {
 	case !k.canSign(o.now) && len(k.bundle) == 0:
 		return anew, "there is no CA"
 	case !k.canSign(o.now):
-		return announce, "the CA is invalid, or its key is not there"
+		return announce, "the CA is invalid, or its key was not found"
 	case !o.now.Before(due(k.bundle[0])):
 		return announce, "the CA expires on " + day(k.bundle[0].NotAfter)
 	case !k.signedByNewest():
@@ -129,11 +129,11 @@ func (o observed) announced(k keyring) bool {
 	})
 }
 
-// settled is when API servers have seen the newest CA, if it was injected.
+// settled is when API servers have observed the newest CA, if it was injected.
 func (k keyring) settled() time.Time { return k.bundle[0].NotBefore.Add(skew + settle) }
 
-// injections are due wherever a caBundle is not ours. Without a CA there is
-// nothing to inject: whoever fills the files has seen to it.
+// injections are due wherever a caBundle is not current. Without a CA there is
+// nothing to inject: the owner of the files injects it.
 func (o observed) injections() []injection {
 	bundle := o.material[keyBundle]
 	if len(bundle) == 0 {

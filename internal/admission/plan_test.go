@@ -46,7 +46,7 @@ func foreign(t *testing.T, of material, keys ...string) material {
 	return m
 }
 
-// What is there decides what is made, and nothing is fatal.
+// What exists decides what is made, and nothing is fatal.
 func TestSteps(t *testing.T) {
 	good := fresh(t)
 	for name, test := range map[string]struct {
@@ -109,7 +109,7 @@ func renewed(t *testing.T, m material, after time.Duration) material {
 	return made(t, reissue, observed{now: dayOne.Add(after), hosts: hosts, material: m})
 }
 
-// Files are somebody else's: they are served if they are right, and never made.
+// Files belong to another program: they are served if they are right, and never made.
 func TestFilesAreNeverMade(t *testing.T) {
 	good := fresh(t)
 	for name, test := range map[string]struct {
@@ -119,7 +119,7 @@ func TestFilesAreNeverMade(t *testing.T) {
 	}{
 		"with a CA":      {material: good, injects: true},
 		"without a CA":   {material: without(good, keyBundle, "")},
-		"nothing":        {material: material{}, problem: "there is no certificate"},
+		"nothing":        {material: material{}, problem: "no certificate with its key found"},
 		"of another CA":  {material: foreign(t, good, keyBundle), problem: "not signed by"},
 		"of other hosts": {material: made(t, anew, observed{now: dayOne, hosts: []string{"other"}}), problem: "does not cover"},
 	} {
@@ -155,7 +155,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// authority is a CA that may sign others, signed by a parent or by itself.
+// authority is a CA that may sign others, signed by a parent or self-signed.
 func authority(t *testing.T, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -218,7 +218,7 @@ func TestSerialNumbersAreRandom(t *testing.T) {
 func TestSevenYears(t *testing.T) {
 	now, secret := dayOne, material(nil)
 	var configured []byte // what the manager has injected
-	var seen []sight      // when, for an API server that lags behind
+	var seen []view       // when, for an API server that lags behind
 	steps := map[step]int{}
 	for end := dayOne.AddDate(7, 0, 0); now.Before(end); {
 		o := observed{now: now, hosts: hosts, material: secret, generated: true, configurations: []configuration{{name: "a", bundles: [][]byte{configured}}}}
@@ -234,7 +234,7 @@ func TestSevenYears(t *testing.T) {
 		steps[p.step]++
 		for _, i := range p.injections {
 			configured = i.bundle
-			seen = append(seen, sight{now.Add(settle), configured})
+			seen = append(seen, view{now.Add(settle), configured})
 		}
 		switch {
 		case p.step != keep:
@@ -299,13 +299,13 @@ func TestReplicasOfDifferentHosts(t *testing.T) {
 	}
 }
 
-// sight is a caBundle and when an API server sees it.
-type sight struct {
+// view is a caBundle and when an API server sees it.
+type view struct {
 	at     time.Time
 	bundle []byte
 }
 
-func seenAt(seen []sight, now time.Time) []byte {
+func seenAt(seen []view, now time.Time) []byte {
 	var bundle []byte
 	for _, s := range seen {
 		if !s.at.After(now) {

@@ -26,7 +26,7 @@ const (
 	// writeTimeout is more than the longest timeout that a webhook can have.
 	writeTimeout = 45 * time.Second
 	// idleTimeout is more than that of the API server's client, so that it is the
-	// client who closes, and never while a request is on its way.
+	// client who closes, and never during a request.
 	idleTimeout    = 3 * time.Minute
 	maxHeaderBytes = 16 << 10
 	// drainTimeout is how long requests may take that are being answered when
@@ -51,7 +51,7 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 	handlers := map[string]Route{}
 	for _, r := range routes {
 		if _, twice := handlers[r.Path]; twice || r.Handler == nil {
-			return nil, fmt.Errorf("path %q has to have one handler", r.Path)
+			return nil, fmt.Errorf("path %q must have one handler", r.Path)
 		}
 		handlers[r.Path] = r
 	}
@@ -62,7 +62,7 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 	for _, w := range webhooks {
 		r, ok := handlers[w.Path]
 		if !ok {
-			return nil, fmt.Errorf("webhook %q is declared, and nobody answers at %q", w.Name, w.Path)
+			return nil, fmt.Errorf("webhook %q is declared, but has no handler at %q", w.Name, w.Path)
 		}
 		handler := r.Handler
 		if w.Marked {
@@ -73,7 +73,7 @@ func newServer(address string, webhooks []Webhook, routes []Route, log logr.Logg
 		delete(handlers, w.Path)
 	}
 	for path := range handlers {
-		return nil, fmt.Errorf("there is a handler at %q, and no webhook was declared for it", path)
+		return nil, fmt.Errorf("the handler at %q has no declared webhook", path)
 	}
 	return s, nil
 }
@@ -136,7 +136,7 @@ func (s *Server) tlsConfig() *tls.Config {
 			if c := s.certificate.Load(); c != nil {
 				return c, nil
 			}
-			return nil, errors.New("there is no certificate yet")
+			return nil, errors.New("no certificate yet")
 		},
 	}
 }

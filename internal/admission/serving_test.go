@@ -78,7 +78,7 @@ func TestEveryReplicaServes(t *testing.T) {
 	}
 }
 
-// Until there is a certificate nobody is sent to the replica.
+// Until there is a certificate no request is sent to the replica.
 func TestNotReadyWithoutACertificate(t *testing.T) {
 	w := newWorld(t, fail, labels)
 	dir := t.TempDir()
@@ -133,7 +133,7 @@ func TestIgnoredFailures(t *testing.T) {
 	}
 }
 
-// The same where nobody answers: the port is closed, or silent.
+// The same without a server: the port is closed, or silent.
 func TestUnreachable(t *testing.T) {
 	for name, silent := range map[string]bool{"the manager was killed": false, "silence": true} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestUnreachable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer l.Close() // it accepts connections, and nobody speaks
+				defer l.Close() // it accepts connections, and sends nothing
 			}
 			w.mustPass(false)
 		})

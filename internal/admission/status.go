@@ -8,9 +8,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// tell counts and logs the writes. It returns what is worth trying again; and,
-// if a write was overtaken, which is no error, how long to wait for what overtook it.
-func tell(log logr.Logger, p plan, errs []error) (wait time.Duration, failed error) {
+// report counts and logs the writes. It returns what to retry; and after a
+// conflict, which is no error, how long to wait for the write of the other replica.
+func report(log logr.Logger, p plan, errs []error) (wait time.Duration, failed error) {
 	for n, err := range errs {
 		writes := injections
 		if n == len(p.injections) {
@@ -18,8 +18,8 @@ func tell(log logr.Logger, p plan, errs []error) (wait time.Duration, failed err
 		}
 		writes.WithLabelValues(resultOf(err)).Inc()
 		switch {
-		case overtaken(err):
-			wait = lookAgain
+		case isConflict(err):
+			wait = retryAfterConflict
 		case err != nil:
 			failed = errors.Join(failed, err)
 		case n == len(p.injections):
@@ -35,8 +35,8 @@ func resultOf(err error) string {
 	switch {
 	case err == nil:
 		return "made"
-	case overtaken(err):
-		return "overtaken"
+	case isConflict(err):
+		return "conflict"
 	default:
 		return "failed"
 	}
@@ -50,13 +50,13 @@ func (r *reconciler) Ready(req *http.Request) error {
 		if why := r.problem.Load(); why != nil {
 			return *why
 		}
-		return errors.New("the certificate and the webhook configurations were not seen yet")
+		return errors.New("the certificate and the webhook configurations were not observed yet")
 	}
 	if r.options.Now().After(c.Leaf.NotAfter) {
-		return errors.New("the certificate has expired on " + day(c.Leaf.NotAfter))
+		return errors.New("the certificate expired on " + day(c.Leaf.NotAfter))
 	}
 	if !r.server.listening.Load() {
-		return errors.New("the server does not listen yet")
+		return errors.New("the server is not listening yet")
 	}
 	return nil
 }

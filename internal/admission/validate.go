@@ -20,7 +20,7 @@ func Validate(webhooks []Webhook) error {
 			errs = append(errs, fmt.Errorf("webhook %q: %w", w.Name, err))
 		}
 		if names[w.Name] || paths[w.Path] {
-			errs = append(errs, fmt.Errorf("webhook %q: its name or path %q is another's too", w.Name, w.Path))
+			errs = append(errs, fmt.Errorf("webhook %q: its name or path %q is used twice", w.Name, w.Path))
 		}
 		names[w.Name], paths[w.Path] = true, true
 	}
@@ -30,13 +30,13 @@ func Validate(webhooks []Webhook) error {
 func (w Webhook) validate() error {
 	switch {
 	case len(validation.IsFullyQualifiedName(nil, w.Name)) > 0:
-		return errors.New("its name has to be one of a domain, with three parts or more")
+		return errors.New("its name must be a domain name of three parts or more")
 	case !strings.HasPrefix(w.Path, "/") || strings.ContainsAny(w.Path, "{} "):
-		return fmt.Errorf("%q is no path", w.Path)
+		return fmt.Errorf("invalid path %q", w.Path)
 	case w.FailurePolicy != admissionregistrationv1.Ignore && w.FailurePolicy != admissionregistrationv1.Fail:
-		return errors.New("its failure policy has to be given: Ignore or Fail")
+		return errors.New("its failure policy must be Ignore or Fail")
 	case w.TimeoutSeconds < 1 || w.TimeoutSeconds > maxTimeoutSeconds:
-		return fmt.Errorf("its timeout has to be between 1 and %d seconds", maxTimeoutSeconds)
+		return fmt.Errorf("its timeout must be between 1 and %d seconds", maxTimeoutSeconds)
 	case w.Marked && w.Mutating:
 		return errors.New("it cannot be marked, which is for webhooks that allow or refuse")
 	case w.ReinvocationPolicy != nil && !w.Mutating:

@@ -19,17 +19,17 @@ type Webhook struct {
 	Mutating bool
 	// Rules say for what the API server calls.
 	Rules []admissionregistrationv1.RuleWithOperations
-	// MatchConditions are CEL expressions that all have to hold for a call. They
+	// MatchConditions are CEL expressions that must all be true for a call. They
 	// are evaluated in the API server: what they leave out costs nothing.
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// Marked webhooks give what they allow the annotation [vocabulary.Admitted]. With
-	// nobody there to answer, the API server goes on without it; and a policy of
-	// [Declared.Unanswered] refuses, inside of the API server, what needs the answer.
-	// So a manager that is down concerns only those who rely on it. What else the answer
+	// Marked webhooks set the annotation [vocabulary.Admitted] on what they allow.
+	// Without an answer the API server goes on without it; and a policy of
+	// [Declared.Unanswered] refuses, inside the API server, what needs the answer. So a
+	// manager that is down affects only objects that rely on it. What else the answer
 	// changes is changed only where we have registered the webhook ourselves.
 	Marked bool
-	// FailurePolicy says what becomes of a write when no answer can be had. It
-	// has to be given. Of a marked webhook it is about a server that is there.
+	// FailurePolicy is what the API server does without an answer. It is required. For
+	// a marked webhook it is used when the server runs.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// ReinvocationPolicy is for mutating webhooks; nil is Never.
 	ReinvocationPolicy *admissionregistrationv1.ReinvocationPolicyType
@@ -43,11 +43,11 @@ type Webhook struct {
 	SideEffects admissionregistrationv1.SideEffectClass
 }
 
-// Route says who answers at a path. Each path that a [Webhook] names has one.
+// Route is the handler of a path. Each path that a [Webhook] names has one.
 type Route struct {
 	Path string
 	// Handler answers. Its context ends when the answer is due; what it returns
-	// later is dropped. It has to bear a request without dryRun or objects.
+	// later is dropped. It must tolerate a request without dryRun or objects.
 	Handler webhook.Handler
 }
 
@@ -56,7 +56,7 @@ type Declared struct {
 	// Webhooks are put into the ring's webhook configurations.
 	Webhooks []Webhook
 	// Policies are admission policies and their bindings, which the API server
-	// evaluates by itself. They are labelled when they are installed.
+	// evaluates without a call. They are labeled when they are installed.
 	Policies []client.Object
 	// Unanswered are policies and bindings that refuse what a marked webhook has not
 	// answered. They are installed as long as the webhooks are.

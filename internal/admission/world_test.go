@@ -267,7 +267,7 @@ func authorities(bundle []byte) int {
 	return n
 }
 
-// user makes a webhook configuration as users have them, for nothing that is there.
+// user makes a webhook configuration as users have them, for objects that do not exist.
 func (w *world) user(name string, labels map[string]string) {
 	w.t.Helper()
 	hook := func(name string) admissionregistrationv1.MutatingWebhook {

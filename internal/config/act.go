@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -14,15 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-const (
-	// writers is how many workloads are written at a time.
-	writers = 16
-	// writeTimeout bounds one write, so that a webhook of one workload that does not
-	// answer does not delay the others.
-	writeTimeout = 10 * time.Second
-)
+// writers is how many workloads are written at a time.
+const writers = 16
 
 // result is what became of a write.
 type result struct {
@@ -49,7 +44,7 @@ func act(ctx context.Context, w client.Writer, writes []Write) []result {
 // apply makes the patches of a write in their order. The patches contain their
 // preconditions, which the API server checks when it applies them.
 func apply(ctx context.Context, w client.Writer, write Write) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ring.WriteTimeout)
 	defer cancel()
 	for _, p := range write.Patches {
 		raw, err := json.Marshal(p.Operations)
@@ -76,10 +71,4 @@ func free(ctx context.Context, w client.Writer, write Write) error {
 		}
 	}
 	return nil
-}
-
-// isConflict is true if the write was refused because its preconditions no longer
-// hold, and neither does the decision.
-func isConflict(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }

@@ -37,7 +37,7 @@ func (w *world) serve() {
 	w.webhooks.WaitServed(w.t)
 }
 
-// update replaces a Deployment, as often as somebody else is faster.
+// update replaces a Deployment, retrying conflicts.
 func (w *world) update(name string, change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -64,7 +64,7 @@ func (w *world) startedWith(name string, replicaSets, starts int, started func()
 	}
 }
 
-// The three cases that the predecessor's authors wrote down, with admission.
+// The three cases that wave's authors wrote down, with admission.
 
 func TestAdmittedCaseAEverythingIsThere(t *testing.T) {
 	w := newWorld(t)
@@ -108,8 +108,8 @@ func TestAdmittedCaseCARequiredObjectIsMissing(t *testing.T) {
 	w.startedWith("web", 2, 1, started, wantHash(t, values{"app": {"a": "1"}}, values{"db": {"p": "q"}}))
 }
 
-// Defect 7 of the predecessor, its first half: the config was edited, and at
-// once the workload, and it was rolled twice.
+// Defect 7 of wave, its first half: the config was edited, and then the workload,
+// and it was rolled twice.
 func TestDefect7ConfigAndWorkloadEditedTogether(t *testing.T) {
 	w := newWorld(t)
 	w.admit()
@@ -188,8 +188,8 @@ func TestADryRunIsAnsweredAndChangesNothing(t *testing.T) {
 	}
 }
 
-// Defect 4 of the predecessor: what lies outside of the namespaces that the
-// manager looks at was refused.
+// Defect 4 of wave: what is outside of the namespaces that the manager watches was
+// refused.
 func TestDefect4AdmissionRefusesNothingElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.options.Namespaces = []string{newNamespace(t)}
@@ -202,8 +202,8 @@ func TestDefect4AdmissionRefusesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// The predecessor's way to suspend, for those who rely on it.
-func TestSuspensionAsThePredecessorDoesIt(t *testing.T) {
+// wave's way to suspend, for tooling that relies on it.
+func TestSuspensionAsWaveDoesIt(t *testing.T) {
 	w := newWorld(t)
 	w.options.SuspendBy = workloads.SuspendByScheduler
 	w.admit()

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// wantHash computes the predecessor's hash from its description, with nothing of
-// ours: the JSON of sorted maps with base64 values, hashed.
+// wantHash computes wave's hash from its description, without our code:
+// the JSON of sorted maps with base64 values, hashed.
 func wantHash(t *testing.T, configMaps, secrets map[string]map[string]string) string {
 	t.Helper()
 	encode := func(objects map[string]map[string]string) map[string]map[string]string {
@@ -38,7 +38,7 @@ func wantHash(t *testing.T, configMaps, secrets map[string]map[string]string) st
 
 type values = map[string]map[string]string
 
-// The three cases that the predecessor's authors wrote down, without admission.
+// The three cases that wave's authors wrote down, without admission.
 
 func TestCaseAEverythingIsThereBeforeTheWorkload(t *testing.T) {
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestCaseCARequiredObjectIsMissingAtCreation(t *testing.T) {
 	w.sentinel()
 	w.settledWith("web", 2) // one roll
 	if c := w.condition("web"); c != "" {
-		t.Errorf("the condition is still there: %s", c)
+		t.Errorf("the condition still exists: %s", c)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestEveryReferenceRolls(t *testing.T) {
 		// narrow is true if only key "used" counts.
 		narrow bool
 		secret bool
-		// hash has the object as the predecessor hashes it, nil if it would not.
+		// hash has the object as wave hashes it, nil if it would not.
 		hash bool
 	}{
 		"volume":            {podSpec: "containers: [{name: c, image: x}]\nvolumes: [{name: v, configMap: {name: app}}]", hash: true},
@@ -183,7 +183,7 @@ func TestExtraConfigOfAnotherNamespace(t *testing.T) {
 	w.hashed("web", first)
 }
 
-// Changing over: what the predecessor has hashed is left as it is.
+// Changing over: what wave has hashed does not change.
 func TestChangingOverWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1", "b", "")
@@ -204,8 +204,8 @@ func TestChangingOverWritesNothing(t *testing.T) {
 	})
 }
 
-// Where ours looks at more, changing over restarts nothing either; what it looks
-// at in addition counts from its next change, also one that nobody watched.
+// Where ours reads more, changing over restarts nothing either; what it reads in
+// addition counts from its next change, also one that no manager observed.
 func TestAdoptionOfAWiderScope(t *testing.T) {
 	for name, down := range map[string]bool{"changed while watched": false, "changed while the manager is down": true} {
 		t.Run(name, func(t *testing.T) {
@@ -237,9 +237,9 @@ func TestAdoptionOfAWiderScope(t *testing.T) {
 	}
 }
 
-// What only ours looks at may bring nothing at first; when it appears it rolls,
-// whoever wrote the hash, also if nobody watched.
-func TestWhatOnlyOursLooksAtAppearsLater(t *testing.T) {
+// What only ours reads may have no values at first; when they appear the workload
+// rolls, whichever client wrote the hash, also if no manager observed it.
+func TestWhatOnlyOursReadsAppearsLater(t *testing.T) {
 	spec := envFrom(configMapRef("app")) + "\ninitContainers: [{name: i, image: x, envFrom: [{secretRef: {name: init, optional: true}}]}]"
 	for name, adopted := range map[string]bool{"hashed by us": false, "taken over": true} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestWhatOnlyOursLooksAtAppearsLater(t *testing.T) {
 	}
 }
 
-// Ours looks at less where items are given: the other keys restart nothing.
+// Ours reads less where items are given: the other keys restart nothing.
 func TestAdoptionOfANarrowerScope(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "used", "1", "other", "1")

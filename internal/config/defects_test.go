@@ -19,7 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// The defects of the predecessor, by their numbers. The first, payloads in
+// The defects of wave, by their numbers. The first, payloads in
 // memory, is measured in bench and pinned down in digest_test.go.
 
 // Defect 2: the throttle blocked the only worker, and a restart refilled it.
@@ -85,7 +85,7 @@ func TestDefect4OtherNamespacesAreLeftAlone(t *testing.T) {
 
 // Defect 5: opting out while suspended left a workload suspended for ever, and
 // so did an apply that removed the marker.
-func TestDefect5NobodyStaysSuspended(t *testing.T) {
+func TestDefect5NoWorkloadStaysSuspended(t *testing.T) {
 	suspended := func(manifest string) string {
 		return replaceOnce(manifest, "    spec:\n      ", "    spec:\n      schedulerName: "+waveScheduler+"\n      ")
 	}
@@ -120,7 +120,7 @@ func TestDefect5NobodyStaysSuspended(t *testing.T) {
 			w.eventually(func() error { return want(test.scheduler, w.deploymentNow("web").Spec.Template.Spec.SchedulerName) })
 			d := w.deploymentNow("web")
 			if _, marked := d.Annotations["wave.pusher.com/scheduling-disabled"]; marked {
-				t.Error("the marker is still there")
+				t.Error("the marker still exists")
 			}
 			if hashed := d.Spec.Template.Annotations[waveHash] != ""; hashed != test.hash {
 				t.Errorf("hashed: %v, want %v", hashed, test.hash)
@@ -361,7 +361,7 @@ func TestTheBudgetAndItsQueue(t *testing.T) {
 
 // What does not come through says so for as long as it does not: nothing is written for
 // that, it takes no place in the budget, and it rolls once its config is fixed.
-func TestARollThatDoesNotComeThrough(t *testing.T) {
+func TestARollThatDoesNotComplete(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")
 	d := deployment("web", envFrom(configMapRef("app")))
@@ -372,7 +372,7 @@ func TestARollThatDoesNotComeThrough(t *testing.T) {
 	w.halt()
 	w.options.Now, w.options.MaxRolling = func() time.Time { return time.Now().Add(11 * time.Minute) }, 1
 	w.eventually(func() error { return want(rollout.ReasonFailed, w.explain("web").Reason) })
-	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web has failed" {
+	if e := w.explain("web"); e.State != config.StateLate || e.Sentence != "Deployment web failed" {
 		t.Errorf("it is %s: %s", e.State, e.Sentence)
 	}
 	w.manage()
@@ -478,7 +478,7 @@ func TestEdgesOfConfig(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("deleted and made again at once", func(t *testing.T) {
+	t.Run("deleted and recreated", func(t *testing.T) {
 		w := newWorld(t)
 		w.manage()
 		w.configMap("app", "a", "1")
@@ -490,8 +490,8 @@ func TestEdgesOfConfig(t *testing.T) {
 	})
 }
 
-// A write that somebody's admission refuses is tried again, later and later, and
-// keeps nobody else waiting.
+// A write that another admission webhook refuses is retried with back-off, and does
+// not delay other workloads.
 func TestAWriteThatIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")
@@ -504,7 +504,7 @@ spec:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
     resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}]
   matchConditions: [{name: stuck, expression: "object.metadata.name == 'stuck'"}]
-  validations: [{expression: "!has(object.spec.template.metadata.annotations)", message: nobody rolls this one}]
+  validations: [{expression: "!has(object.spec.template.metadata.annotations)", message: this one must not roll}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -516,7 +516,7 @@ spec: {policyName: POLICY, validationActions: [Deny]}`, "POLICY", policy))
 	w.eventually(func() error { // the policy is in force
 		d := w.deploymentNow("stuck")
 		d.Spec.Template.Annotations = map[string]string{"probe": "1"}
-		if err := w.client.Update(t.Context(), d, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "nobody rolls this one") {
+		if err := w.client.Update(t.Context(), d, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "this one must not roll") {
 			return fmt.Errorf("not refused: %w", err)
 		}
 		return nil
@@ -541,7 +541,7 @@ func TestWithoutPermission(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")
 	w.apply(deployment("web", envFrom(configMapRef("app"))))
-	reader := testenv.Shared().ConfigAs("nobody-in-particular")
+	reader := testenv.Shared().ConfigAs("a-reader")
 	c, err := client.New(reader, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -559,7 +559,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: workloads}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: workloads}
-subjects: [{kind: User, name: nobody-in-particular, apiGroup: rbac.authorization.k8s.io}]`)
+subjects: [{kind: User, name: a-reader, apiGroup: rbac.authorization.k8s.io}]`)
 	w.eventually(func() error {
 		e, err := config.Explain(t.Context(), c, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
 		if err != nil {

@@ -53,8 +53,8 @@ func changeFaultWorld(w *world) {
 	w.configMap("later", "a", "1")
 }
 
-// end is the state that has to come out whatever happens on the way: for each
-// workload its hash and all else that the ring writes, without times.
+// end is the state that must result whatever fails before: for each workload
+// its hash and all else that the ring writes, without times.
 func (w *world) end() map[string]string {
 	w.t.Helper()
 	state := map[string]string{}
@@ -265,7 +265,7 @@ func (r *run) restsAt(state *map[string]string, but string) {
 			return fmt.Errorf("gated is not free yet: %w", err)
 		}
 		if r.deploymentNow("old").Finalizers != nil {
-			return fmt.Errorf("the finalizer is still there")
+			return fmt.Errorf("the finalizer still exists")
 		}
 		if but != "" && r.deploymentNow("adopted").Annotations[native+"config-baseline"] == "" {
 			return fmt.Errorf("no baseline yet")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // observer does all the reads of the ring.
@@ -202,7 +203,7 @@ func (o *observer) learn(results []result, plan Plan) time.Duration {
 	}
 	for _, e := range o.cache {
 		if e.retry.next.pending(now) {
-			wake = earlier(wake, e.retry.next.At)
+			wake = ring.Earlier(wake, e.retry.next.At)
 		}
 	}
 	if wake.IsZero() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -65,7 +66,7 @@ func TestPreconditionOfTheOptIn(t *testing.T) {
 	plan := s.plan()
 	s.patch(&appsv1.DaemonSet{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, vocabulary.ConfigTracked.Aliases[0]))
 	for _, out := range act(t.Context(), s.client, plan.Writes) {
-		if !isConflict(out.err) {
+		if !ring.IsConflict(out.err) {
 			t.Errorf("the write was not refused: %v", out.err)
 		}
 	}
@@ -154,7 +155,7 @@ func (s *stage) mustConflict(plan Plan) {
 	s.t.Helper()
 	before := s.now()
 	for _, out := range act(s.t.Context(), s.client, plan.Writes) {
-		if !isConflict(out.err) {
+		if !ring.IsConflict(out.err) {
 			s.t.Errorf("the write was not refused: %v", out.err)
 		}
 	}

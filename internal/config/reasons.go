@@ -5,45 +5,45 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// The ring's own reasons for a Hold, and for what it says on a workload.
+// The ring's own reasons for a Hold, and for the condition on a workload.
 const (
 	// ReasonConfigMissing: something that a Pod cannot start without does not exist.
 	// Action: create the object or the key that the message names.
 	ReasonConfigMissing rollout.Reason = "ConfigMissing"
-	// ReasonNotPermitted: something may not be looked at.
+	// ReasonNotPermitted: config must not be read.
 	ReasonNotPermitted = reasons.NotPermitted
-	// ReasonCoalescing: the config has just changed and may go on changing.
-	// Action: nothing, it passes by itself; spillway.dev/coalesce-window says how long
-	// changes are gathered.
+	// ReasonCoalescing: the config has changed and may change again.
+	// Action: nothing, the wait ends automatically; spillway.dev/coalesce-window sets how
+	// long changes are collected.
 	ReasonCoalescing rollout.Reason = "Coalescing"
 	// ReasonUnread: the config could not be read.
-	// Action: nothing if it passes by itself, since it is tried again; otherwise the log
-	// of the manager says what the API server answered.
+	// Action: nothing if a retry succeeds; otherwise the log of the manager has the
+	// answer of the API server.
 	ReasonUnread rollout.Reason = "Unread"
-	// ReasonReleasing: the workload was released, and Pods made before still wait.
-	// Action: nothing, it passes by itself, unless the message names a Pod that the
-	// partition holds: then lower the partition of the StatefulSet.
+	// ReasonReleasing: the workload was released, and Pods created before are not
+	// scheduled yet.
+	// Action: nothing, they are recreated automatically, unless the message names a Pod
+	// that the partition keeps: then lower the partition of the StatefulSet.
 	ReasonReleasing rollout.Reason = "Releasing"
-	// ReasonNotHeld: Pods of a zone would move out of turn, because the group does not
-	// hold the zone at its revision.
-	// Action: nothing, it passes by itself once the zones ring holds the zone; if it
-	// does not, see that the manager runs with --rings=zones, and what spillway explain
-	// says of the group.
+	// ReasonNotHeld: Pods of a zone would be replaced out of turn, because the group does
+	// not hold the zone at its revision.
+	// Action: nothing, the zones ring holds the zone automatically; if it does not, check
+	// that the manager runs with --rings=zones, and run spillway explain for the group.
 	ReasonNotHeld rollout.Reason = "NotHeld"
-	// ReasonInvalidAnnotation: an annotation could not be understood; the others count.
+	// ReasonInvalidAnnotation: an annotation is invalid; the others count.
 	// Action: correct the annotation as the message says.
 	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
 )
 
-// The reasons of Events that are no conditions, as the predecessor has them.
+// The reasons of Events that are not conditions, as in wave.
 const (
-	// EventChanged: the config has changed, and the workload was given the new hash.
-	// Action: nothing, it is news.
+	// EventChanged: the config has changed, and the workload has the new hash.
+	// Action: nothing, the Event is information.
 	EventChanged rollout.Reason = "ConfigChanged"
 	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
 	// Action: create the object or the key that the message names.
 	EventSuspended rollout.Reason = "SchedulingDisabled"
-	// EventReleased: the config that Pods waited for exists, and they are scheduled.
-	// Action: nothing, it is news.
+	// EventReleased: the missing config exists now, and the Pods are scheduled.
+	// Action: nothing, the Event is information.
 	EventReleased rollout.Reason = "SchedulingEnabled"
 )

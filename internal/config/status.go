@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // reporter reports what happened: Events, metrics, log.
@@ -53,7 +55,7 @@ func (r *reporter) made(ctx context.Context, w Write) {
 // failed logs a failed write, but not a conflict: it is decided again, in silence.
 func (r *reporter) failed(ctx context.Context, result result) {
 	name := result.write.Workload.String()
-	if isConflict(result.err) {
+	if ring.IsConflict(result.err) {
 		writes.WithLabelValues("conflict").Inc()
 		log.FromContext(ctx).V(1).Info("conflict, observing again", "workload", name, "error", result.err.Error())
 		return

@@ -28,7 +28,7 @@ func onlyOurs(manifest string) string {
 	return replaceOnce(manifest, ", {name: example.test/mine}", "")
 }
 
-// pods are the Pods of a workload, those included that are going.
+// pods are the Pods of a workload, including those being deleted.
 func (w *world) pods(name string) []corev1.Pod {
 	w.t.Helper()
 	list := &corev1.PodList{}
@@ -53,8 +53,8 @@ func (w *world) runs(name string, n int, hash string) {
 	})
 }
 
-// Whatever controller makes the Pods: those that waited start once the config is
-// there, with it, and no Pod that ran is replaced.
+// Whatever controller makes the Pods: those that waited start once the config
+// exists, with it, and no Pod that ran is replaced.
 func TestASuspendedWorkloadStartsOnceAndRight(t *testing.T) {
 	onDelete := func(kind string) string {
 		return replaceOnce(workload(kind, "web", envFrom(configMapRef("app"))), "  selector:", "  updateStrategy: {type: OnDelete}\n  selector:")
@@ -122,8 +122,8 @@ func (w *world) watchStarts(name string) func() int {
 	}
 }
 
-// Who takes the manager away leaves nobody stranded, though config is missing.
-func TestReleaseLetsEverybodyRun(t *testing.T) {
+// Removing the manager blocks no workload, although config is missing.
+func TestReleaseLetsAllPodsRun(t *testing.T) {
 	w := newWorld(t)
 	w.apply(
 		onlyOurs(gated(deployment("web", envFrom(configMapRef("never"))))),
@@ -139,7 +139,7 @@ func TestReleaseLetsEverybodyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != len(names) {
-		t.Errorf("told of %v, want each of %v once", told, names)
+		t.Errorf("reported %v, want each of %v once", told, names)
 	}
 	for _, name := range names {
 		w.runs(name, 1, "")
@@ -175,7 +175,7 @@ func TestWhatCountsIsTheGate(t *testing.T) {
 	}
 }
 
-// Who stops the tracking of a suspended workload wants it to run.
+// A suspended workload whose tracking ends is released.
 func TestOptingOutReleases(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -185,7 +185,7 @@ func TestOptingOutReleases(t *testing.T) {
 	w.runs("web", 1, "")
 }
 
-// What keeps a Pod waiting is said, on the workload and in explain, with when it began.
+// The cause of a suspension is reported on the workload and by explain, with its start.
 func TestASuspendedWorkloadSaysWhatItWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -201,7 +201,7 @@ func TestASuspendedWorkloadSaysWhatItWaitsFor(t *testing.T) {
 }
 
 // Of a StatefulSet that its partition holds, a waiting Pod would come back as it
-// is: it is told of, and not deleted again and again.
+// is: it is reported, and not deleted repeatedly.
 func TestAPartitionHoldsWaitingPods(t *testing.T) {
 	w := newWorld(t)
 	w.manage()

@@ -401,10 +401,10 @@ func newNamespace(t *testing.T) string {
 	return testenv.Namespace(t)
 }
 
-// replaceOnce fails loudly where the text to replace is not there.
+// replaceOnce fails loudly where the text to replace is not found.
 func replaceOnce(text, old, now string) string {
 	if strings.Count(text, old) != 1 {
-		panic(fmt.Sprintf("%q stands %d times in %s", old, strings.Count(text, old), text))
+		panic(fmt.Sprintf("%q is found %d times in %s", old, strings.Count(text, old), text))
 	}
 	return strings.Replace(text, old, now, 1)
 }

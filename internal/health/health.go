@@ -1,6 +1,6 @@
 // Package health tells how an object does, in the engine's terms.
 //
-// The judgement is kstatus', so that Spillway, kubectl wait, Helm and Flux agree
+// The result is that of kstatus, so that Spillway, kubectl wait, Helm and Flux agree
 // on when something is ready.
 package health
 

@@ -18,8 +18,8 @@ func TestOf(t *testing.T) {
 		want rollout.Health
 	}{
 		"not seen by its controller": {`{metadata: {generation: 2}, status: {observedGeneration: 1}}`, rollout.Progressing},
-		"on its way":                 {`{metadata: {generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}}`, rollout.Progressing},
-		"there": {`{metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1,
+		"progressing":                {`{metadata: {generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}}`, rollout.Progressing},
+		"ready": {`{metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1,
 		  readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True"}]}}`, rollout.Healthy},
 		"too late": {`{metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1,
 		  conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}}`, rollout.Failed},

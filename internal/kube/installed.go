@@ -13,7 +13,7 @@ import (
 )
 
 // installedEvery is how often to look for kinds that are not installed: the API
-// server tells nobody when its kinds change.
+// server sends no event when its kinds change.
 const installedEvery = 5 * time.Second
 
 // Needed are kinds without which a ring cannot run.

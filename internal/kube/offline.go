@@ -6,9 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Offline is what a ring runs upon without a manager and without a cluster: one
-// client that stands for the cache and for the API server, which then are never
-// apart, and whoever keeps its indices.
+// Offline is what a ring runs on without a manager and without a cluster: one
+// client that is both the cache and the API server, so that they never differ, and
+// the indexer of its objects.
 type Offline struct {
 	client.Client
 
@@ -21,7 +21,7 @@ type Offline struct {
 // cluster to be asked.
 const OfflineVersion = "v1.37.0"
 
-// Events returns a recorder that tells nobody: there is nobody to be told.
+// Events returns a recorder that drops Events: offline, no client reads them.
 func (Offline) Events() events.EventRecorder { return silent{} }
 
 type silent struct{}

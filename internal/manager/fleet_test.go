@@ -28,7 +28,7 @@ spec:
 `
 
 // Without its kinds the manager runs. The fleet ring says what is missing, and starts
-// once it is there.
+// once they are installed.
 func TestTheFleetRingWaitsForItsKinds(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &lockedBuffer{}
 	o := options(ns)

@@ -2,7 +2,7 @@
 // client, leader election, probes and metrics.
 //
 // Stopping it finishes the pass that is under way, as far as the API server
-// answers, and releases the lease, so that another replica goes on at once.
+// answers, and releases the lease, so that another replica continues immediately.
 package manager
 
 import (
@@ -45,11 +45,11 @@ const (
 // LeaseName is the default name of the Lease by which replicas elect a leader.
 const LeaseName = "spillway-manager"
 
-// Options are the choices of whoever runs the manager.
+// Options are the choices of the user who runs the manager.
 type Options struct {
 	// Rings are those to run.
 	Rings []string
-	// Namespaces are those to look at, all if empty.
+	// Namespaces are those to watch, all if empty.
 	Namespaces []string
 	// Config are the options of the config ring. Its Namespaces are set to the manager's.
 	Config config.Options
@@ -72,12 +72,12 @@ type Options struct {
 	// LeaseName and LeaseNamespace identify the Lease. An empty namespace is the
 	// one that the manager runs in.
 	LeaseName, LeaseNamespace string
-	// SyncPeriod is how often everything is looked at though nothing has
+	// SyncPeriod is how often everything is observed although nothing has
 	// changed. Zero is controller-runtime's own.
 	SyncPeriod time.Duration
 	// MetricsAddress and ProbeAddress are where to serve; "0" is nowhere.
 	MetricsAddress, ProbeAddress string
-	// Version is told to the API server as part of the user agent.
+	// Version is part of the user agent.
 	Version string
 	// Log is where to log to.
 	Log logr.Logger
@@ -118,12 +118,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 }
 
 // clientConfig lifts the limit on the client's side: the API server's priority
-// and fairness knows better what it can bear.
+// and fairness limits what it can serve.
 func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = "spillway/" + o.Version
-	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for whoever wrote the manifest
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for the user who wrote the manifest
 	return cfg
 }
 
@@ -149,8 +149,8 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 	return options
 }
 
-// cacheOptions: what nobody has an interest of its own in is kept but for the
-// fields that say who wrote what.
+// cacheOptions keeps the kinds without an interest of their own, except for
+// managedFields.
 func cacheOptions(o Options, rings []ring) cache.Options {
 	return cache.Options{
 		ByObject: cached(rings), DefaultNamespaces: namespaces(o.Namespaces), DefaultTransform: slimmed(rings),
@@ -183,7 +183,7 @@ func addProbes(mgr ctrl.Manager) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
 		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
+			return errors.New("the caches are not synced yet")
 		}
 		return nil
 	}

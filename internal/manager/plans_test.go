@@ -37,7 +37,7 @@ spec: {operatorVersion: {name: app-1}}
 `
 
 // Without the kinds of kudo.dev the manager runs. The plans ring says what is
-// missing, and starts once it is there.
+// missing, and starts once it is installed.
 func TestThePlansRingWaitsForItsKinds(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &lockedBuffer{}
 	o := options(ns)

@@ -47,12 +47,12 @@ func known() []string { return append(Rings(), RingFleet, RingAssemblage) }
 // ring is one of the rings, as far as the manager has to do with it.
 type ring struct {
 	name string
-	// interests are the kinds that the ring looks at, and how the cache holds them.
+	// interests are the kinds that the ring watches, and how the cache holds them.
 	interests []kube.Interest
 	// attributed are kinds of which the cache keeps who has written them, whether or
 	// not they are installed.
 	attributed []client.Object
-	// reduced are kinds of which the cache keeps only what the ring looks at, whether
+	// reduced are kinds of which the cache keeps only what the ring reads, whether
 	// or not they are installed.
 	reduced []kube.Interest
 	setup   func(context.Context, ctrl.Manager) error
@@ -134,8 +134,8 @@ func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cl
 }
 
 // slimmed leaves out of objects who has written them, but for the kinds of which a ring
-// wants to know, and whatever no ring looks at of the kinds that are reduced. It is for
-// all kinds, as one with a transform of its own has to be installed.
+// wants to know, and what no ring reads of the kinds that are reduced. It is for
+// all kinds, as one with a transform of its own must be installed.
 func slimmed(rings []ring) toolscache.TransformFunc {
 	kept, reduced := map[reflect.Type]bool{}, map[reflect.Type]toolscache.TransformFunc{}
 	for _, r := range rings {

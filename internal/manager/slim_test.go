@@ -10,10 +10,10 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 )
 
-// The cache of every ring that looks at Kustomizations keeps of them only what it looks
-// at; who has written something it keeps of modules alone.
+// The cache of every ring that watches Kustomizations keeps of them only what it
+// reads; who has written something it keeps of modules alone.
 func TestTheCacheKeepsOnlyWhatRingsLookAt(t *testing.T) {
-	written := metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}}}
+	written := metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
 	for name, keeps := range map[string]bool{RingFleet: true, RingAssemblage: false} {
 		rings, err := Options{Rings: []string{name}}.rings()
 		if err != nil {

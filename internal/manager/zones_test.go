@@ -25,7 +25,7 @@ import (
 )
 
 // Without the kind RolloutGroup the manager runs, and the other rings with it. The
-// zones ring says what is missing, and starts once it is there.
+// zones ring says what is missing, and starts once it is installed.
 func TestTheZonesRingWaitsForItsKind(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &safeBuffer{}
 	o := options(ns)

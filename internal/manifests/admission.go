@@ -39,7 +39,7 @@ type Admission struct {
 	// with namespaces to watch, the manager may see and patch only these and ours.
 	Configurations []string
 	// FailClosed refuses what the zones ring lets pass when it cannot find out whether
-	// a downscale is forbidden or has to be prepared.
+	// a downscale is forbidden or must be prepared.
 	FailClosed bool
 }
 
@@ -123,7 +123,7 @@ func (o Options) policies(ring string, all []client.Object) []client.Object {
 }
 
 // bind makes a binding one of the policy of this installation, in the
-// namespaces that it looks at.
+// namespaces that it watches.
 func (o Options) bind(obj client.Object) {
 	switch b := obj.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:

@@ -80,7 +80,7 @@ func TestWebhooksFitTogether(t *testing.T) {
 		t.Errorf("the manager looks for %s, there is %s", name, c.Name)
 	}
 	if !slices.Contains(container.Args, "--enable-webhooks") || !slices.Contains(container.Args, "--webhook-namespace=flow") {
-		t.Errorf("the manager is told %v", container.Args)
+		t.Errorf("the manager has the arguments %v", container.Args)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestInjectionIsBoundToNames(t *testing.T) {
 			args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args
 			told := slices.Contains(args, "--webhook-configurations="+strings.Join(test.want, ","))
 			if told != (test.want != nil) {
-				t.Errorf("the manager is told %v", args)
+				t.Errorf("the manager has the arguments %v", args)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestSources(t *testing.T) {
 				t.Errorf("annotations %s", annotations)
 			}
 			if args := pod.Containers[0].Args; !slices.Contains(args, "--webhook-host=spillway-webhooks.flow.svc,rollout-operator.flow.svc") {
-				t.Errorf("the manager is told %v", args)
+				t.Errorf("the manager has the arguments %v", args)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestWithoutWebhooks(t *testing.T) {
 		t.Error("the policy is gone")
 	}
 	if args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args; strings.Contains(fmt.Sprint(args), "webhook") {
-		t.Errorf("the manager is told %v", args)
+		t.Errorf("the manager has the arguments %v", args)
 	}
 }
 
@@ -208,6 +208,6 @@ func TestArgumentsOfTheUserWin(t *testing.T) {
 	all := objects(t, func(o *manifests.Options) { o.Args = []string{"--enable-webhooks=false"} })
 	args := find[*appsv1.Deployment](all)[0].Spec.Template.Spec.Containers[0].Args
 	if args[len(args)-1] != "--enable-webhooks=false" {
-		t.Errorf("the manager is told %v", args)
+		t.Errorf("the manager has the arguments %v", args)
 	}
 }

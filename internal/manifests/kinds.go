@@ -8,7 +8,7 @@ var (
 	admissionGroup = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	rbacGroup      = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
 	coreGroup      = schema.GroupVersion{Version: "v1"}
-	// certManagerGroup is there where cert-manager is.
+	// certManagerGroup exists where cert-manager is installed.
 	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
 )
 

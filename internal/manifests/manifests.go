@@ -46,8 +46,8 @@ type Options struct {
 	// versions of wave set on ConfigMaps and Secrets: to patch these.
 	WaveCleanup bool
 	// PackageKinds grants the plans ring the kinds of Kubernetes that most packages
-	// consist of. Without it, it may apply only what somebody grants it by labelling
-	// a ClusterRole with [vocabulary.PackagePermissions].
+	// consist of. Without it, it may apply only what a user grants it by labeling a
+	// ClusterRole with [vocabulary.PackagePermissions].
 	PackageKinds bool
 	// Admission says how the rings' webhooks are served.
 	Admission Admission
@@ -111,7 +111,7 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 // assemblages on the hub.
 var besides = map[string][]string{manager.RingFleet: {"hub"}}
 
-// RulesOf are the permissions that a ring, or a part of one, needs by itself.
+// RulesOf are the permissions that a ring, or a part of one, needs.
 func RulesOf(part string) ([]rbacv1.PolicyRule, error) {
 	role := rbacv1.ClusterRole{}
 	raw, err := generated.ReadFile("generated/" + part + "/role.yaml")

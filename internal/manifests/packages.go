@@ -15,7 +15,7 @@ import (
 const packagesRole = name + "-packages"
 
 // packagePermissions are what the plans ring needs besides its own permissions:
-// those to apply what packages consist of, which nobody knows beforehand. In the
+// those to apply what packages consist of, which is not known beforehand. In the
 // whole cluster they are aggregated from ClusterRoles with a label, of which one
 // comes with the installation; in single namespaces there are Roles, which cannot
 // be aggregated, so that more of them are bound by hand.

@@ -73,7 +73,7 @@ func (c *cluster) predecessor(manifest string, version string) {
 	annotations := u.GetAnnotations()
 	annotations[vocabulary.LastAppliedConfiguration] = string(raw)
 	u.SetAnnotations(annotations)
-	if err := c.client.Create(c.t.Context(), u, client.FieldOwner(vocabulary.PredecessorManager)); err != nil {
+	if err := c.client.Create(c.t.Context(), u, client.FieldOwner(vocabulary.KUDOManager)); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func (c *cluster) others() {
 	c.t.Helper()
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-another":"manager"}}}}}`)
 	d := c.deployment("app")
-	if err := c.client.Patch(c.t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(vocabulary.PredecessorManager)); err != nil {
+	if err := c.client.Patch(c.t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(vocabulary.KUDOManager)); err != nil {
 		c.t.Fatal(err)
 	}
 	patch = []byte(`{"metadata":{"labels":{"team":"shop"}}}`)

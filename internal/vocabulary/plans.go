@@ -1,6 +1,6 @@
 package vocabulary
 
-// Annotations on Instances: what somebody asks of the plan that runs, or of the
+// Annotations on Instances: what a user requests of the plan that runs, or of the
 // last one. The value is the uid of the execution, or JSON with uid, reason and by.
 var (
 	// AbandonPlan gives the plan up.
@@ -10,7 +10,7 @@ var (
 	// SupersedePlan lets a new spec take the place of the one that the plan brings
 	// about.
 	SupersedePlan = Key{Native: "spillway.dev/supersede-plan"}
-	// LastAppliedInstanceState is where old versions of the predecessor kept the
+	// LastAppliedInstanceState is where old versions of KUDO kept the
 	// spec that was last applied. It is read and never written.
 	LastAppliedInstanceState = Key{Native: "kudo.dev/last-applied-instance-state"}
 )
@@ -34,7 +34,7 @@ var (
 	SkipHashCalculation = Key{Native: "kudo.dev/skip-hash-calculation"}
 )
 
-// What the predecessor's users find their objects by.
+// The labels by which users of KUDO find their objects.
 const (
 	// Heritage is a label; its value is HeritageOf.
 	Heritage   = "heritage"
@@ -57,15 +57,15 @@ const (
 // plans ring gets, so that it may apply what packages render.
 const PackagePermissions = "plans.spillway.dev/packages"
 
-// What the predecessor has left in a cluster, and on the objects that it applied.
+// What KUDO has left in a cluster, and on the objects that it applied.
 const (
 	// DependenciesHash is on Pod templates: a hash of the config that is mounted.
 	DependenciesHash = "kudo.dev/dependencies-hash"
 	// LastAppliedConfiguration is what was applied last, as JSON.
 	LastAppliedConfiguration = "kudo.dev/last-applied-configuration"
-	// KUDOWebhook is its webhook configuration. While it is there, nobody can
-	// change an Instance without the predecessor.
+	// KUDOWebhook is its webhook configuration. While it exists, no client can change
+	// an Instance without KUDO.
 	KUDOWebhook = "kudo-manager-instance-admission-webhook-config"
-	// PredecessorManager is the name under which it stands in managedFields.
-	PredecessorManager = "manager"
+	// KUDOManager is its name in managedFields.
+	KUDOManager = "manager"
 )

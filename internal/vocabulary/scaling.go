@@ -7,7 +7,7 @@ var (
 	NoDownscale = Key{"spillway.dev/no-downscale", []string{"grafana.com/no-downscale"}}
 	// PrepareDownscale set to "true", as a label, makes Pods be told before they go.
 	PrepareDownscale = Key{"spillway.dev/prepare-downscale", []string{"grafana.com/prepare-downscale"}}
-	// PrepareDownscalePath and PrepareDownscalePort are where Pods are told.
+	// PrepareDownscalePath and PrepareDownscalePort are where Pods are called.
 	PrepareDownscalePath = Key{"spillway.dev/prepare-downscale-http-path", []string{"grafana.com/prepare-downscale-http-path"}}
 	PrepareDownscalePort = Key{"spillway.dev/prepare-downscale-http-port", []string{"grafana.com/prepare-downscale-http-port"}}
 	// PrepareDownscaleScheme is "http", the default, or "https".
@@ -15,7 +15,7 @@ var (
 	// MinTimeBetweenZonesDownscale is a Go duration: how long a zone has to wait
 	// after another one was scaled down. A label or an annotation.
 	MinTimeBetweenZonesDownscale = Key{"spillway.dev/min-time-between-zones-downscale", []string{"grafana.com/min-time-between-zones-downscale"}}
-	// LastDownscale is when a predecessor has scaled the StatefulSet down, in
+	// LastDownscale is when rollout-operator has scaled the StatefulSet down, in
 	// RFC 3339. It is read, and never written.
 	LastDownscale = Key{"spillway.dev/last-downscale", []string{"grafana.com/last-downscale"}}
 	// DownscaleLeader names the StatefulSet whose replicas are followed.
@@ -33,7 +33,7 @@ var (
 	// MirrorWriteBack set to "false" keeps the mirrored object's status as it is.
 	MirrorWriteBack = Key{"spillway.dev/rollout-mirror-replicas-from-resource-write-back", []string{"grafana.com/rollout-mirror-replicas-from-resource-write-back"}}
 	// DelayedDownscale is a Prometheus duration: how long Pods have to have been
-	// prepared before they may go. DelayedDownscaleURL is where they are told.
+	// prepared before they may go. DelayedDownscaleURL is where they are called.
 	DelayedDownscale    = Key{"spillway.dev/rollout-delayed-downscale", []string{"grafana.com/rollout-delayed-downscale"}}
 	DelayedDownscaleURL = Key{"spillway.dev/rollout-prepare-delayed-downscale-url", []string{"grafana.com/rollout-prepare-delayed-downscale-url"}}
 )

@@ -8,11 +8,11 @@ package vocabulary
 import "strings"
 
 // Key is an annotation or label with a native name and the names of
-// predecessors that mean the same.
+// earlier projects that mean the same.
 type Key struct {
 	// Native is the name below spillway.dev.
 	Native string
-	// Aliases are the names of predecessors, in order of precedence.
+	// Aliases are the names of earlier projects, in order of precedence.
 	Aliases []string
 }
 
@@ -53,10 +53,10 @@ var (
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
 	// ConfigBaseline records what a workload that was taken over from a
-	// predecessor used besides what the predecessor's hash covers.
+	// workload used in addition to what wave's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
-	// ConfigStatus is a condition, as JSON: what somebody has to fix before the
-	// workload's config can be followed, and since when. Absent if all is well.
+	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
+	// the workload, and since when. Absent if there is nothing to fix.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
 )
 
@@ -78,8 +78,8 @@ var (
 	LentStrategy = Key{Native: "spillway.dev/lent-update-strategy"}
 )
 
-// Automatic is written on objects that Spillway makes by itself, and removes by
-// itself for as long as nobody has changed them.
+// Automatic is written on objects that Spillway creates automatically, and deletes
+// automatically as long as no other client has changed them.
 var Automatic = Key{Native: "spillway.dev/automatic"}
 
 // GroupOf is the group of an object with such labels and annotations, empty if
@@ -161,12 +161,12 @@ const (
 	SuspendedByGate = "scheduling-gate"
 	// SuspendedPods as the value of [Suspended]: only Pods made before may have it.
 	SuspendedPods = "waiting-pods"
-	// SuspendedScheduler is the scheduler that does not exist, by which the
-	// predecessor keeps Pods from starting before their config is there.
+	// SuspendedScheduler is the scheduler that does not exist, by which wave
+	// prevents Pods from starting before their config exists.
 	SuspendedScheduler = "wave.pusher.com/invalid"
 	// DefaultScheduler is what an empty schedulerName means.
 	DefaultScheduler = "default-scheduler"
-	// ConfigFinalizer was put on workloads by versions of the predecessor that
+	// ConfigFinalizer was put on workloads by versions of wave that
 	// also made them owners of the config they used.
 	ConfigFinalizer = "wave.pusher.com/finalizer"
 )
@@ -182,7 +182,7 @@ func (k Key) Lookup(m map[string]string) (value, name string, ok bool) {
 	return "", "", false
 }
 
-// Get returns the value of the key in m, empty if it is not there.
+// Get returns the value of the key in m, empty if there is none.
 func (k Key) Get(m map[string]string) string {
 	value, _, _ := k.Lookup(m)
 	return value
@@ -194,7 +194,7 @@ func (k Key) Names() []string {
 }
 
 // In returns the name of the key in the dialect of another key's name, so that
-// a workload that speaks a predecessor's language is answered in it.
+// a workload with annotations of an earlier project gets its names.
 func (k Key) In(other string) string {
 	domain, _, _ := strings.Cut(other, "/")
 	for _, name := range k.Names() {

@@ -13,7 +13,7 @@ func TestLookupPrefersTheNativeName(t *testing.T) {
 	}
 }
 
-func TestLookupUnderstandsThePredecessor(t *testing.T) {
+func TestLookupUnderstandsWave(t *testing.T) {
 	value, name, ok := ConfigTracked.Lookup(map[string]string{"wave.pusher.com/update-on-config-change": "true"})
 	if !ok || value != "true" || name != "wave.pusher.com/update-on-config-change" {
 		t.Errorf("Lookup = %q, %q, %v", value, name, ok)

@@ -356,7 +356,7 @@ func planCases() map[string]planCase {
 		},
 		"a window that is none stalls the group": {
 			group(zoneOf("a", "v1")).with(windows("midnight")),
-			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" has to be a schedule as of a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" must be a schedule as in a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
 		},
 		"a zone that is being deleted": {
 			group(zoneOf("a", "v1 v1!", deletingSet), zoneOf("b", "v1")),

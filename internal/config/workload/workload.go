@@ -119,8 +119,8 @@ func (w *Workload) Observe(known *content.Known) {
 	}
 }
 
-// IsSettled is true if neither the Pod template has to change, nor any Pod has to
-// be released.
+// IsSettled is true if neither the Pod template must change, nor any Pod must be
+// released.
 func (w *Workload) IsSettled() bool {
 	return w.IsTemplateSettled() && w.Suspension.IsSettled()
 }
@@ -157,7 +157,7 @@ func (w *Workload) Accepted() string {
 }
 
 // Adopts is true if the hash is of the present config in another scope, and that
-// has to be recorded: that ours reads more, or that something is ignored now, is
+// must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
 func (w *Workload) Adopts() bool {
 	return w.Hashes != nil && (w.adoptsWave() || w.ignoresMore())

@@ -42,7 +42,7 @@ func (u *KeyUse) IsOurs() bool { return u.Native != "" }
 // Entries are the keys of the vocabulary, by all of their names.
 var Entries = sync.OnceValue(func() map[string]vocabulary.Entry {
 	found := map[string]vocabulary.Entry{}
-	for _, e := range vocabulary.Catalogue() {
+	for _, e := range vocabulary.Entries() {
 		for _, name := range e.Names() {
 			found[name] = e
 		}

@@ -38,7 +38,7 @@ func Takeover(live *unstructured.Unstructured, owner string) []byte {
 	}
 	kept = append(kept, entryOf(entries[i], taken, owner, metav1.ManagedFieldsOperationApply))
 	if !left.Empty() {
-		kept = append(kept, entryOf(entries[i], left, vocabulary.PredecessorManager, metav1.ManagedFieldsOperationUpdate))
+		kept = append(kept, entryOf(entries[i], left, vocabulary.KUDOManager, metav1.ManagedFieldsOperationUpdate))
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": kept},
@@ -51,7 +51,7 @@ func Takeover(live *unstructured.Unstructured, owner string) []byte {
 }
 
 func isByKUDO(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == vocabulary.PredecessorManager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+	return e.Manager == vocabulary.KUDOManager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 }
 
 func isByOwner(e metav1.ManagedFieldsEntry, owner string) bool {

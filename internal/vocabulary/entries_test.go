@@ -12,14 +12,14 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// TestEveryKeyIsInTheCatalogue reads the sources of the package: whoever adds a key
-// says where it belongs.
-func TestEveryKeyIsInTheCatalogue(t *testing.T) {
+// TestEveryKeyIsAmongTheEntries reads the sources of the package: a new key
+// must be added to the entries.
+func TestEveryKeyIsAmongTheEntries(t *testing.T) {
 	known := map[string]bool{}
-	for _, e := range vocabulary.Catalogue() {
+	for _, e := range vocabulary.Entries() {
 		for _, name := range e.Names() {
 			if known[name] {
-				t.Errorf("%s is there twice", name)
+				t.Errorf("%s is listed twice", name)
 			}
 			known[name] = true
 		}
@@ -34,7 +34,7 @@ func TestEveryKeyIsInTheCatalogue(t *testing.T) {
 	for _, file := range files {
 		for _, name := range namesIn(t, file) {
 			if !known[name] {
-				t.Errorf("%s: %s is not in the catalogue", file, name)
+				t.Errorf("%s: %s is not among the entries", file, name)
 			}
 		}
 	}

@@ -30,9 +30,9 @@ type Entry struct {
 	Kinds []string
 	// Values are the values that it may have; nil if it is not one of a few.
 	Values []string
-	// Written is true of what Spillway or a predecessor writes by itself.
+	// Written is true for what Spillway, wave, rollout-operator or KUDO write automatically.
 	Written bool
-	// Order is true of what somebody orders once, by a command, of what runs.
+	// Order is true for a request that a user makes once, by a command.
 	Order bool
 }
 
@@ -46,8 +46,8 @@ var (
 	assemblages = []string{"Assemblage", "ProxyAssemblage", "RemoteAssemblage"}
 )
 
-// Catalogue has every key, in the order of the rings.
-func Catalogue() []Entry {
+// Entries has every key, in the order of the rings.
+func Entries() []Entry {
 	return slices.Concat(configKeys(), zoneKeys(), scalingKeys(), planKeys(), fleetKeys(), otherKeys())
 }
 
