@@ -22,11 +22,11 @@ type Window struct {
 // The mistakes that [Parse] finds, each with its fix.
 var (
 	// ErrSchedule: the schedule is none.
-	ErrSchedule = errors.New(`has to be a schedule as of a CronJob, such as "0 2 * * 1-5" for two o'clock from Monday to Friday`)
+	ErrSchedule = errors.New(`must be a schedule as of a CronJob, such as "0 2 * * 1-5" for two o'clock from Monday to Friday`)
 	// ErrNever: the schedule is one that never comes, such as the 30th of February.
 	ErrNever = errors.New("never comes; choose a day that there is")
 	// ErrTimeZone: the time zone is not known.
-	ErrTimeZone = errors.New(`has to be the name of a time zone, such as "Europe/London"`)
+	ErrTimeZone = errors.New(`must be the name of a time zone, such as "Europe/London"`)
 )
 
 // Parse reads a window. A schedule has the five fields of a CronJob, or is one of

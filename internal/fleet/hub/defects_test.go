@@ -566,7 +566,7 @@ func TestOutsideOfAWindowNothingMoves(t *testing.T) {
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "61 * * * *", durationSeconds: 90}]}`)
 	w.waits("Stalled", "spec.rollout.windows[0].schedule: ")
 	w.module("v3", everywhere+`, rollout: {windows: [{schedule: "0 * * * *", durationSeconds: 90, timeZone: Europe/Atlantis}]}`)
-	w.waits("Stalled", `spec.rollout.windows[0].timeZone: "Europe/Atlantis" has to be the name of a time zone`)
+	w.waits("Stalled", `spec.rollout.windows[0].timeZone: "Europe/Atlantis" must be the name of a time zone`)
 }
 
 // Clusters that no stage selects: last, not at all, or nothing goes on.
