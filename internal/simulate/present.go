@@ -22,7 +22,8 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/plans"
 )
@@ -56,7 +57,7 @@ func lists() []client.ObjectList {
 		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{},
 		&fleetv1.ModuleList{}, &fleetv1.BootstrapModuleList{}, &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{},
 		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, clusterList(),
-		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, config.PodStatuses(),
+		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, content.PodStatuses(),
 	}
 }
 
@@ -133,12 +134,12 @@ func (p *presence) follow(ctx context.Context, obj client.Object) error {
 	var errs []error
 	switch o := obj.(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
-		for _, use := range config.ManifestOf(o).Uses {
+		for _, use := range workload.ManifestOf(o).Uses {
 			key := types.NamespacedName{Namespace: use.Object.Namespace, Name: use.Object.Name}
 			switch use.Object.Kind {
-			case config.ConfigMap:
+			case content.ConfigMap:
 				errs = append(errs, p.read(ctx, &corev1.ConfigMap{}, key))
-			case config.Secret:
+			case content.Secret:
 				errs = append(errs, p.read(ctx, &corev1.Secret{}, key))
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
@@ -24,7 +24,7 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 	}
 	met := maps.Clone(s.Met)
 	for kind, of := range map[string]client.Object{
-		config.Deployment: &appsv1.Deployment{}, config.StatefulSet: &appsv1.StatefulSet{}, config.DaemonSet: &appsv1.DaemonSet{}, record.KindJob: &batchv1.Job{},
+		workload.Deployment: &appsv1.Deployment{}, workload.StatefulSet: &appsv1.StatefulSet{}, workload.DaemonSet: &appsv1.DaemonSet{}, record.KindJob: &batchv1.Job{},
 	} {
 		for _, obj := range s.Store.Objects(of, "") {
 			met[record.Reference(kind, obj.GetName())] = true

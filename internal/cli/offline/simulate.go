@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
@@ -254,7 +254,7 @@ func readyKey(of string) (key string, ok bool) {
 	if kind, name, _ := strings.Cut(strings.ToLower(of), "/"); (kind == "cluster" || kind == "clusters") && name != "" {
 		return "cluster/" + name, true
 	}
-	ref, ok := command.NamedAs(strings.ToLower(of), config.Deployment, config.StatefulSet, config.DaemonSet, "Job", "Pod")
+	ref, ok := command.NamedAs(strings.ToLower(of), workload.Deployment, workload.StatefulSet, workload.DaemonSet, "Job", "Pod")
 	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
 }
 

@@ -28,7 +28,7 @@ func world() []describe.Unit {
 	ref := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Namespace: "shop", Name: name} }
 	part := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Name: name} }
 	return []describe.Unit{
-		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date with the config that it uses"},
+		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date"},
 		{
 			Ref: ref("RolloutGroup", "ingester"), Ring: describe.Zones, Phase: rollout.PhaseProgressing, Done: 4, Total: 9, Counted: "Pods",
 			Sentence: "ingester-b-1 is updating to ingester-b-5d8f", Since: since(65), Units: []describe.Unit{
@@ -110,7 +110,7 @@ spillway watch  namespace shop                                      12:00:00 UTC
      rest                 Waiting      0/2       │   date
                                                  │
                                                  │
-Deployment web is up to date with the config that it uses
+Deployment web is up to date
 
 p pause  r resume  t retry  a approve  ↵ fold  tab timeline  q quit
 `},
@@ -335,7 +335,7 @@ func TestWatchInLines(t *testing.T) {
 	l.sees(units, at(2))
 	l.hears(&history.Event{At: at(-60), About: units[1].Ref, Reason: "Old", Text: "history"})
 	l.hears(&history.Event{At: at(3), About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
-	want := `12:00:00 deployment/web Complete: Deployment web is up to date with the config that it uses
+	want := `12:00:00 deployment/web Complete: Deployment web is up to date
 12:00:00 rolloutgroup/ingester Progressing 4/9 Pods: ingester-b-1 is updating to ingester-b-5d8f
 12:00:00 rolloutgroup/ingester ingester-b Progressing 1/3 Pods
 12:00:00 rolloutgroup/ingester ingester-b-1 Progressing: ingester-b-1 is updating to ingester-b-5d8f

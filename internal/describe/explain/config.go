@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
@@ -30,7 +31,7 @@ func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (cha
 	if !first && !isTracked(&w) {
 		return a.zoneOrPods(ctx, &w, a.Link(ref, "", "%s is as its template says", w.Name()))
 	}
-	e, err := a.config(ctx, config.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	e, err := a.config(ctx, workloads.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
 		return a.untold(ctx, &w, err)
 	}
@@ -125,7 +126,7 @@ func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer)
 // is wrong with the workload itself.
 func (a *asker) zoneOrPods(ctx context.Context, w *native.Workload, link chain.Link) (chain.Answer, error) {
 	group := a.groupRef(w)
-	if w.Kind != config.StatefulSet || group.Name == "" {
+	if w.Kind != workloads.StatefulSet || group.Name == "" {
 		return a.Unready(ctx, w, link)
 	}
 	if complete, err := a.isComplete(ctx, group); complete || err != nil { // its Pods can be told of all the same
@@ -160,7 +161,7 @@ func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
 
 // config is what the config ring says of a workload. Who may not look at all of those
 // that share its budget is told as much as those of its namespace tell.
-func (a *asker) config(ctx context.Context, name config.Name) (config.Explanation, error) {
+func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
 	if a.Options.SharesBudget() {
 		e, err := config.Explain(ctx, a.seeing(true), a.Options, name)
 		if !apierrors.IsForbidden(err) {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/describetest"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
@@ -44,7 +45,7 @@ func TestExplainListsOnce(t *testing.T) {
 	ask := func(scope string, o config.Options) {
 		t.Helper()
 		before := len(requests.Requests())
-		chain, err := Explain(t.Context(), chain.World{Client: c, Options: o}, describe.Ref{Kind: config.Deployment, Namespace: namespace, Name: "w9"})
+		chain, err := Explain(t.Context(), chain.World{Client: c, Options: o}, describe.Ref{Kind: workloads.Deployment, Namespace: namespace, Name: "w9"})
 		if err != nil || chain.Links[0].Reason != rollout.ReasonBudget {
 			t.Errorf("%s: %+v, %v", scope, chain.Links, err)
 		}

@@ -3,7 +3,7 @@ package explain
 import (
 	"context"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
@@ -37,7 +37,7 @@ func newAsker(w chain.World) *asker {
 // answers is how an object of a kind is asked about.
 func (a *asker) answers(ref describe.Ref) chain.AnswerFunc {
 	by := map[string]func(context.Context, describe.Ref, bool) (chain.Answer, error){
-		config.Deployment: a.workload, config.StatefulSet: a.workload, config.DaemonSet: a.workload,
+		workloads.Deployment: a.workload, workloads.StatefulSet: a.workload, workloads.DaemonSet: a.workload,
 		describe.KindReplicaSet: a.Controller, describe.KindJob: a.Controller,
 		describe.KindPod: a.Pod, describe.KindConfigMap: a.ConfigObject, describe.KindSecret: a.ConfigObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
 		describe.KindPDB: a.DisruptionBudget, describe.KindZoneBudget: a.ZoneBudget,

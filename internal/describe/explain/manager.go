@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
@@ -40,7 +40,7 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 	}
 	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return looksAt(argsOf(&d), namespace) })
 	if i < 0 {
-		d := describe.RefTo(config.Deployment, &list.Items[0])
+		d := describe.RefTo(workloads.Deployment, &list.Items[0])
 		link := a.Link(ref, chain.ReasonManagerDown, "it is the manager's turn, and no manager looks at namespace %s", namespace)
 		link.Next = a.Kubectl("edit", d)
 		return chain.Answer{Links: []chain.Link{link}}, nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -250,7 +250,7 @@ func (a *asker) isWell(ctx context.Context, ref describe.Ref, u *unstructured.Un
 		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
-	if ref.Kind != config.StatefulSet || group == "" {
+	if ref.Kind != workloads.StatefulSet || group == "" {
 		return true
 	}
 	complete, err := a.isComplete(ctx, describe.Ref{Kind: describe.KindGroup, Namespace: ref.Namespace, Name: group})

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
@@ -94,7 +94,7 @@ func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Link
 
 // set is a StatefulSet of the group.
 func (g *groupAnswer) set(name string) describe.Ref {
-	return describe.Ref{Kind: config.StatefulSet, Namespace: g.ref.Namespace, Name: name}
+	return describe.Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
 }
 
 // rollout goes on from the reason that tells most.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/rollout"
@@ -18,12 +18,12 @@ import (
 // ofWorkload is the last roll of a workload: the workload itself remembers no other.
 func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 	obj := map[string]client.Object{
-		config.Deployment: &appsv1.Deployment{}, config.StatefulSet: &appsv1.StatefulSet{}, config.DaemonSet: &appsv1.DaemonSet{},
+		workloads.Deployment: &appsv1.Deployment{}, workloads.StatefulSet: &appsv1.StatefulSet{}, workloads.DaemonSet: &appsv1.DaemonSet{},
 	}[h.ref.Kind]
 	if err := h.get(ctx, obj); err != nil {
 		return nil, err
 	}
-	roll := config.LastRoll(obj)
+	roll := workloads.LastRoll(obj)
 	if roll.At.IsZero() && roll.Admitted.IsZero() {
 		return []Entry{}, nil
 	}
@@ -34,7 +34,7 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 	} else {
 		e.Change, e.By = h.configChange(ctx, &roll)
 	}
-	if config.IsAsRolled(obj) {
+	if workloads.IsAsRolled(obj) {
 		e.follow(obj, health.Of(obj, appsv1.SchemeGroupVersion.WithKind(h.ref.Kind)))
 	}
 	return []Entry{e}, nil
@@ -45,7 +45,7 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 func (e *Entry) follow(obj client.Object, report health.Report) {
 	d, isDeployment := obj.(*appsv1.Deployment)
 	switch {
-	case report.Health == rollout.Healthy, !config.IsRolling(obj):
+	case report.Health == rollout.Healthy, !workloads.IsRolling(obj):
 		e.Outcome = string(rollout.OutcomeComplete)
 	case report.Health == rollout.Failed:
 		e.Outcome, e.Message = string(rollout.OutcomeFailed), report.Reason
@@ -71,7 +71,7 @@ func (e *Entry) end(d *appsv1.Deployment) {
 
 // configChange is what had changed of the config, and who wrote it. Of Secrets only the
 // metadata is read.
-func (h *historian) configChange(ctx context.Context, roll *config.Roll) (change, by string) {
+func (h *historian) configChange(ctx context.Context, roll *workloads.Roll) (change, by string) {
 	var names []string
 	for _, text := range roll.Changed {
 		names = append(names, h.writerOfConfig(ctx, text))
@@ -112,7 +112,7 @@ func configNamed(text, namespace string) *describe.Ref {
 // Spillway itself has written there last is the hash of a config that somebody changed.
 func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {
 	writer := writerOf(obj, []string{"spec", "template"})
-	roll := config.LastRoll(obj)
+	roll := workloads.LastRoll(obj)
 	if writer.by == ReporterManager && len(roll.Changed) > 0 {
 		return h.configChange(ctx, &roll)
 	}

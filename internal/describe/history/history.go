@@ -10,7 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
@@ -56,7 +56,7 @@ func (h *historian) episodes(ctx context.Context) ([]Entry, error) {
 		return h.ofInstance(ctx)
 	case model.KindModule, model.KindBootstrap:
 		return h.ofModule(ctx)
-	case config.Deployment, config.StatefulSet, config.DaemonSet:
+	case workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet:
 		return h.ofWorkload(ctx)
 	default:
 		return nil, fmt.Errorf("%s: %w", h.ref, ErrNoHistory)

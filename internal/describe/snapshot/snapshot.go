@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 )
 
@@ -124,17 +124,17 @@ func (s *Snapshot) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return nil
 }
 
-// Values implements [config.Reduced]. What it reads is kept for as long as somebody looks.
+// Values implements [content.Reduced]. What it reads is kept for as long as somebody looks.
 func (s *Snapshot) Values() client.Reader {
-	if reduced, ok := s.Live.(config.Reduced); ok {
+	if reduced, ok := s.Live.(content.Reduced); ok {
 		return New(reduced.Values(), s.Scheme, s.namespace)
 	}
 	return s
 }
 
-// Hashed implements [config.Reduced].
-func (s *Snapshot) Hashed() *config.Hashed {
-	if reduced, ok := s.Live.(config.Reduced); ok {
+// Hashed implements [content.Reduced].
+func (s *Snapshot) Hashed() *content.HashCache {
+	if reduced, ok := s.Live.(content.Reduced); ok {
 		return reduced.Hashed()
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 )
 
 // Watched is a client that reads a kind once, and from then on keeps up with it by a
@@ -33,7 +33,7 @@ type Watched struct {
 	cache     cache.Cache
 	namespace string
 	changed   chan struct{}
-	hashed    config.Hashed
+	hashed    content.HashCache
 	// wide is of all namespaces, for what has to be seen there though one is mirrored.
 	wide func() (*Watched, error)
 
@@ -116,15 +116,15 @@ func stripped(obj any) (any, error) {
 		delete(annotations, corev1.LastAppliedConfigAnnotation) // of a Secret it is all of it
 		o.SetAnnotations(annotations)
 	}
-	config.Digest(o)
+	content.Digest(o)
 	return obj, nil
 }
 
-// Values implements [config.Reduced].
+// Values implements [content.Reduced].
 func (m *Watched) Values() client.Reader { return values{m} }
 
-// Hashed implements [config.Reduced].
-func (m *Watched) Hashed() *config.Hashed { return &m.hashed }
+// Hashed implements [content.Reduced].
+func (m *Watched) Hashed() *content.HashCache { return &m.hashed }
 
 // values asks the API server, and has somebody look again if it does not answer.
 type values struct{ *Watched }

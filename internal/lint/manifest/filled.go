@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -52,7 +52,7 @@ var inEveryNamespace = []string{"kube-root-ca.crt", "openshift-service-ca.crt"}
 
 // IsThere is true of config that is among the manifests, or that something among them
 // makes, or Kubernetes itself.
-func (m *Manifests) IsThere(ref config.Object) bool {
+func (m *Manifests) IsThere(ref content.Object) bool {
 	return m.Configs[ref] != nil || m.Mentions.made.has(ref.Namespace, ref.Name) ||
-		ref.Kind == config.ConfigMap && slices.Contains(inEveryNamespace, ref.Name)
+		ref.Kind == content.ConfigMap && slices.Contains(inEveryNamespace, ref.Name)
 }

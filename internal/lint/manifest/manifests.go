@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -42,7 +42,7 @@ type Manifests struct {
 	// Schemas find what the API server would refuse.
 	Schemas schemas
 	// Configs are the ConfigMaps and Secrets, by what refers to them.
-	Configs map[config.Object]*Object
+	Configs map[content.Object]*Object
 	// Scalers are what writes the replicas of something else.
 	Scalers []scaler
 	// bindings give roles to service accounts, among others.
@@ -68,7 +68,7 @@ func New(documents []source.Document, unread error, options Options) (*Manifests
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifests{Options: options, Unread: source.Errors(unread), Schemas: s, Configs: map[config.Object]*Object{}, Mentions: newMentions()}
+	m := &Manifests{Options: options, Unread: source.Errors(unread), Schemas: s, Configs: map[content.Object]*Object{}, Mentions: newMentions()}
 	for i := range documents {
 		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
 		source.InNamespace(documents[i:i+1], options.Namespace)
@@ -97,12 +97,12 @@ func (m *Manifests) add(o *Object) {
 
 // IsConfig is true of a ConfigMap and of a Secret.
 func (o *Object) IsConfig() bool {
-	return o.Is("", string(config.ConfigMap)) || o.Is("", string(config.Secret))
+	return o.Is("", string(content.ConfigMap)) || o.Is("", string(content.Secret))
 }
 
 // AsConfig is how a ConfigMap or a Secret is referred to.
-func (o *Object) AsConfig() config.Object {
-	return config.Object{Kind: config.Kind(o.Kind()), Namespace: o.Namespace(), Name: o.Name()}
+func (o *Object) AsConfig() content.Object {
+	return content.Object{Kind: content.Kind(o.Kind()), Namespace: o.Namespace(), Name: o.Name()}
 }
 
 // What an object is called.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -22,7 +22,7 @@ const anywhere = ""
 // that a container or a label has the name of a ConfigMap says nothing.
 type mentions struct {
 	// refs are what fields refer to.
-	refs map[config.Object]bool
+	refs map[content.Object]bool
 	// words are texts that may be names, by namespace: in arguments and annotations.
 	words vocabularies
 	// foreign are those in kinds that are not known here, where any text may be a name.
@@ -35,7 +35,7 @@ type mentions struct {
 type vocabularies map[string]map[string]bool
 
 func newMentions() mentions {
-	return mentions{refs: map[config.Object]bool{}, words: vocabularies{}, foreign: vocabularies{}, made: vocabularies{}}
+	return mentions{refs: map[content.Object]bool{}, words: vocabularies{}, foreign: vocabularies{}, made: vocabularies{}}
 }
 
 func (v vocabularies) add(namespace, word string) {
@@ -53,7 +53,7 @@ func (v vocabularies) has(namespace, word string) bool {
 }
 
 // Name is true if something names a ConfigMap or a Secret.
-func (n *mentions) Name(ref config.Object) bool {
+func (n *mentions) Name(ref content.Object) bool {
 	unplaced := ref
 	unplaced.Namespace = anywhere
 	return n.refs[ref] || n.refs[unplaced] || n.words.has(ref.Namespace, ref.Name) || n.foreign.has(ref.Namespace, ref.Name)
@@ -107,7 +107,7 @@ func (n *mentions) refer(namespace, field string, value any) {
 		}
 		for key, inner := range v {
 			if name, ok := inner.(string); ok && secretName.MatchString(strings.ToLower(key)) {
-				n.refs[config.Object{Kind: config.Secret, Namespace: textOr(v["secretNamespace"], namespace), Name: name}] = true
+				n.refs[content.Object{Kind: content.Secret, Namespace: textOr(v["secretNamespace"], namespace), Name: name}] = true
 			}
 			n.refer(namespace, key, inner)
 		}
@@ -115,20 +115,20 @@ func (n *mentions) refer(namespace, field string, value any) {
 }
 
 // referredKind is the kind that a field refers to, if it is one of config.
-func referredKind(field string, said any) config.Kind {
+func referredKind(field string, said any) content.Kind {
 	switch {
-	case said == string(config.ConfigMap) || said == nil && toConfigMap.MatchString(field):
-		return config.ConfigMap
-	case said == string(config.Secret) || said == nil && toSecret.MatchString(field):
-		return config.Secret
+	case said == string(content.ConfigMap) || said == nil && toConfigMap.MatchString(field):
+		return content.ConfigMap
+	case said == string(content.Secret) || said == nil && toSecret.MatchString(field):
+		return content.Secret
 	default:
 		return ""
 	}
 }
 
-func (n *mentions) referTo(namespace string, kind config.Kind, ref map[string]any) {
+func (n *mentions) referTo(namespace string, kind content.Kind, ref map[string]any) {
 	if name := textOr(ref["name"], ""); name != "" {
-		n.refs[config.Object{Kind: kind, Namespace: textOr(ref["namespace"], namespace), Name: name}] = true
+		n.refs[content.Object{Kind: kind, Namespace: textOr(ref["namespace"], namespace), Name: name}] = true
 	}
 }
 
@@ -153,7 +153,7 @@ func (n *mentions) readPermissions(o *Object) {
 		for kind, resource := range resources {
 			for _, name := range rules[i].ResourceNames {
 				if slices.Contains(rules[i].Resources, resource) {
-					n.refs[config.Object{Kind: kind, Namespace: o.Namespace(), Name: name}] = true
+					n.refs[content.Object{Kind: kind, Namespace: o.Namespace(), Name: name}] = true
 				}
 			}
 		}
@@ -161,7 +161,7 @@ func (n *mentions) readPermissions(o *Object) {
 }
 
 // resources are how permissions call the kinds of config.
-var resources = map[config.Kind]string{config.ConfigMap: "configmaps", config.Secret: "secrets"}
+var resources = map[content.Kind]string{content.ConfigMap: "configmaps", content.Secret: "secrets"}
 
 // readContainer adds the words of what a program is told: all of its arguments, and
 // those of its environment that are about config.

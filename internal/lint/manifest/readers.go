@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -74,7 +74,7 @@ func (m *Manifests) PossibleReader(o *Object) string {
 
 // mayRead is true of Pods that are permitted to read all config of a kind in their
 // namespace, and so may have names in their program.
-func (m *Manifests) mayRead(ref config.Object, pod *corev1.PodSpec) bool {
+func (m *Manifests) mayRead(ref content.Object, pod *corev1.PodSpec) bool {
 	account := pod.ServiceAccountName
 	if account == "" {
 		account = "default"
@@ -133,7 +133,7 @@ func (m *Manifests) rules(b *roleBinding) (rules []rbacv1.PolicyRule, known bool
 
 // permits is true if a role lets read all config of a kind. What roles that are not
 // among the manifests permit is not known; those of Kubernetes itself do not.
-func (m *Manifests) permits(b *roleBinding, kind config.Kind) bool {
+func (m *Manifests) permits(b *roleBinding, kind content.Kind) bool {
 	rules, known := m.rules(b)
 	if !known {
 		return !strings.HasPrefix(b.role.Name, "system:")

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -68,12 +69,12 @@ func configRules() []rule {
 }
 
 // tracked visits the workloads whose config is followed.
-func tracked(m *manifest.Manifests, visit func(*manifest.Object, config.Manifest)) {
+func tracked(m *manifest.Manifests, visit func(*manifest.Object, workload.Manifest)) {
 	for _, o := range m.Objects {
 		if !o.CanTrack() {
 			continue
 		}
-		if manifest := config.ManifestOf(o.Typed); manifest.Tracked {
+		if manifest := workload.ManifestOf(o.Typed); manifest.Tracked {
 			visit(o, manifest)
 		}
 	}
@@ -84,7 +85,7 @@ func configAnnotations(m *manifest.Manifests, r *reporter) {
 		if !o.CanTrack() {
 			continue
 		}
-		for _, p := range config.ManifestOf(o.Typed).Problems {
+		for _, p := range workload.ManifestOf(o.Typed).Problems {
 			r.findf(o, manifest.Annotation(p.Annotation), "%s", p)
 		}
 	}
@@ -100,7 +101,7 @@ func needTracking() []vocabulary.Key {
 
 func untracked(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
-		if !o.CanTrack() || config.ManifestOf(o.Typed).Tracked {
+		if !o.CanTrack() || workload.ManifestOf(o.Typed).Tracked {
 			continue
 		}
 		for _, key := range needTracking() {
@@ -112,14 +113,14 @@ func untracked(m *manifest.Manifests, r *reporter) {
 }
 
 // references are the fields in which a Pod names a ConfigMap or a Secret.
-var references = map[config.Kind][]string{
-	config.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
-	config.Secret:    {"secret", "secretRef", "secretKeyRef", "imagePullSecrets"},
+var references = map[content.Kind][]string{
+	content.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
+	content.Secret:    {"secret", "secretRef", "secretKeyRef", "imagePullSecrets"},
 }
 
 // useLine is where a workload refers to an object, or to a key of it: in its
 // template, or by an annotation.
-func useLine(o *manifest.Object, ref *config.Reference, key string) []string {
+func useLine(o *manifest.Object, ref *content.Reference, key string) []string {
 	if !ref.Extra {
 		_, path := o.Pods()
 		return o.Locate(path, func(parent []string, value map[string]any) bool {
@@ -131,7 +132,7 @@ func useLine(o *manifest.Object, ref *config.Reference, key string) []string {
 			return named && name == ref.Object.Name && (key == "" || value["key"] == nil || value["key"] == key)
 		})
 	}
-	if ref.Object.Kind == config.Secret {
+	if ref.Object.Kind == content.Secret {
 		return o.Keyed(vocabulary.ExtraSecrets)
 	}
 	return o.Keyed(vocabulary.ExtraConfigMaps)
@@ -139,7 +140,7 @@ func useLine(o *manifest.Object, ref *config.Reference, key string) []string {
 
 // absentConfig notes what a Pod cannot start without, and what an annotation names.
 func absentConfig(m *manifest.Manifests, r *reporter) {
-	tracked(m, func(o *manifest.Object, w config.Manifest) {
+	tracked(m, func(o *manifest.Object, w workload.Manifest) {
 		for i := range w.Uses {
 			ref := &w.Uses[i]
 			if (ref.Required || ref.Extra) && !m.IsThere(ref.Object) {
@@ -151,7 +152,7 @@ func absentConfig(m *manifest.Manifests, r *reporter) {
 
 // absentKeys finds keys that are needed and not there, beside others that are.
 func absentKeys(m *manifest.Manifests, r *reporter) {
-	neededKeys(m, func(o, there *manifest.Object, ref *config.Reference, key string) {
+	neededKeys(m, func(o, there *manifest.Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) > 0 {
 			r.findf(o, useLine(o, ref, key), "%s has no key %q, which it needs", ref.Object.From(o.Namespace()), key)
 		}
@@ -161,7 +162,7 @@ func absentKeys(m *manifest.Manifests, r *reporter) {
 // emptyConfig notes what is needed of config without any: it may be that somebody
 // fills it in.
 func emptyConfig(m *manifest.Manifests, r *reporter) {
-	neededKeys(m, func(o, there *manifest.Object, ref *config.Reference, key string) {
+	neededKeys(m, func(o, there *manifest.Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) == 0 {
 			r.findf(o, useLine(o, ref, key), "%s has no data in its manifest, and it needs key %q of it", ref.Object.From(o.Namespace()), key)
 		}
@@ -170,13 +171,13 @@ func emptyConfig(m *manifest.Manifests, r *reporter) {
 
 // neededKeys visits the keys that Pods need, of config that is among the manifests
 // and does not have them.
-func neededKeys(m *manifest.Manifests, visit func(o, there *manifest.Object, ref *config.Reference, key string)) {
+func neededKeys(m *manifest.Manifests, visit func(o, there *manifest.Object, ref *content.Reference, key string)) {
 	for _, o := range m.Objects {
 		template, _ := o.Pods()
 		if template == nil {
 			continue
 		}
-		uses := config.UsesOf(o.Namespace(), &template.Spec)
+		uses := workload.UsesOf(o.Namespace(), &template.Spec)
 		for i := range uses {
 			if there := m.Configs[uses[i].Object]; there != nil && there.Typed != nil && !m.IsFilled(there) {
 				for _, key := range lacking(there, uses[i].Keys) {
@@ -188,7 +189,7 @@ func neededKeys(m *manifest.Manifests, visit func(o, there *manifest.Object, ref
 }
 
 // lacking are the keys that are required and that a ConfigMap or Secret does not have.
-func lacking(there *manifest.Object, keys []config.KeyUse) []string {
+func lacking(there *manifest.Object, keys []content.KeyUse) []string {
 	var names []string
 	for _, key := range keys {
 		if key.Required && !slices.Contains(keysOf(there.Typed), key.Name) {
@@ -240,16 +241,16 @@ func unnamedConfig(m *manifest.Manifests, visit func(o *manifest.Object, reader 
 	}
 }
 
-func usedConfig(m *manifest.Manifests) map[config.Object]bool {
-	used := map[config.Object]bool{}
+func usedConfig(m *manifest.Manifests) map[content.Object]bool {
+	used := map[content.Object]bool{}
 	for _, o := range m.Objects {
 		if template, _ := o.Pods(); template != nil {
-			for _, ref := range config.UsesOf(o.Namespace(), &template.Spec) {
+			for _, ref := range workload.UsesOf(o.Namespace(), &template.Spec) {
 				used[ref.Object] = true
 			}
 		}
 	}
-	tracked(m, func(_ *manifest.Object, w config.Manifest) {
+	tracked(m, func(_ *manifest.Object, w workload.Manifest) {
 		for i := range w.Uses {
 			used[w.Uses[i].Object] = true
 		}
@@ -258,11 +259,11 @@ func usedConfig(m *manifest.Manifests) map[config.Object]bool {
 }
 
 func unshared(m *manifest.Manifests, r *reporter) {
-	tracked(m, func(o *manifest.Object, w config.Manifest) {
+	tracked(m, func(o *manifest.Object, w workload.Manifest) {
 		for i := range w.Extra {
 			ref := &w.Extra[i]
 			there := m.Configs[ref.Object]
-			if there == nil || ref.Object.Namespace == o.Namespace() || config.IsSharedWith(there.Object, o.Namespace()) {
+			if there == nil || ref.Object.Namespace == o.Namespace() || content.IsSharedWith(there.Object, o.Namespace()) {
 				continue
 			}
 			r.findf(o, useLine(o, ref, ""), "%s is not shared with namespace %s", ref.Object.From(o.Namespace()), o.Namespace())
@@ -272,13 +273,13 @@ func unshared(m *manifest.Manifests, r *reporter) {
 }
 
 func ignoredInVain(m *manifest.Manifests, r *reporter) {
-	tracked(m, func(o *manifest.Object, w config.Manifest) {
+	tracked(m, func(o *manifest.Object, w workload.Manifest) {
 		for _, ignored := range w.Ignored {
-			if slices.ContainsFunc(w.Uses, func(used config.Reference) bool { return used.Object == ignored.Object }) {
+			if slices.ContainsFunc(w.Uses, func(used content.Reference) bool { return used.Object == ignored.Object }) {
 				continue
 			}
 			key := vocabulary.IgnoredConfigMaps
-			if ignored.Object.Kind == config.Secret {
+			if ignored.Object.Kind == content.Secret {
 				key = vocabulary.IgnoredSecrets
 			}
 			r.findf(o, o.Keyed(key), "it does not use %s, which it ignores", ignored.Object.From(o.Namespace()))
@@ -287,7 +288,7 @@ func ignoredInVain(m *manifest.Manifests, r *reporter) {
 }
 
 func nothingToFollow(m *manifest.Manifests, r *reporter) {
-	tracked(m, func(o *manifest.Object, w config.Manifest) {
+	tracked(m, func(o *manifest.Object, w workload.Manifest) {
 		if len(w.Uses) == 0 {
 			r.findf(o, manifest.Annotation(w.Dialect), "it uses no config that could change")
 		}

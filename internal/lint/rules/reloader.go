@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -76,7 +76,7 @@ func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manif
 
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
 func rollsTwice(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
-	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && config.ManifestOf(o.Typed).Tracked
+	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && workload.ManifestOf(o.Typed).Tracked
 }
 
 func rolledTwice(m *manifest.Manifests, r *reporter) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -72,12 +72,12 @@ func (a autoscalers) Act(ctx context.Context, key types.NamespacedName) (time.Du
 	switch {
 	case !ok:
 		return 0, nil
-	case s.of.Kind == config.Deployment:
+	case s.of.Kind == workload.Deployment:
 		if d, ok := a.Store.Object(&appsv1.Deployment{}, name).(*appsv1.Deployment); ok {
 			d = d.DeepCopy()
 			return 0, a.scale(ctx, s, d, d.Spec.Replicas)
 		}
-	case s.of.Kind == config.StatefulSet:
+	case s.of.Kind == workload.StatefulSet:
 		if set, ok := a.Store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
 			set = set.DeepCopy()
 			return 0, a.scale(ctx, s, set, set.Spec.Replicas)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -47,7 +47,7 @@ func (c *jobs) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 	if !ok || len(job.Status.Conditions) > 0 {
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, c.Store, job.Namespace, &job.Spec.Template.Spec)
+	lacks, err := content.Lacks(ctx, c.Store, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -56,7 +56,7 @@ func (k *kubelets) Act(ctx context.Context, key types.NamespacedName) (time.Dura
 	case pod.Status.Phase != corev1.PodPending || isFailing(pod):
 		return 0, nil
 	}
-	lacks, err := config.Lacks(ctx, k.Store, pod.Namespace, &pod.Spec)
+	lacks, err := content.Lacks(ctx, k.Store, pod.Namespace, &pod.Spec)
 	if err != nil {
 		return 0, err
 	}

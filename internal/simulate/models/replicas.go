@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
@@ -128,7 +128,7 @@ func (r *runner) of(uid types.UID) *replicaSet {
 // lacks config.
 func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
 	ready := r.ReadyIn(r.readiness, kind, name)
-	lacks, err := config.Lacks(ctx, r.Store, namespace, pod)
+	lacks, err := content.Lacks(ctx, r.Store, namespace, pod)
 	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	if len(lacks) > 0 {
 		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true

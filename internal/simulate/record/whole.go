@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -54,7 +56,7 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 // isTold is true of what a ring waits for itself, or for the group that it is of.
 func isTold(told []Wait, obj client.Object, kind string) bool {
 	names := []string{Reference(kind, obj.GetName())}
-	if group := vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()); kind == config.StatefulSet && group != "" {
+	if group := vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()); kind == workload.StatefulSet && group != "" {
 		names = append(names, Reference("RolloutGroup", group))
 	}
 	return slices.ContainsFunc(told, func(w Wait) bool {
@@ -67,7 +69,7 @@ func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p P
 		Ring: Kubernetes, Namespace: obj.GetNamespace(), Object: Reference(p.Kind, obj.GetName()),
 		Reason: rollout.ReasonFailed, Sentence: p.Kind + " " + obj.GetName() + " " + p.String(),
 	}
-	lacks, err := config.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
+	lacks, err := content.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
 	if len(lacks) > 0 {
 		w.Reason = config.ReasonConfigMissing
 		w.Sentence = fmt.Sprintf("%s %s is waiting: %s", p.Kind, obj.GetName(), strings.Join(lacks, "; "))
@@ -107,7 +109,7 @@ func ProgressOf(obj client.Object) Progress {
 func ofDeployment(d *appsv1.Deployment) Progress {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	p := Progress{
-		Kind: config.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+		Kind: workload.Deployment, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: wanted, mustUpdate: wanted,
 		there: d.Status.Replicas, updated: d.Status.UpdatedReplicas, available: d.Status.AvailableReplicas,
 	}
@@ -120,7 +122,7 @@ func ofDeployment(d *appsv1.Deployment) Progress {
 // ofStatefulSet asks for no more new Pods than its strategy makes.
 func ofStatefulSet(s *appsv1.StatefulSet) Progress {
 	p := Progress{
-		Kind: config.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
+		Kind: workload.StatefulSet, pod: &s.Spec.Template.Spec, observed: s.Status.ObservedGeneration >= s.Generation, wanted: ptr.Deref(s.Spec.Replicas, 1),
 		there: s.Status.Replicas, updated: s.Status.UpdatedReplicas, available: s.Status.AvailableReplicas,
 	}
 	if p.mustUpdate = p.wanted; s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
@@ -134,7 +136,7 @@ func ofStatefulSet(s *appsv1.StatefulSet) Progress {
 
 func ofDaemonSet(d *appsv1.DaemonSet) Progress {
 	p := Progress{
-		Kind: config.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
+		Kind: workload.DaemonSet, pod: &d.Spec.Template.Spec, observed: d.Status.ObservedGeneration >= d.Generation,
 		wanted: d.Status.DesiredNumberScheduled, mustUpdate: d.Status.DesiredNumberScheduled,
 		there: d.Status.DesiredNumberScheduled, updated: d.Status.UpdatedNumberScheduled, available: d.Status.NumberAvailable,
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -17,11 +17,11 @@ import (
 // in a group is told Pod by Pod.
 func (r *Recorder) workload(at time.Duration, before, after client.Object) {
 	p := ProgressOf(after)
-	if p.Kind == config.StatefulSet && vocabulary.GroupOf(after.GetLabels(), after.GetAnnotations()) != "" {
+	if p.Kind == workloads.StatefulSet && vocabulary.GroupOf(after.GetLabels(), after.GetAnnotations()) != "" {
 		return
 	}
 	of := Key{p.Kind, after.GetNamespace(), after.GetName()}
-	if !equality.Semantic.DeepEqual(unhashed(config.TemplateOf(before)), unhashed(config.TemplateOf(after))) {
+	if !equality.Semantic.DeepEqual(unhashed(workloads.TemplateOf(before)), unhashed(workloads.TemplateOf(after))) {
 		r.changed[of] = true
 	}
 	if r.changed[of] && p.mustUpdate > 0 {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
@@ -153,7 +153,7 @@ func (a *Asker) templates(ctx context.Context, namespace string) ([]template, er
 // templatesWith are the workloads of a namespace whose Pods have some labels.
 func (a *Asker) templatesWith(ctx context.Context, namespace string, with map[string]string) ([]Workload, error) {
 	var found []Workload
-	for _, kind := range []string{config.Deployment, config.StatefulSet, config.DaemonSet, describe.KindJob} {
+	for _, kind := range []string{workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet, describe.KindJob} {
 		list := listOf(kind)
 		if err := a.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind, err)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/rollout"
@@ -49,11 +49,11 @@ func (w *Workload) IsUnseen() bool {
 
 func newOf(kind string) client.Object {
 	switch kind {
-	case config.Deployment:
+	case workloads.Deployment:
 		return &appsv1.Deployment{}
-	case config.StatefulSet:
+	case workloads.StatefulSet:
 		return &appsv1.StatefulSet{}
-	case config.DaemonSet:
+	case workloads.DaemonSet:
 		return &appsv1.DaemonSet{}
 	case describe.KindReplicaSet:
 		return &appsv1.ReplicaSet{}
@@ -64,11 +64,11 @@ func newOf(kind string) client.Object {
 
 func listOf(kind string) client.ObjectList {
 	switch kind {
-	case config.Deployment:
+	case workloads.Deployment:
 		return &appsv1.DeploymentList{}
-	case config.StatefulSet:
+	case workloads.StatefulSet:
 		return &appsv1.StatefulSetList{}
-	case config.DaemonSet:
+	case workloads.DaemonSet:
 		return &appsv1.DaemonSetList{}
 	case describe.KindReplicaSet:
 		return &appsv1.ReplicaSetList{}
@@ -111,13 +111,13 @@ func WorkloadOf(obj client.Object) Workload {
 	apps, batch := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		w.Kind, w.gvk, w.selector, w.template = config.Deployment, apps.WithKind(config.Deployment), o.Spec.Selector, &o.Spec.Template
+		w.Kind, w.gvk, w.selector, w.template = workloads.Deployment, apps.WithKind(workloads.Deployment), o.Spec.Selector, &o.Spec.Template
 		w.Wants, w.created, w.observed = number(o.Spec.Replicas), o.Status.Replicas, o.Status.ObservedGeneration
 	case *appsv1.StatefulSet:
-		w.Kind, w.gvk, w.selector, w.template = config.StatefulSet, apps.WithKind(config.StatefulSet), o.Spec.Selector, &o.Spec.Template
+		w.Kind, w.gvk, w.selector, w.template = workloads.StatefulSet, apps.WithKind(workloads.StatefulSet), o.Spec.Selector, &o.Spec.Template
 		w.Wants, w.created, w.observed = number(o.Spec.Replicas), o.Status.Replicas, o.Status.ObservedGeneration
 	case *appsv1.DaemonSet:
-		w.Kind, w.gvk, w.selector, w.template = config.DaemonSet, apps.WithKind(config.DaemonSet), o.Spec.Selector, &o.Spec.Template
+		w.Kind, w.gvk, w.selector, w.template = workloads.DaemonSet, apps.WithKind(workloads.DaemonSet), o.Spec.Selector, &o.Spec.Template
 		w.Wants, w.created, w.observed = o.Status.DesiredNumberScheduled, o.Status.CurrentNumberScheduled, o.Status.ObservedGeneration
 	case *appsv1.ReplicaSet:
 		w.Kind, w.gvk, w.selector, w.template = describe.KindReplicaSet, apps.WithKind(describe.KindReplicaSet), o.Spec.Selector, &o.Spec.Template
@@ -155,7 +155,7 @@ func (a *Asker) Pods(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
 	if err := a.Client.List(ctx, &list, client.InNamespace(w.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list Pods: %w", err)
 	}
-	if w.Kind == config.Deployment {
+	if w.Kind == workloads.Deployment {
 		return list.Items, nil
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, w.Object) }), nil

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
 // uncreated is why the Pods of a workload are not made, nil if nobody has said so.
 func (a *Asker) uncreated(ctx context.Context, w *Workload) (*chain.Answer, error) {
-	if w.Kind == config.Deployment {
+	if w.Kind == workloads.Deployment {
 		return a.uncreatedByReplicaSets(ctx, w)
 	}
 	if w.created >= w.Wants && w.Kind != describe.KindJob {

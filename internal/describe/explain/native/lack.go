@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
@@ -28,7 +28,7 @@ type lack struct {
 
 // LackOf is what a workload lacks. Of what is not there at all it finds the key that
 // the template asks for.
-func LackOf(m config.Missing, w *Workload) lack {
+func LackOf(m content.Missing, w *Workload) lack {
 	l := lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
