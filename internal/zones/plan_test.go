@@ -292,7 +292,7 @@ func planCases() map[string]planCase {
 		"a Pod that is missing is down": {
 			group(zoneOf("a", "- v2", done), zoneOf("b", "v1")),
 			"Progressing: a-0 is updating: not created yet\n" +
-				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 not created yet\n",
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not created yet\n",
 		},
 		"a Pod that terminates is down": {
 			group(zoneOf("a", "v2~ v2", done), zoneOf("b", "v1")),

@@ -40,7 +40,15 @@ type Problem struct {
 
 // String is the problem as a sentence.
 func (p Problem) String() string {
-	return fmt.Sprintf("%s: %s: invalid value %q: %s", p.Object, p.Field, p.Value, p.Action)
+	return p.Object + ": " + p.Cause()
+}
+
+// Cause is the problem without its object.
+func (p Problem) Cause() string {
+	if strings.HasPrefix(p.Action, "must be ") {
+		return fmt.Sprintf("%s: invalid value %q: %s", p.Field, p.Value, p.Action)
+	}
+	return fmt.Sprintf("%s: %q %s", p.Field, p.Value, p.Action)
 }
 
 // SettingsOf reads the annotations of a StatefulSet.
