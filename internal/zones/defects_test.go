@@ -189,7 +189,7 @@ func TestDefect5BrokenPodsGoFirst(t *testing.T) {
 			w.create(zone("zone-a", strategy, annotated("rollout-max-unavailable", fmt.Sprint(allowed))))
 			w.complete("v1", "zone-a")
 			w.breakPod("zone-a-1")
-			w.saysEventually("Waiting", "is not ready since")
+			w.saysEventually("Waiting", "not ready since")
 			w.roll("v2", "zone-a")
 			w.complete("v2", "zone-a")
 			if gone := w.goes(3, "zone-a").gone; gone[0] != "zone-a-1" {
