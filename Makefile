@@ -85,6 +85,10 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
 	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
 
+.PHONY: mutate
+mutate: ## Change a package bit by bit and print what its tests do not notice (PKG=./rollout RUN=TestRules ARGS=)
+	$(GO) run ./hack/mutate $(if $(RUN),-run '$(RUN)') $(ARGS) $(PKG)
+
 .PHONY: race
 race: ## Run the engine, and tests with two managers, with the race detector
 	$(GO) test -race -timeout 15m $(RACE_PURE)

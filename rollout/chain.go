@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// cause is why a unit, and everything beneath it, has to wait.
+// cause is why a unit, and everything beneath it, must wait.
 type cause struct {
 	rank         int
 	reason       Reason
@@ -13,17 +13,17 @@ type cause struct {
 }
 
 // The chain: why an outdated leaf may not move, the most telling first. What
-// needs somebody comes before what passes by itself, and what concerns many
-// before what concerns one. On the way down the tree the stronger cause wins; of
+// needs a user comes before what passes automatically, and what concerns many
+// before what concerns one. Down the tree the stronger cause wins; of
 // two of one rank the outer one, as that is the one to end first; but of two
 // failures the inner one, as that is nearer to what failed.
 //
 //  1. stopped: it, or too much beneath a unit above it, has failed or run out of time
 //  2. paused: a user wants it to wait
 //  3. blocked: a fact of the ring's own
-//  4. locked: somebody else holds the lock
+//  4. locked: another client holds the lock
 //  5. unapproved: more is to be removed than may be without approval
-//  6. out of order: an earlier unit is not complete, so nobody looks at its gates yet
+//  6. out of order: an earlier unit is not complete, so its gates are not read yet
 //  7. gated: a gate before it has not passed
 //  8. out of turn: another unit is disrupted; this alone spares what is down already
 //  9. retry: its step failed a moment ago

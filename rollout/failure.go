@@ -1,18 +1,18 @@
 package rollout
 
 // judge decides whether too much has failed beneath a unit. A limit of its own
-// counts every failed leaf; without one, those count that nobody beneath bears.
+// counts every failed leaf; without one, those count that no unit beneath tolerates.
 func (n *node) judge() {
 	policy := &n.unit.Policy
 	tooMany := n.tooMany()
-	n.bears = !tooMany || policy.OnFailure == Continue
-	n.stopped = !n.bears
+	n.tolerates = !tooMany || policy.OnFailure == Continue
+	n.stopped = !n.tolerates
 
 	switch {
-	case n.bears:
-		n.unborne = 0
+	case n.tolerates:
+		n.untolerated = 0
 	case policy.MaxFailures.Set:
-		n.unborne = n.failed
+		n.untolerated = n.failed
 	}
 }
 
@@ -22,7 +22,7 @@ func (n *node) tooMany() bool {
 		return n.failed > limit.Of(n.leaves)
 	}
 
-	return n.unborne > 0
+	return n.untolerated > 0
 }
 
 // clock stops a unit that ran out of time. From the outside everything in it
@@ -35,7 +35,7 @@ func (d *decision) clock(n *node) {
 
 	n.stopped, n.timedOut = true, true
 	n.failed += n.unfinished
-	n.unborne, n.unfinished = n.failed, 0
+	n.untolerated, n.unfinished = n.failed, 0
 	n.downFailed, n.removingFailed, n.moving = n.down, n.removing, 0
 	n.firstFailed = n
 }

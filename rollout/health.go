@@ -79,12 +79,12 @@ func (n *node) begins() time.Time {
 	return n.unit.StartedAt
 }
 
-// due is when a leaf has to be healthy, zero if never.
+// due is when a leaf must be healthy, zero if never.
 func (n *node) due() time.Time {
 	return after(n.begins(), n.deadline)
 }
 
-// timeout is when a unit has to be over, zero if never.
+// timeout is when a unit must be over, zero if never.
 func (n *node) timeout() time.Time {
 	if n.isLeaf() || n.unit.Policy.Timeout <= 0 {
 		return time.Time{}

@@ -11,7 +11,7 @@ const (
 	OutcomeRunning Outcome = "Running"
 	// OutcomeComplete: everything got to the revision.
 	OutcomeComplete Outcome = "Complete"
-	// OutcomeFailed: it came to a stop that needs somebody. It runs again if it
+	// OutcomeFailed: it came to a stop that needs a user. It runs again if it
 	// moves again.
 	OutcomeFailed Outcome = "Failed"
 	// OutcomeRolledBack: too much failed, and the former revision was wanted back.

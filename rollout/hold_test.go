@@ -9,7 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// TestHold looks at everything that a hold says, besides its sentence.
+// TestHold reads everything that a hold says, besides its sentence.
 func TestHold(t *testing.T) {
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
@@ -88,7 +88,7 @@ func TestHold(t *testing.T) {
 			path: rollout.Path{"a"},
 			want: rollout.Hold{Reason: rollout.ReasonRetry, Until: at(30)},
 		},
-		"on its way": {
+		"updating": {
 			tree: "a v2 progressing started=20s",
 			path: rollout.Path{"a"},
 			want: rollout.Hold{Reason: rollout.ReasonProgressing, Since: at(-20)},

@@ -3,7 +3,7 @@ package rollout
 // purpose is what the engine holds the lock for.
 const purpose = "rollout"
 
-// locked: somebody else holds the lock.
+// locked: another client holds the lock.
 func (d *decision) locked(n *node) *cause {
 	if !d.isLocked(n) {
 		return nil
@@ -32,7 +32,7 @@ func (d *decision) lockedFor(n *node) bool {
 
 // acquire is the lock to take for the steps of this plan, nil if there is no need.
 // A lock that is ours for the whole serves every unit; one that is ours for a unit
-// becomes one for the whole if steps are taken elsewhere before that unit is well.
+// becomes one for the whole if steps are taken elsewhere before that unit is healthy.
 func (d *decision) acquire() *Lock {
 	name, needed := d.lockName()
 	if !needed || d.serves(name) {
@@ -82,8 +82,7 @@ func (d *decision) lockName() (name string, needed bool) {
 	return name, needed
 }
 
-// childOf is the unit on the way to n that is a child of a, or a itself if it is
-// n; nil if n is not beneath a.
+// childOf is the child of a that n is or is beneath, or a itself if it is n; nil if n is not beneath a.
 func (n *node) childOf(a *node) *node {
 	for c := n; c != nil; c = c.parent {
 		if c == a || c.parent == a {
@@ -122,7 +121,7 @@ func (d *decision) release() bool {
 	return true
 }
 
-// keepsLock tells whether what waits for such a reason goes on by itself.
+// keepsLock tells whether what waits for such a reason goes on automatically.
 func keepsLock(r Reason) bool {
 	return r == ReasonSoak || r == ReasonRetry || r == ReasonRate
 }

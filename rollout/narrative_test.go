@@ -35,7 +35,7 @@ func (s *story) tell(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "world":
 		s.root = parseTree(t, s.now, d.Input)
-		// Everything has been well for a long time.
+		// Everything has been healthy for a long time.
 		s.each(func(u *rollout.Unit) { u.Leaf.HealthySince = s.now.Add(-24 * time.Hour) })
 
 		return printPlan(s.plan())
@@ -292,7 +292,7 @@ func (s *story) tellSteps(b *strings.Builder, p rollout.Plan) {
 	}
 }
 
-// nextReady is when the next leaf on its way will be ready.
+// nextReady is when the next leaf that is updating will be ready.
 func (s *story) nextReady(after time.Duration) time.Time {
 	var next time.Time
 

@@ -14,7 +14,7 @@ type Group struct {
 	Steps int
 	Holds []Hold
 	// Complete is true if nothing more is to be waited for: all is where it should
-	// be, has soaked and passed its gates, but for failures that are borne.
+	// be, has soaked and passed its gates, but for failures that are tolerated.
 	Complete bool
 	// Failing is true if more leaves have failed than MaxFailures allows, whatever
 	// OnFailure says.

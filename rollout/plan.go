@@ -19,9 +19,9 @@ type Plan struct {
 	Wake time.Time
 	// Acquire is the lock to take before the first step, nil if none is needed
 	// or it is held already. It is set too when the lock is ours but names another
-	// unit than the one that goes next. Whoever has to take it does so by
-	// compare-and-swap on what was observed, and looks again before moving
-	// anything that might have changed meanwhile.
+	// unit than the one that goes next. Take it by compare-and-swap on
+	// what was observed, and observe again before anything is moved that might have
+	// changed meanwhile.
 	Acquire *Lock
 	// Release is true when the lock is ours and nothing beneath it needs it any
 	// more: no step is taken, nothing is unavailable, nothing soaks, and nothing
@@ -70,7 +70,7 @@ type Hold struct {
 	Message string
 	// Since is when the cause began, zero if that is unknown.
 	Since time.Time
-	// Until is when it ends by itself, zero if it does not.
+	// Until is when it ends automatically, zero if it does not.
 	Until time.Time
 	// Position is the place in the queue for a budget or a rate, from 1; zero
 	// if the leaf does not queue. Where several stop it, it is that of the
@@ -82,23 +82,23 @@ type Hold struct {
 type Path []string
 
 // Reason is a word that machines may depend on, CamelCase but for those that a
-// predecessor's metrics have.
+// metric of rollout-operator has.
 type Reason string
 
 // The reasons that the engine itself gives. Rings add their own with [Block]. Of
 // each, the comment says the cause, and then, after "Action:", what a person does about it.
 const (
 	// ReasonPaused: a user has paused the unit or one above it.
-	// Action: resume it, after asking whoever the message names: spillway resume for a
+	// Action: resume it, after asking the user that the message names: spillway resume for a
 	// group, spillway fleet resume for a module, spillway fleet release for a cluster;
 	// or take away the annotation or field that pauses it.
 	ReasonPaused Reason = "Paused"
-	// ReasonLocked: somebody else holds the lock.
-	// Action: nothing, it passes by itself when the holder that the message names is done.
+	// ReasonLocked: another client holds the lock.
+	// Action: nothing, it passes automatically when the holder that the message names is done.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
 	// Action: decide the gate: spillway fleet approve for one of a module; or wait for
-	// whatever decides it.
+	// what decides it.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
 	// Action: correct what was refused and roll out another revision, or let the gate pass
@@ -115,17 +115,17 @@ const (
 	// Action: nothing if that unit becomes healthy; otherwise fix what the message says of it.
 	ReasonTurn Reason = "WaitingForTurn"
 	// ReasonBudget: as many as may be are unavailable already.
-	// Action: nothing if those become well; otherwise fix them, or raise maxUnavailable.
+	// Action: nothing if those become healthy; otherwise fix them, or raise maxUnavailable.
 	ReasonBudget Reason = "BudgetExhausted"
 	// ReasonRate: steps are taken as often as they may be.
-	// Action: nothing, it passes by itself.
+	// Action: nothing, it passes automatically.
 	ReasonRate Reason = "RateLimited"
 	// ReasonSoak: it, or what it waits for, has to stay healthy for a while yet:
 	// a leaf for MinReady, a unit for Soak.
-	// Action: nothing, it passes by itself.
+	// Action: nothing, it passes automatically.
 	ReasonSoak Reason = "Soaking"
 	// ReasonProgressing: it has moved and is not healthy yet.
-	// Action: nothing, it passes by itself; if it does not, the message says what is lacking.
+	// Action: nothing, it passes automatically; if it does not, the message says what is lacking.
 	ReasonProgressing Reason = "Progressing"
 	// ReasonUnhealthy: it is up to date and was not brought down by a step.
 	// Action: fix it as the message says; it is not the rollout that broke it.
@@ -138,7 +138,7 @@ const (
 	// Action: fix it as the message says, or roll out another revision.
 	ReasonFailed Reason = "Failed"
 	// ReasonRetry: a step failed and is tried again later.
-	// Action: nothing, it is tried again by itself; if it fails each time, fix what the
+	// Action: nothing, it is tried again automatically; if it fails each time, fix what the
 	// message says.
 	ReasonRetry Reason = "RetryLater"
 )
@@ -149,13 +149,13 @@ type Phase string
 // The phases, by precedence: the first that applies.
 const (
 	// PhaseComplete: every leaf is where it should be, soaked, gates passed. Of
-	// failures that are borne the plan is Failed at its end, not Complete.
+	// failures that are tolerated the plan is Failed at its end, not Complete.
 	PhaseComplete Phase = "Complete"
 	// PhaseRollingBack: too many failed and the policy says Rollback.
 	PhaseRollingBack Phase = "RollingBack"
-	// PhaseProgressing: a step is taken now, or something moved is on its way.
+	// PhaseProgressing: a step is taken now, or something moved is updating.
 	PhaseProgressing Phase = "Progressing"
-	// PhaseFailed: nothing moves, and it needs somebody: failure, refusal, deadline.
+	// PhaseFailed: nothing moves, and it needs a user: failure, refusal, deadline.
 	PhaseFailed Phase = "Failed"
 	// PhasePaused: nothing moves because of a pause.
 	PhasePaused Phase = "Paused"

@@ -201,7 +201,7 @@ func drawLock(t *rapid.T, w wilderness, root rollout.Unit) *rollout.Lock {
 	return l
 }
 
-// The rest of the file looks at trees without help of the engine, so that it may
+// The rest of the file reads trees without help of the engine, so that it may
 // judge it.
 
 // seen is a unit as these tests see it.
@@ -357,7 +357,7 @@ func TestEveryUnitIsOneStepOrOneHold(t *testing.T) {
 	})
 }
 
-// checkGroupHold: a group is held by itself only once nothing beneath it is left.
+// checkGroupHold: a group is held for itself only once nothing beneath it is left.
 func checkGroupHold(t *rapid.T, p plan, s *seen, hold rollout.Hold) {
 	switch hold.Reason {
 	case rollout.ReasonSoak, rollout.ReasonGate, rollout.ReasonGateRefused:
@@ -439,7 +439,7 @@ func hasTimeouts(s *seen) bool {
 	return false
 }
 
-// TestOneAtATime is that no two children are disrupted at once.
+// TestOneAtATime is that no two children are disrupted at the same time.
 func TestOneAtATime(t *testing.T) {
 	strict := anything
 	strict.waivers = false
@@ -603,8 +603,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestProgressAmongTheIll is that something moves, or will by itself, or is ill, if
-// nobody forbids it. Nothing waits for nothing.
+// TestProgressAmongTheIll is that something moves, or will automatically, or is ill, if
+// nothing forbids it. Nothing waits for nothing.
 func TestProgressAmongTheIll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawWorld(t, wilderness{illness: true, soaks: true, rates: true})
@@ -672,7 +672,7 @@ func copied[T any](p *T) *T {
 
 // TestWakeIsExact is that time alone changes nothing before Wake, and something
 // at Wake. Two things are measured from the plan itself, as it is to be carried out
-// at once: the lock to take carries the moment at which it is taken, and the tokens
+// at the same time: the lock to take carries the moment at which it is taken, and the tokens
 // after a step come back from that step on.
 func TestWakeIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -739,6 +739,11 @@ func queues(p rollout.Plan) bool {
 }
 
 func timeless(p rollout.Plan) rollout.Plan {
+	p.Groups = append([]rollout.Group(nil), p.Groups...)
+	for i := range p.Groups {
+		p.Groups[i].Holds = nil // they are those of the plan
+	}
+
 	if queues(p) {
 		p.Wake, p.Holds = time.Time{}, append([]rollout.Hold(nil), p.Holds...)
 		for i := range p.Holds {
@@ -776,7 +781,7 @@ func TestSentences(t *testing.T) {
 }
 
 // TestLock is that a lock is taken for steps only, never while it is another's,
-// and never taken and released at once.
+// and never taken and released in one plan.
 func TestLock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawWorld(t, anything)
@@ -785,12 +790,12 @@ func TestLock(t *testing.T) {
 
 		switch {
 		case lock == nil && (p.Acquire != nil || p.Release):
-			t.Fatal("a lock that is not there")
+			t.Fatal("a lock that does not exist")
 		case lock == nil:
 		case lock.Holder == "" && (p.Acquire != nil) != (len(p.Steps) > 0):
 			t.Fatal("the lock is free, and not taken exactly when something moves")
 		case lock.Holder == "them" && (p.Acquire != nil || p.Release || len(p.Steps) > 0):
-			t.Fatal("the lock is somebody else's")
+			t.Fatal("the lock is another client's")
 		case p.Release && (lock.Holder != "us" || p.Acquire != nil || len(p.Steps) > 0):
 			t.Fatal("released for no reason")
 		case p.Acquire != nil && p.Acquire.Unit != "":

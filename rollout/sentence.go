@@ -138,7 +138,7 @@ func (n *node) lateCause() *cause {
 func (n *node) overdueCause(on *node) *cause {
 	c := &cause{reason: ReasonDeadline, on: on, message: on.failureMessage(), since: on.timeout()}
 
-	// What only has to stay ready still comes through by itself.
+	// What only has to stay ready still comes through automatically.
 	if n.isLeaf() && !n.outdated && n.unit.Leaf.Health == Healthy {
 		c.until = n.readyAt()
 	}
@@ -181,8 +181,8 @@ func (n *node) failure() string {
 // failureCause is why nothing more moves beneath a unit where too much has failed.
 func (n *node) failureCause() *cause {
 	message := n.name() + " failed: "
-	if limit := n.unit.Policy.MaxFailures; limit.Set || n.unborne > 1 {
-		message += share(n.unborne, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
+	if limit := n.unit.Policy.MaxFailures; limit.Set || n.untolerated > 1 {
+		message += share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
 	}
 
 	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}

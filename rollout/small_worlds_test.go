@@ -82,7 +82,7 @@ func everySmallWorld(visit func(smallWorld)) {
 }
 
 // TestEverySmallWorld checks in each of 90,000 worlds that a plan is what the
-// rules, written down here a second time, say it has to be.
+// rules, written down here a second time, say it must be.
 func TestEverySmallWorld(t *testing.T) {
 	everySmallWorld(func(w smallWorld) {
 		p := rollout.Decide(w.observed())
@@ -131,7 +131,7 @@ func (w smallWorld) moves(i int) bool {
 	}
 }
 
-// isStopped: a failure that nobody waives stops everything.
+// isStopped: a failure that no one waives stops everything.
 func (w smallWorld) isStopped() bool {
 	for _, p := range w.pods {
 		if broken(p) && !w.waivers {

@@ -90,7 +90,7 @@ func TestMostTelling(t *testing.T) {
 		p.Holds = append(p.Holds, rollout.Hold{Path: rollout.Path{"x", string(r)}, Reason: r})
 
 		if got := p.At("x").Hold.Reason; got != r {
-			t.Errorf("%s is told rather than %s", got, r)
+			t.Errorf("got %s, want %s", got, r)
 		}
 	}
 }

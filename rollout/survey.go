@@ -58,8 +58,8 @@ type tally struct {
 	// removing are those that are being removed, removingFailed those of them that
 	// have failed.
 	removing, removingFailed int
-	// failed are all that have failed, unborne those that no unit beneath bears.
-	failed, unborne int
+	// failed are all that have failed, untolerated those that no unit beneath tolerates.
+	failed, untolerated int
 	// unfinished are those that a timeout would fail, moving those at their target
 	// that may become available by waiting.
 	unfinished, moving int
@@ -84,8 +84,8 @@ type verdict struct {
 	stopped bool
 	// timedOut is true if it was the time.
 	timedOut bool
-	// bears is true while failures beneath do not stop the unit.
-	bears bool
+	// tolerates is true while failures beneath do not stop the unit.
+	tolerates bool
 	// over is true once every child is complete or given up.
 	over bool
 	// complete is true once it is over, soaked, and the gates have passed.
@@ -207,7 +207,7 @@ func (n *node) countLeaf() tally {
 	t.ready = one(n.over)
 	t.down = one(!n.up)
 	t.failed = one(n.stopped)
-	t.unborne = t.failed
+	t.untolerated = t.failed
 	t.downFailed = one(!n.up && n.stopped)
 	t.unfinished = one(!n.over && !n.stopped && !leaf.Settled)
 	t.moving = one(!n.outdated && !n.up && !n.stopped)
@@ -260,7 +260,7 @@ func (t *tally) add(c *tally) {
 	t.removing += c.removing
 	t.removingFailed += c.removingFailed
 	t.failed += c.failed
-	t.unborne += c.unborne
+	t.untolerated += c.untolerated
 	t.unfinished += c.unfinished
 	t.moving += c.moving
 	t.undated = t.undated || c.undated
@@ -289,9 +289,9 @@ func (n *node) allOver() bool {
 }
 
 // past tells whether nothing more is to be waited for in a child: it is
-// complete, or what has failed in it is borne and nothing in it moves.
+// complete, or what has failed in it is tolerated and nothing in it moves.
 func (n *node) past(c *node) bool {
-	return c.complete || n.bears && c.stopped && c.moving == 0
+	return c.complete || n.tolerates && c.stopped && c.moving == 0
 }
 
 func (n *node) isLeaf() bool {

@@ -39,10 +39,10 @@ type Unit struct {
 	Whole *Whole
 	// Gates must pass before the unit starts, or before it counts as complete.
 	Gates []Gate
-	// Lock is the lock that has to be held while anything beneath the unit is
+	// Lock is the lock that must be held while anything beneath the unit is
 	// disrupted. Nil if none is needed. A plan takes and releases one lock: the
-	// first in the order of the tree. Further locks are heeded while somebody
-	// else holds them, but never taken.
+	// first in the order of the tree. Further locks are heeded while another
+	// client holds them, but never taken.
 	Lock *Lock
 	// StartedAt is when this unit was first moved towards its present target;
 	// zero if it was not. Deadlines and timeouts are measured from here.
@@ -88,7 +88,7 @@ type Leaf struct {
 	Settled bool
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at
-	// its target if nobody can tell. Zero if that is unknown, or no failure. Optional.
+	// its target if no one can tell. Zero if that is unknown, or no failure. Optional.
 	LostSince time.Time
 	// HealthySince is since when it has been Healthy at its Current revision,
 	// measured anew for each revision; zero when unknown, which soaks as if it
@@ -101,7 +101,7 @@ type Leaf struct {
 	// Priority orders leaves that compete for a budget or a rate: the higher goes
 	// first; of equal ones those that are down already, then the order of the tree.
 	Priority int
-	// RetryAt is when a step that failed may be tried again, zero for at once.
+	// RetryAt is when a step that failed may be tried again, zero for immediately.
 	RetryAt time.Time
 	// RetryReason says what failed, for the Hold until RetryAt: "the API server
 	// refused the patch".
@@ -117,7 +117,7 @@ const (
 	Unknown Health = iota
 	// Healthy is ready and serving, or complete where it is something that ends.
 	Healthy
-	// Progressing is on its way: not available yet, nothing is known to be wrong.
+	// Progressing is updating and not available yet, nothing is known to be wrong.
 	Progressing
 	// Degraded is not available though it was or should be.
 	Degraded
@@ -130,12 +130,12 @@ type Order int
 
 // The orders.
 const (
-	// Parallel lets all children move at once, within the budget.
+	// Parallel lets all children move at the same time, within the budget.
 	Parallel Order = iota
 	// Series starts a child only once every earlier one is complete: up to
 	// date, healthy, soaked, gates passed. A paused child stops the later ones.
 	Series
-	// OneAtATime never disrupts two children at once; their order is a
+	// OneAtATime never disrupts two children at the same time; their order is a
 	// preference. The child that is already disrupted goes first, and so does one
 	// that is up to date but still soaks or waits for a gate of its own; after
 	// these the child for which the lock is ours. A child that is paused, blocked
@@ -164,7 +164,7 @@ type Policy struct {
 	// counts as available. It is inherited by units beneath that have none.
 	MinReady time.Duration
 	// Soak is how long the whole unit has to stay healthy at its target before
-	// it counts as complete. Failed leaves that are borne do not count.
+	// it counts as complete. Failed leaves that are tolerated do not count.
 	Soak time.Duration
 	// Deadline is how long after its StartedAt a leaf beneath may take to become
 	// healthy before it counts as failed (progressDeadlineSeconds). It is
@@ -187,10 +187,10 @@ type Policy struct {
 	MaxRemoved Limit
 	// RemovalsApproved is how many removals a user has approved, zero if none.
 	RemovalsApproved int
-	// MaxFailures is how many failed leaves beneath are borne before OnFailure
-	// applies. The zero value bears none but those that a unit beneath bears
+	// MaxFailures is how many failed leaves beneath are tolerated before OnFailure
+	// applies. The zero value tolerates none but those that a unit beneath tolerates
 	// already; a limit that is Set counts every failed leaf beneath. A failure
-	// that is borne does not keep the unit from being complete; it does keep its
+	// that is tolerated does not keep the unit from being complete; it does keep its
 	// place in the budget, and the turn under OneAtATime.
 	MaxFailures Limit
 	// OnFailure says what happens when more have failed.
@@ -256,7 +256,7 @@ type Block struct {
 	Message string
 	// Since is when it began, zero if unknown.
 	Since time.Time
-	// Until is when it ends by itself, zero if it has to be ended. A block whose
+	// Until is when it ends automatically, zero if it must be ended. A block whose
 	// end has come is none.
 	Until time.Time
 }
@@ -280,12 +280,12 @@ const (
 	Refused
 )
 
-// Gate is a decision that somebody else takes: a person, a test, a metric.
+// Gate is a decision that is taken elsewhere: a person, a test, a metric.
 type Gate struct {
 	Name    string
 	When    When
 	Verdict Verdict
-	// Message is what whoever decides has said, empty if nothing.
+	// Message is what was said with the decision, empty if nothing.
 	Message string
 	Since   time.Time
 }
@@ -293,7 +293,7 @@ type Gate struct {
 // Lock is the state of a lock that is shared between rollouts, downscales and
 // evictions, and lives in an API object where it is taken by compare-and-swap.
 type Lock struct {
-	// Holder is who has it, empty if nobody; it is ours if it equals Observed.Self.
+	// Holder is who has it, empty if it is free; it is ours if it equals Observed.Self.
 	Holder string
 	// Purpose is what it is held for: "rollout", "downscale", "eviction".
 	Purpose string

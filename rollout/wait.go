@@ -36,7 +36,7 @@ func (d *decision) settling(n *node) *cause {
 
 // recovering is why a leaf at its target is not available, the most telling
 // first: it failed, it is late, a unit above ran out of time, it is healthy but
-// not for long enough, it is on its way, or it broke by itself.
+// not for long enough, it is updating, or it broke without a step.
 func (n *node) recovering() *cause {
 	leaf := &n.unit.Leaf
 
@@ -56,7 +56,7 @@ func (n *node) recovering() *cause {
 	}
 }
 
-// isMoving tells whether a leaf at its target is on its way to being healthy for
+// isMoving tells whether a leaf at its target is becoming healthy for
 // the first time, because it was moved or because it says so.
 func (n *node) isMoving() bool {
 	leaf := &n.unit.Leaf

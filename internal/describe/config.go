@@ -2,12 +2,14 @@ package describe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -25,12 +27,12 @@ func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Un
 		if o.Namespace != "" && e.Namespace != o.Namespace || e.State == config.StateNotTracked {
 			continue
 		}
-		units = addBeneath(units, causeOf(e), workload(e))
+		units = addBeneath(units, causeOf(e), Workload(e))
 	}
 	return units, nil
 }
 
-// explainConfig looks at all workloads where they share a budget, so that the place in
+// explainConfig explains all workloads where they share a budget, so that the place in
 // its queue is known; unless the caller may not.
 func explainConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]config.Explanation, error) {
 	if o.Namespace != "" && o.Config.SharesBudget() {
@@ -42,14 +44,70 @@ func explainConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]con
 	return config.Status(ctx, s, o.Config, o.Namespace)
 }
 
-func workload(e *config.Explanation) Unit {
+// Workload is a workload whose config is tracked.
+func Workload(e *config.Explanation) Unit {
 	return Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
-		Ring: Config, Phase: PhaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until,
+		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline,
 	}
 }
 
-func PhaseOfState(e *config.Explanation) rollout.Phase {
+// WorkloadFacts are what else there is to know of a workload.
+func WorkloadFacts(e *config.Explanation) []Fact {
+	f := facts{}
+	f.add("state", stateText(e))
+	if e.Position > 0 {
+		f.add("queue", fmt.Sprintf("position %d", e.Position))
+	}
+	f.optional("progress", e.Progress)
+	f.each("missing", e.Missing)
+	f.each("problem", e.Problems)
+	for i := range e.Uses {
+		f.add("uses", useText(&e.Uses[i]))
+	}
+	if e.LastRoll != nil {
+		f.add("last roll", rollText(e.LastRoll))
+	}
+	f.optional("hash", e.Hash)
+	return f
+}
+
+func stateText(e *config.Explanation) string {
+	if e.Reason == "" {
+		return string(e.State)
+	}
+	return fmt.Sprintf("%s (%s)", e.State, e.Reason)
+}
+
+func useText(use *config.UseFact) string {
+	text := use.Object
+	if len(use.Keys) > 0 {
+		text += " (" + strings.Join(use.Keys, ", ") + ")"
+	}
+	switch {
+	case use.Ignored:
+		text += ", ignored"
+	case !use.Exists && use.Required:
+		text += ", missing"
+	case !use.Exists:
+		text += ", optional, not found"
+	}
+	return text
+}
+
+// rollText says when the hash was last set, and why.
+func rollText(r *workload.Roll) string {
+	switch {
+	case r.Admitted.After(r.At):
+		return Moment(r.Admitted) + ", with a change of the workload itself"
+	case len(r.Changed) == 0:
+		return Moment(r.At) + ", what changed was not observed"
+	default:
+		return Moment(r.At) + ", changed: " + strings.Join(r.Changed, ", ")
+	}
+}
+
+func phaseOfState(e *config.Explanation) rollout.Phase {
 	switch e.State {
 	case config.StateUpToDate:
 		return rollout.PhaseComplete

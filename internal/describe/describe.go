@@ -39,7 +39,7 @@ type Options struct {
 	Rings []string
 }
 
-// Description is how everything stands that could be looked at.
+// Description is the state of all that the caller may read.
 type Description struct {
 	// Units are those of all rings, ring by ring.
 	Units []Unit `json:"units"`
@@ -53,8 +53,8 @@ type Forbidden struct {
 	Why  string `json:"why"`
 }
 
-// Describe is how everything stands. A ring whose kinds are not installed has nothing to
-// show; one that may not be looked at is named, and the others are told all the same. It
+// Describe reads the state of all rollouts. A ring whose kinds are not installed has nothing to
+// show; one that the caller may not read is named, and the others are described. It
 // is an error if there are no others.
 func Describe(ctx context.Context, c client.Client, o Options) (Description, error) {
 	looks := map[string]func(context.Context, *Options, *snapshot.Snapshot) ([]Unit, error){
@@ -67,7 +67,7 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 		all.Go(func() { units[i], errs[i] = looks[ring](ctx, &o, shared) })
 	}
 	all.Wait()
-	sight, seen := Description{Units: slices.Concat(units...)}, 0
+	found, seen := Description{Units: slices.Concat(units...)}, 0
 	var forbidden error
 	for i, err := range errs {
 		switch {
@@ -75,7 +75,7 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 			seen++
 		case isNotInstalled(err):
 		case apierrors.IsForbidden(err):
-			sight.Unseen = append(sight.Unseen, Forbidden{rings[i], err.Error()})
+			found.Unseen = append(found.Unseen, Forbidden{rings[i], err.Error()})
 			forbidden = cmp.Or(forbidden, err)
 		default:
 			return Description{}, err
@@ -84,7 +84,7 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 	if forbidden != nil && seen == 0 {
 		return Description{}, forbidden //nolint:wrapcheck // the ring has said what it was about
 	}
-	return sight, nil
+	return found, nil
 }
 
 // rings are those to look at, in the order in which they are shown.

@@ -1,11 +1,12 @@
-// Package describe is how everything stands, over all rings: one tree of units for
-// status and watch, and for explain the chain of causes from whatever a person names
-// down to the root.
+// Package describe has one description a ring: the tree of units that status and watch
+// show, and the facts that explain adds to it. One file a ring reads what the ring
+// explains; no other package reads those fields to show them.
 //
-// It decides nothing. Every sentence in it is the one that the engine gave in a ring,
-// or, beneath what the rings know of, the word of Kubernetes about a Pod. It reads
+// It decides nothing. Every sentence is the one that the engine gave in a ring, or,
+// beneath what the rings observe, the message of Kubernetes about an object. It reads
 // with the caller's own permissions, and writes nothing.
 //
-// [Look] reads whole lists, so many of them as there are kinds, however many objects
-// there are; [Explain] reads single objects as it follows the chain.
+// Package snapshot reads whole lists, as many as there are kinds, however many objects
+// there are. Package explain follows one object down to the root cause, reading single
+// objects. Package history reads what was rolled out before, and the Events about it.
 package describe

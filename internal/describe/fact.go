@@ -1,5 +1,17 @@
 package describe
 
+import (
+	"fmt"
+	"time"
+)
+
+// shown is how many rollouts facts have at most, and shownClusters how many clusters;
+// the details have all.
+const (
+	shownRollouts = 3
+	shownClusters = 20
+)
+
 // Fact is something else to know of an object: what it is about, and what there is to
 // know, in columns.
 type Fact struct {
@@ -9,3 +21,53 @@ type Fact struct {
 
 // FactOf is a fact of one or more columns.
 func FactOf(name string, values ...string) Fact { return Fact{Name: name, Values: values} }
+
+// facts collects facts in the order in which they are shown.
+type facts []Fact
+
+func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name, values...)) }
+
+// optional adds a fact unless it is empty.
+func (f *facts) optional(name, value string) {
+	if value != "" {
+		f.add(name, value)
+	}
+}
+
+// each adds a fact for each value.
+func (f *facts) each(name string, values []string) {
+	for _, value := range values {
+		f.add(name, value)
+	}
+}
+
+// phase adds a phase, with the reason unless that is the same word.
+func (f *facts) phase(phase, reason string) {
+	if reason != "" && reason != phase {
+		phase += fmt.Sprintf(" (%s)", reason)
+	}
+	f.optional("phase", phase)
+}
+
+// Moment is how a time is shown.
+func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// byWhom says who asked for something, and why.
+func byWhom(by, reason string) string {
+	text := "by a user"
+	if by != "" {
+		text = "by " + by
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// withMessage is a state, and what there is to say of it.
+func withMessage(state, message string) string {
+	if message == "" {
+		return state
+	}
+	return state + ": " + message
+}

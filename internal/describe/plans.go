@@ -21,12 +21,13 @@ func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 	units := make([]Unit, len(list.Items))
 	for i := range list.Items {
 		e := plans.ExplanationOf(&list.Items[i])
-		units[i] = instance(&e)
+		units[i] = Instance(&e)
 	}
 	return units, nil
 }
 
-func instance(e *plans.Explanation) Unit {
+// Instance is an Instance with the plan that runs or has failed, and its steps.
+func Instance(e *plans.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: "Instance", Namespace: e.Namespace, Name: e.Name},
 		Ring: Plans, Phase: e.Phase, Sentence: e.Sentence, Since: e.Since,
@@ -56,7 +57,7 @@ func plan(e *plans.Explanation) Unit {
 	return u
 }
 
-// step is one of a plan, by the name that the predecessor's users know: phase and step.
+// step is one of a plan, by the name that users of KUDO know: phase and step.
 func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Step", Name: p.Name + "/" + s.Name}, Ring: Plans,
@@ -68,8 +69,8 @@ func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) U
 	return u
 }
 
-// phaseOfExecution is the phase of the plan of an Instance, or of a step of it. What is on
-// its way stands still while the Instance does.
+// phaseOfExecution is the phase of the plan of an Instance, or of a step of it. What runs
+// has the phase of the Instance.
 func phaseOfExecution(s v1beta1.ExecutionStatus, e *plans.Explanation) rollout.Phase {
 	switch s {
 	case v1beta1.Complete:

@@ -18,7 +18,7 @@ const (
 	PhaseRolledBack rollout.Phase = "RolledBack"
 )
 
-// Unit is something that a ring moves, and how it stands: a node of the tree.
+// Unit is something that a ring rolls out, with its state: a node of the tree.
 type Unit struct {
 	Ref
 
@@ -36,8 +36,10 @@ type Unit struct {
 	// is complete it may be empty.
 	Sentence string     `json:"sentence,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
-	// Until is when what it waits for ends by itself, nil if that is not known.
+	// Until is when what it waits for ends automatically, nil if that is not known.
 	Until *time.Time `json:"until,omitempty"`
+	// Deadline is when it counts as failed, nil if it never does or that is not known.
+	Deadline *time.Time `json:"deadline,omitempty"`
 	// WaitsFor is the unit beside it, or elsewhere, that it waits for, nil if there is
 	// none in particular.
 	WaitsFor *Ref `json:"waitsFor,omitempty"`
@@ -54,7 +56,7 @@ type Unit struct {
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
 
-// IsWaiting is true of what is not where it should be and does not move by itself.
+// IsWaiting is true of a unit that is not complete and does not progress.
 func (u *Unit) IsWaiting() bool {
 	return !slices.Contains([]rollout.Phase{rollout.PhaseComplete, rollout.PhaseProgressing, PhaseRolledBack}, u.Phase)
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// mirrorAs is a mirror of a namespace of which the requests are counted, as somebody.
-func mirrorAs(t *testing.T, user, namespace string) (*snapshot.Watched, *fault.Injector) {
+// watchedAs is a watched namespace of which the requests are counted, for a user.
+func watchedAs(t *testing.T, user, namespace string) (*snapshot.Watched, *fault.Injector) {
 	t.Helper()
 	scheme, err := kube.NewScheme()
 	if err != nil {
@@ -46,22 +46,22 @@ func mirrorAs(t *testing.T, user, namespace string) (*snapshot.Watched, *fault.I
 	return m, requests
 }
 
-// However often somebody looks, the API server is asked once; and a change is seen
+// However often it is read, the API server is asked once; and a change is seen
 // without asking.
-func TestAMirrorAsksOnce(t *testing.T) {
+func TestWatchedAsksOnce(t *testing.T) {
 	c, _ := describetest.ClientAs(t, "")
 	namespace := describetest.SomeConfig(t, c, 3)
 	if err := c.Create(t.Context(), describetest.Tracked(namespace, "web")); err != nil {
 		t.Fatal(err)
 	}
-	m, requests := mirrorAs(t, "", namespace)
+	m, requests := watchedAs(t, "", namespace)
 	look := Options{Namespace: namespace, Config: config.Options{Now: time.Now}}
 	phase := func() rollout.Phase {
-		sight, err := Describe(t.Context(), m, look)
+		found, err := Describe(t.Context(), m, look)
 		if err != nil {
 			t.Fatal(err)
 		}
-		unit := sight.Units[0]
+		unit := found.Units[0]
 		for len(unit.Units) > 0 {
 			unit = unit.Units[0]
 		}
@@ -105,16 +105,16 @@ func TestAMirrorAsksOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := fmt.Sprintf("%q", held); strings.Contains(text, "hunter2") || len(held.Data["password"]) == 0 {
-		t.Errorf("the mirror holds %s", text)
+		t.Errorf("the watched holds %s", text)
 	}
 }
 
-// Lists of metadata alone, of what has no type here, and of all namespaces are mirrored as
+// Lists of metadata alone, of what has no type here, and of all namespaces are watcheded as
 // well.
-func TestAMirrorOfAllForms(t *testing.T) {
+func TestWatchedOfAllForms(t *testing.T) {
 	c, _ := describetest.ClientAs(t, "")
 	namespace, other := describetest.SomeConfig(t, c, 1), describetest.SomeConfig(t, c, 2)
-	m, requests := mirrorAs(t, "", namespace)
+	m, requests := watchedAs(t, "", namespace)
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMapList")
 	look := func() (inAll int) {
 		metadata, untyped, all := &metav1.PartialObjectMetadataList{}, &unstructured.UnstructuredList{}, &corev1.ConfigMapList{}
@@ -145,16 +145,16 @@ func TestAMirrorOfAllForms(t *testing.T) {
 	}
 }
 
-// What may not be listed is an error at once, not a watch that tries for ever; and what
+// What may not be listed is an error immediately, not a watch that retries for ever; and what
 // is in another namespace is asked for.
-func TestAMirrorKnowsItsLimits(t *testing.T) {
+func TestWatchedKnowsItsLimits(t *testing.T) {
 	c, _ := describetest.ClientAs(t, "")
 	namespace, other := describetest.SomeConfig(t, c, 1), describetest.SomeConfig(t, c, 2)
-	m, _ := mirrorAs(t, "nobody", namespace)
+	m, _ := watchedAs(t, "nouser", namespace)
 	if err := m.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
-		t.Errorf("nobody may list, and is told %v", err)
+		t.Errorf("a user without permissions gets %v", err)
 	}
-	m, _ = mirrorAs(t, "", namespace)
+	m, _ = watchedAs(t, "", namespace)
 	list := &corev1.ConfigMapList{}
 	err := m.List(t.Context(), list, client.InNamespace(other), client.MatchingLabels{"even": "true"})
 	if err != nil || len(list.Items) != 1 {

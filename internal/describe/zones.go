@@ -2,6 +2,7 @@ package describe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,21 +22,76 @@ func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 	}
 	units := make([]Unit, len(explanations))
 	for i := range explanations {
-		units[i] = group(&explanations[i])
+		units[i] = Group(&explanations[i])
 	}
 	return units, nil
 }
 
-func group(e *zones.Explanation) Unit {
+// Group is a group with its zones, and beneath those the Pods that are replaced or wait.
+func Group(e *zones.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: "RolloutGroup", Namespace: e.Namespace, Name: e.Name},
-		Ring: Zones, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Counted: "Pods",
+		Ring: Zones, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Counted: "Pods",
 	}
 	u.Done, u.Total = counted(e.Updated)
 	for i := range e.Zones {
 		u.Units = append(u.Units, zone(e, &e.Zones[i]))
 	}
 	return u
+}
+
+// GroupFacts are what else there is to know of a group; replicas is what its replicas
+// wait for.
+func GroupFacts(e *zones.Explanation, replicas []string) []Fact {
+	f := facts{}
+	f.phase(e.Phase, string(e.Reason))
+	if e.Missing {
+		f.add("object", "not created by the manager yet; does one run with --rings=zones?")
+	}
+	if e.Updated != "" {
+		f.add("updated", e.Updated+" Pods")
+	}
+	if l := e.Lock; l != nil {
+		f.add("lock", fmt.Sprintf("%s%s, since %s", l.Purpose, inZone(l.Zone), Moment(l.Since.Time)))
+	}
+	if p := e.Pause; p != nil {
+		f.add("paused", byWhom(p.By, p.Reason))
+	}
+	if r := e.Retry; r != nil {
+		f.add("retried", Moment(r.At.Time)+", "+byWhom(r.By, r.Reason))
+	}
+	f.each("problem", e.Problems)
+	for i := range e.Zones {
+		z := &e.Zones[i]
+		f.add("zone", z.Name, ZoneCounts(z), withMessage(z.State, z.Message))
+	}
+	f.each("replicas", replicas)
+	for i := range min(len(e.History), shownRollouts) {
+		r := &e.History[i]
+		f.add("rollout", fmt.Sprintf("number %d", r.Number), "began "+Moment(r.StartedAt.Time), outcomeOf(r))
+	}
+	f.each("note", e.Notes)
+	return f
+}
+
+func inZone(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return " in " + zone
+}
+
+// outcomeOf is how a rollout ended, and after how long.
+func outcomeOf(r *v1alpha1.Rollout) string {
+	if r.Duration == "" {
+		return r.Outcome
+	}
+	return r.Outcome + " after " + r.Duration
+}
+
+// ZoneCounts counts the Pods of a zone.
+func ZoneCounts(z *v1alpha1.Zone) string {
+	return fmt.Sprintf("%d/%d updated, %d ready", z.Updated, z.Total, z.Ready)
 }
 
 func zone(e *zones.Explanation, z *v1alpha1.Zone) Unit {

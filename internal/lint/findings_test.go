@@ -48,9 +48,9 @@ func TestTheExamplesAreClean(t *testing.T) {
 	}
 }
 
-// TestAnOrdinaryClusterHasNothingToMend: what people run without giving it a thought, by
+// TestOrdinaryClusterHasNoFindings: what people run without giving it a thought, by
 // operators, charts and by hand, is no finding, not even a note.
-func TestAnOrdinaryClusterHasNothingToMend(t *testing.T) {
+func TestOrdinaryClusterHasNoFindings(t *testing.T) {
 	findings, objects := lintFile(t, filepath.Join("testdata", "ordinary"))
 	for _, f := range findings {
 		t.Errorf("%s: %s: %s %s", f.Place(), f.Object, f.Message, f.Code)

@@ -16,7 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// FuzzLint looks at anything that can be read: it never panics, and every finding
+// FuzzLint lints anything that can be read: it never panics, and every finding
 // stands somewhere, is of a rule and says what to do.
 func FuzzLint(f *testing.F) {
 	files, err := filepath.Glob("testdata/SPW*/*.yaml")
@@ -49,7 +49,7 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// BenchmarkLint looks at 5,000 objects: Deployments, each with a ConfigMap that it
+// BenchmarkLint lints 5,000 objects: Deployments, each with a ConfigMap that it
 // uses, one in ten of them with something to fix.
 func BenchmarkLint(b *testing.B) {
 	scheme, err := kube.NewScheme()

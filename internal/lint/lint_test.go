@@ -38,7 +38,7 @@ func lintFile(t *testing.T, path string) ([]report.Finding, int) {
 }
 
 // TestRules: each rule finds what it is for, and says so as the golden file has it;
-// and it does not find what is in order, which nobody else complains of either.
+// and it does not find what is in order, which no other rule finds either.
 func TestRules(t *testing.T) {
 	for _, rule := range rules.All() {
 		t.Run(rule.Code, func(t *testing.T) {

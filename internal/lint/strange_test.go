@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// TestAnyFieldMayBeAnything puts values that nobody expects in the place of each
+// TestAnyFieldMayBeAnything puts values that are not expected in the place of each
 // field of the manifests that the rules find something in, one after the other.
 // Whatever the rings' own code makes of it, nothing panics.
 func TestAnyFieldMayBeAnything(t *testing.T) {

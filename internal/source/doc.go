@@ -1,5 +1,5 @@
 // Package source reads manifests from files, directories and standard input, and
-// remembers where each field stands, so that whoever finds a mistake can point at
+// remembers where each field stands, so that a finding can point at
 // it.
 //
 // It reads what kubectl apply would read, in the same way: YAML with the meaning of

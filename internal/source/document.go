@@ -23,7 +23,7 @@ type Document struct {
 }
 
 // LineOf is the line of a field such as "metadata", "annotations", "x", or of the
-// nearest of its parents that is there. An item of a list has its number, from "0".
+// nearest of its parents that exists. An item of a list has its number, from "0".
 func (d *Document) LineOf(path ...string) int {
 	line, node := d.Line, d.node
 	for _, field := range path {

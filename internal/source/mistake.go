@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	mendObject = "give it apiVersion, kind and metadata.name, or leave the file out"
-	mendText   = "put the value in quotes"
-	mendMap    = "write it as a map of names to values"
+	fixObject = "give it apiVersion, kind and metadata.name, or leave the file out"
+	fixText   = "put the value in quotes"
+	fixMap    = "write it as a map of names to values"
 )
 
 // mistake is what keeps an object from being read as one.
@@ -50,7 +50,7 @@ func noMap(u *unstructured.Unstructured, path ...string) (mistake, bool) {
 	if err != nil || value == nil || isMap {
 		return mistake{}, false
 	}
-	return mistake{path, strings.Join(path, ".") + " is no map", mendMap}, true
+	return mistake{path, strings.Join(path, ".") + " is no map", fixMap}, true
 }
 
 // noName finds what is not said, or is no text. An object whose name is to be
@@ -61,9 +61,9 @@ func noName(u *unstructured.Unstructured, path []string) (mistake, bool) {
 	field := strings.Join(path, ".")
 	switch {
 	case value != nil && !isText:
-		return mistake{path, field + " is no text", mendText}, true
+		return mistake{path, field + " is no text", fixText}, true
 	case text == "" && (field != "metadata.name" || u.GetGenerateName() == ""):
-		return mistake{path, "has no " + field, mendObject}, true
+		return mistake{path, "has no " + field, fixObject}, true
 	default:
 		return mistake{}, false
 	}
@@ -78,7 +78,7 @@ func noTexts(u *unstructured.Unstructured, path []string) (mistake, bool) {
 	values, _ := value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if _, isText := values[key].(string); !isText {
-			return mistake{append(path, key), strings.Join(path, ".") + ": the value of " + key + " is no text", mendText}, true
+			return mistake{append(path, key), strings.Join(path, ".") + ": the value of " + key + " is no text", fixText}, true
 		}
 	}
 	return mistake{}, false

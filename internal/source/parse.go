@@ -50,7 +50,7 @@ func (p *parser) chunk(c chunk) {
 	}
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &u.Object); err != nil {
-		p.fail(c.line(root.Line), "is no object of Kubernetes", mendObject)
+		p.fail(c.line(root.Line), "is not a Kubernetes object", fixObject)
 		return
 	}
 	p.object(Document{File: p.file, Line: c.line(root.Line), Object: u, node: root, chunk: c})
@@ -90,7 +90,7 @@ func (p *parser) object(d Document) {
 		node := itemNode(d.node, i)
 		fields, ok := item.(map[string]any)
 		if node == nil || !ok {
-			p.fail(d.Line, "has an item that is no object of Kubernetes", mendObject)
+			p.fail(d.Line, "has an item that is not a Kubernetes object", fixObject)
 			continue
 		}
 		u := &unstructured.Unstructured{Object: fields}

@@ -80,7 +80,7 @@ func (r *reader) directory(root string) {
 	})
 }
 
-// enter refuses a directory that has to be rendered before it is a manifest.
+// enter refuses a directory that must be rendered before it is a manifest.
 func (r *reader) enter(path string) error {
 	for _, s := range sentinels {
 		if _, err := os.Stat(filepath.Join(path, s.file)); err == nil {
@@ -151,6 +151,6 @@ func (r *reader) unreadable(path string, err error) {
 		cause = named.Err
 	}
 	r.errs = append(r.errs, &Error{
-		File: path, Problem: "cannot be read: " + cause.Error(), Action: "give a file or directory that is there and can be read, or - for standard input", cause: err,
+		File: path, Problem: "cannot be read: " + cause.Error(), Action: "give a file or directory that exists and can be read, or - for standard input", cause: err,
 	})
 }

@@ -115,7 +115,7 @@ func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: is no YAML: did not find expected ',' or ']'; fix the text there`},
 		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: is no YAML that Kubernetes reads: key "x" already set in map; fix the text there`},
 		"no separator":          {head + "metadata: {name: a}\n--- {}\n", `-:4: another document begins without a line of its own; put three dashes, ---, alone on a line before it`},
-		"text alone":            {"hello\n", `-:1: is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"text alone":            {"hello\n", `-:1: is not a Kubernetes object; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"no kind":               {"\n\nreplicaCount: 1\n", `-:3: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"no name":               {head + "metadata:\n  labels: {a: b}\n", `-:3: has no metadata.name; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"a name that is none":   {head + "metadata:\n  name: 123\n", `-:4: metadata.name is no text; put the value in quotes`},
@@ -124,7 +124,7 @@ func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 		"a label of the template": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    metadata:\n      labels:\n        version: 1.0\n",
 			`-:8: spec.template.metadata.labels: the value of version is no text; put the value in quotes`},
 		"annotations that are a list": {head + "metadata:\n  name: a\n  annotations: [x]\n", `-:5: metadata.annotations is no map; write it as a map of names to values`},
-		"an item that is none":        {"apiVersion: v1\nkind: List\nitems: [a]\n", `-:1: has an item that is no object of Kubernetes; give it apiVersion, kind and metadata.name, or leave the file out`},
+		"an item that is none":        {"apiVersion: v1\nkind: List\nitems: [a]\n", `-:1: has an item that is not a Kubernetes object; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: is no YAML that Kubernetes reads: anchor 'm' value contains itself; fix the text there`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ all/overlay: is a Kustomize overlay, which is not rendered here; render it first
 `, shown(source.Read(nil, "all")))
 	same(t, `
 all/overlay: is a Kustomize overlay, which is not rendered here; render it first, and pipe that to -f -: kubectl kustomize all/overlay
-nowhere: cannot be read: no such file or directory; give a file or directory that is there and can be read, or - for standard input
+nowhere: cannot be read: no such file or directory; give a file or directory that exists and can be read, or - for standard input
 `, shown(source.Read(nil, "all/overlay/kustomization.yaml", "nowhere")))
 	same(t, "empty: there is no manifest; manifests are objects of Kubernetes in files that end in .yaml, .yml or .json\n", shown(source.Read(nil, "empty")))
 }

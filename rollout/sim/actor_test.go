@@ -60,7 +60,7 @@ func observe(v state) rollout.Observed {
 	return rollout.Observed{Now: v.now, Self: self, Root: root}
 }
 
-// isIntended tells whether somebody may be about to move a leaf.
+// isIntended tells whether a user may be about to move a leaf.
 func (s *state) isIntended(path string) bool {
 	i, ok := s.status.intents[path]
 
@@ -143,7 +143,7 @@ func (a *actor) carryOut() {
 }
 
 // bystander wants the same lock, takes one leaf down, and gives the lock back once
-// that leaf is well again.
+// that leaf is healthy again.
 type bystander struct {
 	world *world
 	path  string
@@ -190,7 +190,7 @@ func (w *world) anyLeaf() string {
 	return group.Name + "/" + group.Children[w.rnd.IntN(len(group.Children))].Name
 }
 
-// isWell tells whether everything is up, and nobody is about to change that.
+// isWell tells whether everything is up, and no one is about to change that.
 func (s *state) isWell() bool {
 	well := true
 

@@ -10,7 +10,7 @@ import (
 // oracle knows the rules, and nothing of the engine.
 type oracle struct {
 	world *world
-	// flapped is true if leaves break by themselves in this world.
+	// flapped is true if leaves break automatically in this world.
 	flapped bool
 	// violations are what it has seen, in words.
 	violations []string
@@ -20,7 +20,7 @@ func (o *oracle) complainf(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
-// look checks what has to be so at every instant.
+// look checks what must be so at every instant.
 func (o *oracle) look() {
 	o.checkBudget("everything", o.world.root.Policy.MaxUnavailable, o.world.root.Children)
 
@@ -34,7 +34,7 @@ func (o *oracle) look() {
 }
 
 // down counts the leaves that are to be counted: those that an actor took down
-// and that are not up again; in a world where nothing breaks by itself, all that
+// and that are not up again; in a world where nothing breaks automatically, all that
 // are not up.
 func (o *oracle) down(group rollout.Unit) int {
 	n := 0
@@ -80,7 +80,7 @@ func (o *oracle) checkOneAtATime() {
 	}
 
 	if len(down) > 1 {
-		o.complainf("%v are disrupted at once", down)
+		o.complainf("%v are disrupted at the same time", down)
 	}
 }
 
@@ -131,7 +131,7 @@ func (o *oracle) checkGates(group rollout.Unit) {
 	}
 }
 
-// checkSoak: before a leaf is taken down that is up, the groups that have to be
+// checkSoak: before a leaf is taken down that is up, the groups that must be
 // complete are, and have been for their soak.
 func (o *oracle) checkSoak(v state, s rollout.Step) {
 	for _, g := range v.root.Children {

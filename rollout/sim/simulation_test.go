@@ -54,7 +54,7 @@ type statistics struct {
 	Worlds, Locked, Flapping, Moves, Crashes, Conflicts, Releases, Ticks int
 }
 
-// play plays a world: a storm, the calm after it, and the quiet at the end.
+// play plays a world: a storm, the time after it in which nothing breaks, and the quiet at the end.
 func play(seed uint64) *simulation {
 	w := newWorld(seed)
 	o := &oracle{world: w, flapped: w.flap > 0}
@@ -107,7 +107,7 @@ func (s *simulation) settle() {
 		return
 	}
 
-	s.world.calm()
+	s.world.settled()
 
 	for range 3000 {
 		s.tick(false)
@@ -127,7 +127,7 @@ func (s *simulation) isComplete() bool {
 	return p.Phase == rollout.PhaseComplete && s.world.status.lock.Holder == ""
 }
 
-// beQuiet is that nobody writes anything once there is nothing left to do.
+// beQuiet is that no one writes anything once there is nothing left to do.
 func (s *simulation) beQuiet() {
 	if s.ended() {
 		return

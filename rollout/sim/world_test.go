@@ -12,7 +12,7 @@ import (
 
 // patience is how long an actor goes on with what it once decided, lag how old a
 // view may be, and intentAge how long others take a decision into account. The last
-// has to be longer than the other two together.
+// must be longer than the other two together.
 const (
 	patience  = 20 * time.Second
 	lag       = 15 * time.Second
@@ -52,7 +52,7 @@ type world struct {
 	// disrupted are the leaves that an actor took down while they were up and that
 	// have not been available since.
 	disrupted map[string]bool
-	// flap is how likely a healthy leaf breaks by itself.
+	// flap is how likely a healthy leaf breaks automatically.
 	flap float64
 	// writes counts those to the status.
 	writes int
@@ -242,7 +242,7 @@ func (w *world) notef(format string, args ...any) {
 	w.log = append(w.log, w.now.Format("15:04:05  ")+fmt.Sprintf(format, args...))
 }
 
-// swap writes the status if nobody has written it since the view.
+// swap writes the status if no one has written it since the view.
 func (w *world) swap(v state, change func(*status)) bool {
 	if v.status.version != w.status.version {
 		w.conflicts++
@@ -357,10 +357,10 @@ func (w *world) interfere() {
 	w.remember()
 }
 
-// calm ends the storm: nothing breaks any more, nothing is held, and what is
+// settled ends the storm: nothing breaks any more, nothing is held, and what is
 // wanted works.
-func (w *world) calm() {
-	w.notef("calm")
+func (w *world) settled() {
+	w.notef("settled")
 
 	w.flap, w.root.Pause = 0, nil
 	for i := range w.root.Children {

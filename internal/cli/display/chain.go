@@ -6,12 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
@@ -72,23 +69,15 @@ func namely(link *chain.Link) string {
 	return link.Sentence + " (" + link.String() + ")"
 }
 
-// addFacts adds what the ring knows besides.
+// addFacts adds what else there is to know. A plan is shown as a tree, with how long its
+// steps took.
 func addFacts(f *Facts, chain *chain.Chain, now time.Time) {
-	switch e := chain.Details.(type) {
-	case config.Explanation:
-		Workload(f, &e)
-	case explain.GroupDetails:
-		Group(f, &e)
-	case plans.Explanation:
+	if e, isPlan := chain.Details.(plans.Explanation); isPlan {
 		writeSteps(f, &e, now, EveryPhase)
-	case decision.Explanation:
-		Module(f, &e)
-	case decision.ClusterExplanation:
-		Cluster(f, &e)
-	default:
-		for _, fact := range chain.Facts {
-			f.row(fact.Name, fact.Values...)
-		}
+		return
+	}
+	for _, fact := range chain.Facts {
+		f.row(fact.Name, fact.Values...)
 	}
 }
 

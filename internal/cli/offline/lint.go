@@ -1,13 +1,14 @@
 package offline
 
 import (
-	"github.com/spillway-dev/spillway/internal/lint/rules"
-	"github.com/spillway-dev/spillway/internal/lint/manifest"
-	"github.com/spillway-dev/spillway/internal/lint/report"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 
 	"github.com/spf13/cobra"
 
@@ -105,7 +106,7 @@ func (l *linting) verdict(findings []report.Finding) error {
 	}
 	for i := range findings {
 		if findings[i].Level.AtLeast(report.Level(l.failOn)) {
-			return fmt.Errorf("there is something to fix: %s", report.Summary(findings))
+			return errors.New(report.Summary(findings))
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *assembled) report(sync string) *fleetv1.SyncStatus {
 	return &s.reports[i]
 }
 
-// assemblage is one that somebody asks about: the first of its syncs that is not well.
+// assemblage continues with the first of its syncs that is not healthy.
 func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	obj := newAssemblage(ref.Kind)
 	if err := a.Get(ctx, ref, obj); err != nil {
@@ -78,7 +78,7 @@ func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain
 			return a.syncOf(ctx, ref, &all, sync)
 		}
 	}
-	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "all of %d modules have been applied to cluster %s, and are well", len(all.syncs), all.cluster)}}, nil
+	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "all %d modules are applied to cluster %s and healthy", len(all.syncs), all.cluster)}}, nil
 }
 
 func newAssemblage(kind string) client.Object {
@@ -96,7 +96,7 @@ func (a *asker) sync(ctx context.Context, ref describe.Ref, name string) (chain.
 		return chain.Answer{}, err
 	}
 	if all == nil {
-		link := a.Link(ref, chain.ReasonMissing, "there is no %s for cluster %s yet", ref.Kind, ref.Name)
+		link := a.Link(ref, chain.ReasonMissing, "%s for cluster %s not found", ref.Kind, ref.Name)
 		return chain.Answer{Links: []chain.Link{link}, Then: a.Manager(ref.Namespace)}, nil
 	}
 	ref.Name = all.GetName()
@@ -138,7 +138,7 @@ func (a *asker) assemblages(ctx context.Context, ref describe.Ref) ([]assembled,
 
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
 func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (chain.Answer, error) {
-	link := a.Link(ref, rollout.ReasonProgressing, "nothing has been reported from cluster %s of %s yet", all.cluster, name)
+	link := a.Link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.cluster, name)
 	link.Ring, link.Phase, link.Next = manager.RingFleet, rollout.PhaseProgressing, a.Kubectl("describe", ref)
 	r := all.report(name)
 	if r != nil {
@@ -193,14 +193,14 @@ func secretOf(ref describe.Ref, all *assembled) string {
 // unreachable is a cluster that does not answer.
 func (a *asker) unreachable(ref describe.Ref, all *assembled) chain.Link {
 	link := a.Link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, chain.ReasonUnreachable,
-		"cluster %s cannot be reached by the address and with the credentials in Secret %s", all.cluster, all.secret)
+		"cluster %s is unreachable with the address and credentials in Secret %s", all.cluster, all.secret)
 	inside := a.inside(all.cluster, link.Ref)
 	link.First, link.Next = inside.First, inside.Command("kubectl cluster-info")
 	return link
 }
 
-// inside asks another cluster. Commands find it by a file with its kubeconfig, which has
-// to be made first: not by a pipe, which the kubectl that comes with gcloud cannot read.
+// inside asks another cluster. Commands find it by a file with its kubeconfig, which must
+// be written first: not by a pipe, which the kubectl that comes with gcloud cannot read.
 func (a *asker) inside(name string, secret describe.Ref) *asker {
 	w, file := a.World, name+".kubeconfig"
 	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
@@ -220,7 +220,7 @@ func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*a
 	inside, s := a.inside(name, secret), &corev1.Secret{}
 	err := a.Get(ctx, secret, s)
 	if err == nil && a.Dial == nil {
-		err = errors.New("other clusters are not asked")
+		err = errors.New("other clusters are not read")
 	}
 	if err == nil {
 		inside.Client, err = a.Dial(s.Data["value"])
@@ -229,7 +229,7 @@ func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*a
 		return inside, nil
 	}
 	link := a.Link(describe.Ref{Kind: describe.KindCluster, Namespace: secret.Namespace, Name: name}, chain.ReasonUnseen,
-		"what happens on cluster %s cannot be seen from here: %s; ask there", name, chain.LastOf(err))
+		"cluster %s cannot be read from here: %s", name, chain.LastOf(err))
 	link.First, link.Next = inside.First, inside.Command("spillway status -A")
 	return nil, &link
 }

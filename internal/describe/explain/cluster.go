@@ -35,7 +35,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 	ref := describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}
 	link := a.Link(ref, c.Reason, "%s", clusterSentence(&c))
 	link.Ring, link.Phase, link.Since, link.Until = manager.RingFleet, rollout.PhaseWaiting, c.Since, c.Until
-	m := moduleAnswer{asker: a, ref: module, found: chain.Answer{Links: []chain.Link{link}, Details: c}}
+	m := moduleAnswer{asker: a, ref: module, found: chain.Answer{Links: []chain.Link{link}, Facts: describe.ClusterFacts(&c), Details: c}}
 	switch {
 	case c.Hold != nil:
 		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("release", "--cluster", name)

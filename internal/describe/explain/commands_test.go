@@ -24,7 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// shell judges commands that are printed, as somebody does who copies them.
+// shell checks commands that are printed, as a shell that they are pasted into.
 type shell struct {
 	kinds apimeta.RESTMapper
 	// exists says whether there is an object; nil to leave that open.
@@ -117,10 +117,10 @@ func (s *shell) spillway(args []string) error {
 	return errors.Join(cmd.ValidateArgs(cmd.Flags().Args()), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), s.file(cmd.Flags()))
 }
 
-// file is that the kubeconfig of a command is there.
+// file checks that the kubeconfig of a command exists.
 func (s *shell) file(flags *pflag.FlagSet) error {
 	if file, err := flags.GetString("kubeconfig"); err != nil || file != "" && !slices.Contains(s.files, file) {
-		return fmt.Errorf("--kubeconfig %s: nobody has made the file", file)
+		return fmt.Errorf("--kubeconfig %s: no command has written the file", file)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func split(text string) ([]string, error) {
 	return words, nil
 }
 
-// exists is an error if an object is not there. All clusters of a situation are one.
+// exists is an error if an object does not exist. All clusters of a situation are one.
 func (w *world) exists(ctx context.Context) func(describe.Ref) error {
 	return func(ref describe.Ref) error {
 		u := &unstructured.Unstructured{}

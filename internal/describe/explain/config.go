@@ -13,7 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/native"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -29,7 +28,7 @@ func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (cha
 		return chain.Answer{}, err
 	}
 	if !first && !isTracked(&w) {
-		return a.zoneOrPods(ctx, &w, a.Link(ref, "", "%s is as its template says", w.Name()))
+		return a.zoneOrPods(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
 	}
 	e, err := a.config(ctx, workloads.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	if apierrors.IsForbidden(err) {
@@ -39,15 +38,15 @@ func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (cha
 		return chain.Answer{}, err
 	}
 	found, err := a.tracked(ctx, &w, &e)
-	found.Details = e
+	found.Facts, found.Details = append(describe.WorkloadFacts(&e), found.Facts...), e
 	return found, err
 }
 
-// untold is a workload of which the caller may not see all that the config ring
+// untold is a workload of which the caller may not read all that the config ring
 // decides from: how its Pods do can be told all the same.
 func (a *asker) untold(ctx context.Context, w *native.Workload, err error) (chain.Answer, error) {
-	found, failed := a.zoneOrPods(ctx, w, a.Link(w.Ref(), "", "%s is as its template says", w.Name()))
-	found.Facts = append(found.Facts, describe.FactOf("note", "what its config waits for cannot be told: "+chain.LastOf(err)))
+	found, failed := a.zoneOrPods(ctx, w, a.Link(w.Ref(), "", "%s is ready", w.Name()))
+	found.Facts = append(found.Facts, describe.FactOf("note", "config cannot be checked: "+chain.LastOf(err)))
 	return found, failed
 }
 
@@ -58,10 +57,8 @@ func isTracked(w *native.Workload) bool {
 
 // tracked goes on from what the config ring says.
 func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Explanation) (chain.Answer, error) {
-	link := a.Link(w.Ref(), e.Reason, "%s", e.Sentence)
-	link.Ring, link.Phase = manager.RingConfig, describe.PhaseOfState(e)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	only := chain.Answer{Links: []chain.Link{link}}
+	described := describe.Workload(e)
+	only := chain.Answer{Links: []chain.Link{a.LinkTo(&described)}}
 	if len(e.Problems) > 0 {
 		only.Links[0].Next = a.Kubectl("edit", w.Ref())
 	}
@@ -107,7 +104,7 @@ func (a *asker) groupRef(w *native.Workload) describe.Ref {
 func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer) (chain.Answer, error) {
 	all, err := a.queue(ctx, w.GetNamespace())
 	if err != nil {
-		return so, fmt.Errorf("who takes up the budget: %w", err)
+		return so, fmt.Errorf("list what uses the budget: %w", err)
 	}
 	nearest := func(same bool) int {
 		return slices.IndexFunc(all, func(e config.Explanation) bool {
@@ -139,11 +136,11 @@ func (a *asker) zoneOrPods(ctx context.Context, w *native.Workload, link chain.L
 	return chain.Answer{Links: []chain.Link{link}, Then: a.About(group)}, nil
 }
 
-// configs is what was seen of the config of workloads, which is looked at as a whole
+// configs is what was read of the config of workloads, which is read as a whole
 // where they share a budget. All links of a chain share it: what they ask for is listed
-// once, and what they are told is of one moment.
+// once, and all of them see one moment.
 type configs struct {
-	// everywhere lists all namespaces at once, apart each by itself.
+	// everywhere lists all namespaces together, apart each one alone.
 	everywhere, apart *snapshot.Snapshot
 }
 
@@ -159,8 +156,8 @@ func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
 	return c.apart
 }
 
-// config is what the config ring says of a workload. Who may not look at all of those
-// that share its budget is told as much as those of its namespace tell.
+// config is what the config ring says of a workload. A caller who may not list
+// all that share its budget gets what those of its namespace say.
 func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
 	if a.Options.SharesBudget() {
 		e, err := config.Explain(ctx, a.seeing(true), a.Options, name)

@@ -10,7 +10,7 @@ import (
 )
 
 // Explain follows an object down to the root cause: each link waits for the next. It
-// reads single objects on the way.
+// reads single objects as it follows the chain.
 func Explain(ctx context.Context, w chain.World, ref describe.Ref) (chain.Chain, error) {
 	return chain.Follow(ctx, newAsker(w).About(ref)) //nolint:wrapcheck // the answer names the object
 }

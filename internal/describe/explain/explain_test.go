@@ -55,12 +55,12 @@ type situation struct {
 	through string
 	// by is part of the sentence of one of the links.
 	by string
-	// root is what has to be found at the end: KIND/NAME, or KIND/NAME@CLUSTER.
+	// root is what must be found at the end: KIND/NAME, or KIND/NAME@CLUSTER.
 	root string
 	// says is part of the root's sentence, next the command that comes next.
 	says, next string
 	// owner is who is said to have it in hand, if that matters; and times are those that
-	// have to be told: since, until, deadline.
+	// must be given: since, until, deadline.
 	owner, times string
 	// ago is how long ago it began, by what was planted.
 	ago time.Duration
@@ -77,7 +77,7 @@ type world struct {
 	began time.Time
 }
 
-// sees has somebody ask who may look at nothing else.
+// sees has a user ask who may read nothing else.
 func (w *world) sees(resources []string) {
 	w.t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -205,7 +205,7 @@ func (w *world) pods(app string, do func(*corev1.Pod)) {
 	})
 }
 
-// changeStatus changes the status of an object, and tries again if somebody was faster.
+// changeStatus changes the status of an object, and retries upon a conflict.
 func (w *world) changeStatus(obj client.Object, name string, change func()) {
 	w.t.Helper()
 	w.eventually(func(ctx context.Context) error {
@@ -294,8 +294,8 @@ func (s *situation) check(w *world, c *chain.Chain) error {
 	return nil
 }
 
-// checkTimes checks that the times that have to be told are, and that all of them are
-// possible: nothing began before it was planted, and what ends by itself does so later.
+// checkTimes checks that the wanted times are given, and that all of them are
+// possible: nothing began before it was planted, and what ends automatically does so later.
 func (s *situation) checkTimes(w *world, c *chain.Chain) []error {
 	var errs []error
 	told := map[string]*time.Time{"deadline": c.Deadline()}
@@ -316,14 +316,14 @@ func (s *situation) checkTimes(w *world, c *chain.Chain) []error {
 	}
 	for name := range strings.FieldsSeq(s.times) {
 		if told[name] == nil {
-			errs = append(errs, fmt.Errorf("no %s is told", name))
+			errs = append(errs, fmt.Errorf("no %s is given", name))
 		}
 	}
 	return errs
 }
 
 // run plants a situation and asks until the answer is right. It is wrong as long as
-// controllers are still on their way to where they were planted to get stuck.
+// controllers have not got stuck yet where they are to.
 func (s *situation) run(t *testing.T, c client.Client) {
 	w := &world{t: t, client: c, namespace: testenv.NamespaceOn(t, testenv.Shared()), asks: c, began: time.Now()}
 	if len(s.sees) > 0 {

@@ -3,7 +3,6 @@ package explain
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,10 +32,10 @@ func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Ans
 	if err != nil {
 		return chain.Answer{}, err
 	}
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase = manager.RingFleet, rollout.Phase(e.Phase)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: e}}
+	described := describe.Module(&e)
+	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
+	}}
 	err = m.goOn(ctx)
 	return m.found, err
 }
@@ -79,7 +78,7 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// deleting goes to the first cluster that a module on its way out is still assigned to,
+// deleting continues with the first cluster that a deleted module is still assigned to,
 // or to the manager that would take it away; and where there is none, to who else keeps
 // the module.
 func (m *moduleAnswer) deleting(ctx context.Context) error {
@@ -130,10 +129,10 @@ func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
 	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
 	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
 	if i < 0 {
-		return m.Link(ref, "", "stage %s is not there", name)
+		return m.Link(ref, "", "stage %s not found", name)
 	}
 	s := &m.e.Stages[i]
-	link := m.Link(ref, reason, "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
+	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
 	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
 	return link
 }

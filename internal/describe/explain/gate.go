@@ -64,7 +64,7 @@ func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
 	return link
 }
 
-// gate is a RolloutGate that somebody asks about.
+// gate is a RolloutGate: decided, or not.
 func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	g := &v1alpha1.RolloutGate{}
 	if err := a.Get(ctx, ref, g); err != nil {

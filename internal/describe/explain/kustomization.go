@@ -24,7 +24,7 @@ func colon(message string) string {
 	return ": " + message
 }
 
-// kustomization is how Flux applies something: from where, and what of it is not well.
+// kustomization is how Flux applies something: from where, and which object is unhealthy.
 func (a *asker) kustomization(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	k := &kustomizev1.Kustomization{}
 	err := a.Get(ctx, ref, k)
@@ -35,7 +35,7 @@ func (a *asker) kustomization(ctx context.Context, ref describe.Ref, _ bool) (ch
 		return chain.Answer{}, err
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
-	link := a.Link(ref, chain.ReasonNotObserved, "Kustomization %s was not looked at %s: is Flux' kustomize-controller running?", ref.Name, asOf(ready))
+	link := a.Link(ref, chain.ReasonNotObserved, "Kustomization %s is waiting: not reconciled %s; is kustomize-controller of Flux running?", ref.Name, asOf(ready))
 	link.Phase, link.Next = rollout.PhaseWaiting, a.Command("kubectl get pods -A -l app=kustomize-controller")
 	found := chain.Answer{Links: []chain.Link{link}}
 	own := &found.Links[0]
@@ -51,7 +51,7 @@ func (a *asker) kustomization(ctx context.Context, ref describe.Ref, _ bool) (ch
 	own.Sentence = a.Place() + fmt.Sprintf("Kustomization %s is not ready: %s", ref.Name, firstLine(ready.Message))
 	if ready.Status == metav1.ConditionTrue {
 		own.Reason, own.Phase, own.Next = "", rollout.PhaseComplete, ""
-		own.Sentence = a.Place() + "Kustomization " + ref.Name + " has been applied, and all of it is well"
+		own.Sentence = a.Place() + "Kustomization " + ref.Name + " is applied and healthy"
 		return found, nil
 	}
 	return a.notApplied(ctx, k, found)
@@ -62,7 +62,7 @@ func asOf(ready *metav1.Condition) string {
 	if ready == nil {
 		return "yet"
 	}
-	return "as it is now"
+	return "at this generation"
 }
 
 // notBegun: Flux has said nothing of it as it is now, which it does not before there is
@@ -77,12 +77,12 @@ func (a *asker) notBegun(ctx context.Context, k *kustomizev1.Kustomization, foun
 	return found
 }
 
-// notMade: nobody has made the Kustomization of what is assigned.
+// notMade is the Kustomization of a sync that does not exist.
 func (a *asker) notMade(ctx context.Context, ref describe.Ref, err error) (chain.Answer, error) {
-	link := a.Link(ref, chain.ReasonMissing, "there is no Kustomization %s in namespace %s, by which Flux would apply it", ref.Name, ref.Namespace)
+	link := a.Link(ref, chain.ReasonMissing, "Kustomization %s not found in namespace %s", ref.Name, ref.Namespace)
 	link.Next = a.Command("kubectl get assemblages,kustomizations -n " + ref.Namespace)
 	if apimeta.IsNoMatchError(err) {
-		link.Sentence = a.Place() + "Flux is not installed: there is no kind Kustomization"
+		link.Sentence = a.Place() + "Flux is not installed: kind Kustomization not found"
 		link.Next = a.Command("flux install")
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
@@ -101,7 +101,7 @@ func firstLine(message string) string {
 }
 
 // notApplied goes to the source if that is why, to what it depends on, to what has
-// refused it, or to the object that is not well.
+// refused it, or to the unhealthy object.
 func (a *asker) notApplied(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) (chain.Answer, error) {
 	if link := a.unfetched(ctx, k); link != nil {
 		found.Links[0].Next = ""
@@ -137,7 +137,7 @@ func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *ch
 	}
 	u, err := a.ReadAny(ctx, ref)
 	if chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonSource, "%s %s, from which it is fetched, does not exist", ref.Kind, ref.Name)
+		link := a.Link(ref, chain.ReasonSource, "source %s %s not found", ref.Kind, ref.Name)
 		link.Next = a.Command("kubectl get " + strings.ToLower(ref.Kind) + " -n " + ref.Namespace)
 		return &link
 	}
@@ -169,7 +169,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) *metav1.Condition {
 	return nil
 }
 
-// firstOf goes to the first object of a Kustomization that is not well.
+// firstOf continues with the first unhealthy object of a Kustomization.
 func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) (chain.Answer, error) {
 	if k.Status.Inventory != nil {
 		for _, entry := range k.Status.Inventory.Entries[:min(len(k.Status.Inventory.Entries), maxObjects)] {
@@ -179,7 +179,7 @@ func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found
 			}
 			if bad, err := a.isBad(ctx, ref, gvk); err != nil || bad {
 				found.Links[0].Next, found.Then = "", a.About(ref)
-				return found, nil //nolint:nilerr // what cannot be looked at is told of when it is asked about
+				return found, nil //nolint:nilerr // its own question says that it cannot be read
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func applied(entry kustomizev1.ResourceRef) (describe.Ref, schema.GroupVersionKi
 	return describe.Ref{Kind: kind, Namespace: namespace, Name: name, APIVersion: chain.Foreign(group, entry.Version)}, gvk, true
 }
 
-// isBad is true of an object that is not there, or not well.
+// isBad is true of an object that does not exist, or is unhealthy.
 func (a *asker) isBad(ctx context.Context, ref describe.Ref, gvk schema.GroupVersionKind) (bool, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -218,5 +218,5 @@ func (a *asker) isBad(ctx context.Context, ref describe.Ref, gvk schema.GroupVer
 	if err != nil {
 		return false, err
 	}
-	return !a.isWell(ctx, ref, u), nil
+	return !a.isHealthy(ctx, ref, u), nil
 }

@@ -34,14 +34,14 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 		return chain.Answer{}, fmt.Errorf("list the Deployments of the manager: %w", err)
 	}
 	if len(list.Items) == 0 {
-		link := a.Link(ref, chain.ReasonManagerDown, "it is the manager's turn, and no manager is installed here; one that runs elsewhere cannot be seen")
+		link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: none is installed in this cluster; one that runs elsewhere cannot be seen from here")
 		link.Next = a.Command("spillway check")
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
-	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return looksAt(argsOf(&d), namespace) })
+	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return watches(argsOf(&d), namespace) })
 	if i < 0 {
 		d := describe.RefTo(workloads.Deployment, &list.Items[0])
-		link := a.Link(ref, chain.ReasonManagerDown, "it is the manager's turn, and no manager looks at namespace %s", namespace)
+		link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: none watches namespace %s", namespace)
 		link.Next = a.Kubectl("edit", d)
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
@@ -66,13 +66,13 @@ func argOf(args []string, name, otherwise string) string {
 	return otherwise
 }
 
-// looksAt is true if a manager with these arguments looks at a namespace.
-func looksAt(args []string, namespace string) bool {
+// watches is true if a manager with these arguments watches a namespace.
+func watches(args []string, namespace string) bool {
 	watched := argOf(args, "namespaces", "")
 	return watched == "" || slices.Contains(strings.Split(watched, ","), namespace)
 }
 
-// atWork tells by its Lease whether a manager is at work, and without one by its Pods.
+// atWork reads from its Lease whether a manager runs, and without one by its Pods.
 func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer, error) {
 	w := native.WorkloadOf(d)
 	args := argsOf(d)
@@ -103,7 +103,7 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer,
 	return chain.Answer{Links: []chain.Link{link}, Then: down}, nil
 }
 
-// managerGone is the answer that a manager which is installed here is not at work, nil
+// managerGone is the answer that a manager which is installed does not run, nil
 // if it is, or if that cannot be known.
 func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer {
 	down, err := a.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, namespace)
@@ -128,26 +128,26 @@ func (a *asker) downBecause(w *native.Workload) *chain.Question {
 	})
 }
 
-// podsUnder asks about the Pods of a workload that was told of already.
+// podsUnder asks about the Pods of a workload that has a link already.
 func (a *asker) podsUnder(w *native.Workload) *chain.Question {
 	return a.Ask(w.Ref(), func(ctx context.Context, _ bool) (chain.Answer, error) {
-		return a.Unready(ctx, w, a.Link(w.Ref(), "", "%s is as its template says", w.Name()))
+		return a.Unready(ctx, w, a.Link(w.Ref(), "", "%s is ready", w.Name()))
 	})
 }
 
 func (a *asker) managerDown(ref describe.Ref, why string) chain.Link {
-	link := a.Link(ref, chain.ReasonManagerDown, "no manager is at work: %s", why)
+	link := a.Link(ref, chain.ReasonManagerDown, "no manager is running: %s", why)
 	link.Next = a.Command("kubectl get pods -A -l app.kubernetes.io/name=spillway,app.kubernetes.io/component=manager")
 	return link
 }
 
 func (a *asker) managerUp(ref describe.Ref) chain.Link {
-	link := a.Link(ref, rollout.ReasonProgressing, "the manager is at work, and this is its next step")
+	link := a.Link(ref, rollout.ReasonProgressing, "the manager is running, and acts on it next")
 	link.Phase = rollout.PhaseProgressing
 	return link
 }
 
-// isFresh is true if somebody holds the Lease, and has renewed it in time.
+// isFresh is true if the Lease has a holder that has renewed it in time.
 func (a *asker) isFresh(lease *coordinationv1.Lease) bool {
 	s := &lease.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
@@ -159,10 +159,10 @@ func (a *asker) isFresh(lease *coordinationv1.Lease) bool {
 func (a *asker) abandoned(lease *coordinationv1.Lease) string {
 	s := &lease.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" {
-		return "nobody holds Lease " + lease.Name
+		return "Lease " + lease.Name + " has no holder"
 	}
 	if s.RenewTime == nil {
-		return "nobody has renewed Lease " + lease.Name
+		return "Lease " + lease.Name + " was never renewed"
 	}
 	return fmt.Sprintf("%s holds Lease %s, and has not renewed it since %s", *s.HolderIdentity, lease.Name, rollout.Clock(s.RenewTime.Time))
 }
@@ -178,8 +178,8 @@ func annotator(obj metav1.Object, key string) string {
 	return ""
 }
 
-// kept goes to whoever keeps what is being deleted: by a finalizer that is not our own,
-// or it is the manager's turn.
+// kept continues with what keeps an object that is being deleted: a finalizer of another
+// controller, or else the manager.
 func (a *asker) kept(ref describe.Ref, obj client.Object, own string, so chain.Answer) chain.Answer {
 	for _, name := range obj.GetFinalizers() {
 		if name != own {

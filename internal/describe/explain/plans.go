@@ -26,8 +26,8 @@ import (
 // maxObjects bounds how many objects of an inventory are looked at.
 const maxObjects = 200
 
-// instance is an Instance: its plan, the step that it is at, and of what that has
-// applied the object that is not well.
+// instance is an Instance: its plan, the step that runs, and the unhealthy object
+// that the step has applied.
 func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
 	i := &v1beta1.Instance{}
 	if err := a.Get(ctx, ref, i); err != nil {
@@ -35,10 +35,8 @@ func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (cha
 		return chain.Answer{}, err
 	}
 	e := plans.ExplanationOf(i)
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
-	found := chain.Answer{Links: []chain.Link{link}, Details: e}
-	p := planAnswer{asker: a, i: i, e: &e, found: found}
+	described := describe.Instance(&e)
+	p := planAnswer{asker: a, i: i, e: &e, found: chain.Answer{Links: []chain.Link{a.LinkTo(&described)}, Details: e}}
 	p.goOn(ctx)
 	return p.found, nil
 }
@@ -81,7 +79,7 @@ func (p *planAnswer) goOn(ctx context.Context) {
 	p.objects(ctx)
 }
 
-// isLeft is true of an Instance on its way out of which no plan has to clean up any more.
+// isLeft is true of an Instance that is being deleted and needs no cleanup plan any more.
 func (p *planAnswer) isLeft() bool {
 	x := p.i.Status.Execution
 	return !slices.Contains(p.i.Finalizers, vocabulary.CleanupFinalizer) || x != nil && x.Cause == v1beta1.CauseDelete && x.Result == v1beta1.ResultComplete
@@ -96,7 +94,7 @@ func (p *planAnswer) leaving() {
 }
 
 // deadline is when the plan that runs has taken too long, or its phase or its step;
-// nil if they may take for ever, or nobody may see.
+// nil if there is no timeout, or it may not be read.
 func (p *planAnswer) deadline(ctx context.Context) *time.Time {
 	v := &v1beta1.OperatorVersion{}
 	x := p.i.Status.Execution
@@ -146,7 +144,7 @@ func (p *planAnswer) version() describe.Ref {
 
 func (p *planAnswer) noVersion() {
 	ref := p.version()
-	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s is not there", ref.Name)
+	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s not found", ref.Name)
 	link.Next = p.Command("kubectl get operatorversions -n " + ref.Namespace)
 	p.found.Links = append(p.found.Links, link)
 }
@@ -165,7 +163,7 @@ func (p *planAnswer) step() {
 
 func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) chain.Link {
 	link := p.Link(describe.Ref{Kind: describe.KindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
-		"step %s of plan %s is %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
+		"step %s of plan %s %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
 	link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
 	if s.StartedAt != nil {
 		link.Since = describe.TimeOrNil(s.StartedAt.Time)
@@ -177,13 +175,13 @@ func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) chain.Link {
 }
 
 var howStepIs = map[v1beta1.ExecutionStatus]string{
-	v1beta1.InProgress: "on its way", v1beta1.Error: "tried again after it has failed", v1beta1.FatalError: "given up",
+	v1beta1.InProgress: "is running", v1beta1.Error: "is being retried", v1beta1.FatalError: "failed",
 }
 
-// objects goes to the first object of the inventory that is not well: one that was
-// applied by the step that is on its way, or else any.
+// objects continues with the first unhealthy object of the inventory: one that the
+// running step has applied, or else any.
 func (p *planAnswer) objects(ctx context.Context) {
-	if bad := p.notWell(ctx); bad != nil {
+	if bad := p.firstUnhealthy(ctx); bad != nil {
 		p.found.Then = p.About(*bad)
 		return
 	}
@@ -213,19 +211,19 @@ func (p *planAnswer) failure() string {
 	return ""
 }
 
-// notWell is the first object that is not well, nil if all are; one that the step has
-// applied that the plan is at comes before others.
-func (p *planAnswer) notWell(ctx context.Context) *describe.Ref {
+// firstUnhealthy is the first unhealthy object, nil if there is none; one that the running
+// step has applied comes before others.
+func (p *planAnswer) firstUnhealthy(ctx context.Context) *describe.Ref {
 	var other *describe.Ref
 	for _, entry := range p.i.Status.Inventory[:min(len(p.i.Status.Inventory), maxObjects)] {
 		ref := describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: chain.Foreign(entry.Group, entry.Version)}
 		u, err := p.readEntry(ctx, entry)
 		switch {
 		case chain.IsNotFound(err): // it was about to be applied, and was not
-		case err == nil && p.isWell(ctx, ref, u):
+		case err == nil && p.isHealthy(ctx, ref, u):
 		case err == nil && p.isOfStep(u):
 			return &ref
-		default: // of what cannot be read that is told when it is asked about
+		default: // its own question says that it cannot be read
 			other = cmp.Or(other, &ref)
 		}
 	}
@@ -245,8 +243,9 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 	return annotations[vocabulary.PhaseAnnotation]+"/"+annotations[vocabulary.StepAnnotation] == p.i.Status.Place
 }
 
-// isWell judges an object; a StatefulSet that is a zone is well if its group is.
-func (a *asker) isWell(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
+// isHealthy judges an object; a StatefulSet that is a zone is healthy if its group is
+// complete.
+func (a *asker) isHealthy(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
 	if lacks, _ := task.Judge(u); lacks != "" {
 		return false
 	}

@@ -18,7 +18,7 @@ data: {level: "1"}
 // configSituations are what the config ring waits for.
 var configSituations = []situation{{
 	name: "a tracked workload lacks a Secret", plant: deployment("web", tracked, needsDB),
-	times: "since", ask: "deployment/web", through: "Deployment Secret", root: "secret/db", says: "Secret db does not exist",
+	times: "since", ask: "deployment/web", through: "Deployment Secret", root: "secret/db", says: "Secret db not found",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }, {
 	name: "a tracked workload lacks a key", plant: `apiVersion: v1
@@ -31,7 +31,7 @@ stringData: {user: x}
 	next: `kubectl patch secret/db -n NS --type=merge -p '{"stringData":{"password":"VALUE"}}'`,
 }, {
 	name: "a tracked workload lacks a ConfigMap", plant: workload("DaemonSet", "agent", tracked, usesApp),
-	ask: "ds/agent", root: "configmap/app", says: "ConfigMap app does not exist", next: "kubectl create configmap app -n NS --from-literal=KEY=VALUE",
+	ask: "ds/agent", root: "configmap/app", says: "ConfigMap app not found", next: "kubectl create configmap app -n NS --from-literal=KEY=VALUE",
 }, {
 	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
 	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "kubectl annotate deployment/web -n NS spillway.dev/pause-",
@@ -41,7 +41,7 @@ stringData: {user: x}
 		w.pods("first", func(*corev1.Pod) {}) // it is rolling now, for as long as it crashes
 		w.apply(deployment("second", tracked, usesApp))
 	},
-	ask: "deploy/second", through: "Deployment Deployment Pod", root: "pod/first-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ask: "deploy/second", through: "Deployment Deployment Pod", root: "pod/first-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a rolled workload does not come up", plant: appAtOne + deployment("web", tracked, usesApp, still), act: waiting("web", "InvalidImageName", ""),
 	times: "since", owner: "replicaset/web-*", ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",

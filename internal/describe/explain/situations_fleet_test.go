@@ -31,7 +31,7 @@ spec:
   ` + spec + "\n"
 }
 
-// pinned is cluster c1, which somebody keeps where it is.
+// pinned is cluster c1, pinned by a user.
 const pinned = `apiVersion: fleet.squaremo.dev/v1alpha1
 kind: ProxyAssemblage
 metadata: {name: c1}
@@ -75,7 +75,7 @@ func (w *world) cluster(name, server string) {
 func onCluster(name string) func(*world) { return func(w *world) { w.cluster(name, "") } }
 
 // fetched plays source-controller, and returns once the Kustomization of the module
-// on cluster c1 is there.
+// on cluster c1 exists.
 func (w *world) fetched(ready metav1.ConditionStatus, message string) {
 	w.t.Helper()
 	w.eventually(func(ctx context.Context) error {
@@ -190,7 +190,7 @@ var fleetSituations = []situation{{
 	next: "spillway fleet approve module/shop -n NS --stage canary --gate approve",
 }, {
 	name: "a gate is open that one may not see", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`), act: onCluster("c1"),
-	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary has 0 of 1 clusters updated", root: "module/shop", says: "rolloutgates cannot be looked at",
+	sees: []string{"modules.fleet.squaremo.dev"}, ask: "module/shop", by: "stage canary: 0/1 updated", root: "module/shop", says: "rolloutgates cannot be read",
 	next: "kubectl get rolloutgates.spillway.dev -n NS",
 }, {
 	name: "two gates of a stage are open", plant: module(`rollout: {stages: [{name: canary, gates: [{name: load, when: Before}, {name: sign, when: Before}]}]}`), act: onCluster("c1"),
@@ -214,7 +214,7 @@ var fleetSituations = []situation{{
 	},
 	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet release module/shop -n NS --cluster c1",
 }, {
-	name: "a cluster is not there", plant: module("suspend: true"),
+	name: "a cluster does not exist", plant: module("suspend: true"),
 	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
 }, {
 	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
@@ -237,7 +237,7 @@ var fleetSituations = []situation{{
 		waiting("web", "CreateContainerConfigError", "")(w)
 		w.applied("c1-shop", "HealthCheckFailed", "timeout waiting for: [Deployment/NS/web status: 'InProgress']", "NS_web_apps_Deployment")
 	},
-	times: "since deadline", ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization Deployment Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
+	times: "since deadline", ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization Deployment Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db not found",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE --kubeconfig c1.kubeconfig",
 }, {
 	name: "a stage waits for a cluster, that for a group, that for a Pod, and that for a Secret", plant: all(module(""), zone("a"), zone("b")),
@@ -249,7 +249,7 @@ var fleetSituations = []situation{{
 		w.pods("a", unconfigured)
 		w.applied("c1-shop", "HealthCheckFailed", "timeout waiting for: [StatefulSet/NS/a status: 'InProgress']", "NS_a_apps_StatefulSet", "NS_b_apps_StatefulSet")
 	},
-	ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization StatefulSet RolloutGroup Zone Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db does not exist",
+	ask: "module/shop", through: "Module Stage Cluster ProxyAssemblage Kustomization StatefulSet RolloutGroup Zone Pod Secret", root: "secret/db@c1", says: "on cluster c1, Secret db not found",
 	times: "since deadline", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE --kubeconfig c1.kubeconfig",
 }, {
 	name: "the budget of a module is used up", plant: module("rollout: {orderBy: {labelKey: cluster}}"),
@@ -261,16 +261,16 @@ var fleetSituations = []situation{{
 	ask: "module/shop@2", by: "at most 1", through: "Cluster Module Stage Cluster ProxyAssemblage Kustomization GitRepository", root: "gitrepository/shop-*@1", says: "cannot be fetched: authentication required",
 	times: "since", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig 1.kubeconfig",
 }, {
-	name: "what the hub applies to a cluster is not well", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
+	name: "what the hub applies to a cluster is unhealthy", plant: strings.ReplaceAll(module(""), "kind: Module", "kind: BootstrapModule") + "---\n" + deployment("web", crash),
 	act: func(w *world) {
 		w.cluster("c1", "")
 		w.fetched(metav1.ConditionTrue, "")
 		w.applied("shop-c1", "HealthCheckFailed", "timeout", "NS_web_apps_Deployment")
 	},
-	ask: "bootstrapmodule/shop", through: "BootstrapModule Stage Cluster RemoteAssemblage Kustomization Deployment Pod", root: "pod/web-*@c1", says: "ends with exit code 1",
+	ask: "bootstrapmodule/shop", through: "BootstrapModule Stage Cluster RemoteAssemblage Kustomization Deployment Pod", root: "pod/web-*@c1", says: "exited with code 1",
 	next: "kubectl logs pod/NAME -n NS -c app --previous --kubeconfig c1.kubeconfig",
 }, {
-	name: "an object of a kind that is nobody's", plant: `apiVersion: source.toolkit.fluxcd.io/v1
+	name: "an object of an unknown kind", plant: `apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: shop}
 spec: {interval: 1h, url: "https://example.com/shop"}
@@ -282,7 +282,7 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 	ask: "module/shop", root: "gitrepository/shop-*@c1", says: "cannot be fetched: authentication required", next: "kubectl describe gitrepository/NAME -n NS --kubeconfig c1.kubeconfig",
 }, {
 	name: "a cluster does not answer", plant: module(""), act: func(w *world) { w.cluster("c1", "https://127.0.0.1:1") },
-	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached",
+	ask: "module/shop", root: "secret/c1-kubeconfig", says: "cluster c1 is unreachable",
 	next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
 }, {
 	name: "a new cluster does not come up beside one that has failed and is pinned", plant: module(""),
@@ -295,13 +295,13 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 		w.apply(pinned)
 		w.cluster("c9", "")
 	},
-	ask: "module/shop", through: "Module Cluster ProxyAssemblage Kustomization", root: "kustomization/c9-shop@c9", says: "is Flux' kustomize-controller running?", next: "*",
+	ask: "module/shop", through: "Module Cluster ProxyAssemblage Kustomization", root: "kustomization/c9-shop@c9", says: "is kustomize-controller of Flux running?", next: "*",
 }, {
-	name: "somebody keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
+	name: "a finalizer keeps a module that is deleted", plant: strings.Replace(module(""), "{name: shop}", "{name: shop, finalizers: [acme.io/keep]}", 1),
 	act: func(w *world) {
 		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
 	},
-	ask: "module/shop", root: "module/shop", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
+	ask: "module/shop", root: "module/shop", says: "cannot be deleted: finalizer acme.io/keep is not removed yet", next: "kubectl get module/shop -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "Flux has not looked at a Kustomization as it is now", plant: module(""),
 	act: func(w *world) {
@@ -312,7 +312,7 @@ spec: {interval: 1h, url: "https://example.com/shop"}
 			k.Status.Conditions[0].ObservedGeneration = k.Generation - 1
 		})
 	},
-	ask: "ks/c1-shop", root: "kustomization/c1-shop", says: "was not looked at as it is now: is Flux' kustomize-controller running?", next: "kubectl get pods -A -l app=kustomize-controller",
+	ask: "ks/c1-shop", root: "kustomization/c1-shop", says: "not reconciled at this generation; is kustomize-controller of Flux running?", next: "kubectl get pods -A -l app=kustomize-controller",
 }, {
 	name: "a Kustomization is suspended", plant: module(""),
 	act: func(w *world) {

@@ -17,7 +17,7 @@ import (
 const longAgo = 2 * time.Hour
 
 // leftBehind is a manager for the namespace: its Deployment, and its Lease, which
-// somebody held an hour ago.
+// was held an hour ago.
 func leftBehind(spec ...string) string {
 	d := deployment("spillway", append(spec, "label: app.kubernetes.io/name: spillway", "label: app.kubernetes.io/component: manager",
 		"container: args: [manager, --namespaces=NS, --leader-elect-namespace=NS]")...)
@@ -30,7 +30,7 @@ spec: {holderIdentity: spillway-5d9f_1, leaseDurationSeconds: 15, renewTime: "` 
 `
 }
 
-// left has a manager have taken the lock for a downscale a while ago, and nobody give it
+// left has a manager have taken the lock for a downscale a while ago, and not give it
 // back.
 func left(ago time.Duration) func(*world) {
 	return func(w *world) {
@@ -58,8 +58,7 @@ func (w *world) revised() {
 	}
 }
 
-// managerSituations are what waits for nothing but the manager, and the manager is not
-// there.
+// managerSituations are objects that wait for nothing but the manager, which does not run.
 var managerSituations = []situation{{
 	name: "the lock is held by a manager that has just died", plant: leftBehind("spec: replicas: 0") + all(policy(""), zone("a"), zone("b")),
 	act: left(30 * time.Second), ago: longAgo, times: "since until",
@@ -72,7 +71,7 @@ var managerSituations = []situation{{
 	next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the manager crashes", plant: leftBehind(crash) + operator(deployment("web"), ""),
-	ago: longAgo, ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ago: longAgo, ask: "instance/db", through: "Instance Lease Deployment Pod", root: "pod/spillway-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "the manager does not renew its Lease", plant: leftBehind() + appAtOne + deployment("web", tracked, usesApp),
 	ago: longAgo, ask: "deploy/web", root: "lease/spillway-manager", says: "spillway-5d9f_1 holds Lease spillway-manager, and has not renewed it since",
@@ -94,16 +93,16 @@ spec:
 		})
 		w.delete(&fleetv1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}})
 	},
-	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 cannot be reached", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
+	ask: "module/shop", through: "Module ProxyAssemblage Secret", root: "secret/c1-kubeconfig", says: "cluster c1 is unreachable", next: "kubectl cluster-info --kubeconfig c1.kubeconfig",
 }, {
 	name: "who may not see Deployments everywhere", plant: operator(deployment("web"), ""), sees: []string{"instances.kudo.dev"},
-	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -A",
+	ask: "instance/db", root: "manager/spillway", says: "deployments cannot be read", next: "kubectl get deployments.apps -A",
 }, {
 	name: "a cluster is assigned something next", plant: leftBehind("spec: replicas: 0") + module(""), ago: longAgo, act: func(w *world) { w.cluster("c1", ""); w.revised() },
 	ask: "module/shop@c1", through: "Cluster Lease Deployment", by: "c1 is assigned shop-", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",
 }, {
 	name: "the manager looks elsewhere", plant: strings.ReplaceAll(leftBehind(), "--namespaces=NS", "--namespaces=elsewhere") + operator(deployment("web"), ""),
-	ago: longAgo, ask: "instance/db", root: "manager/spillway", says: "no manager looks at namespace NS", next: "kubectl edit deployment/spillway -n *",
+	ago: longAgo, ask: "instance/db", root: "manager/spillway", says: "none watches namespace NS", next: "kubectl edit deployment/spillway -n *",
 }, {
 	name: "the group was not made", plant: leftBehind("spec: replicas: 0") + zone("a"),
 	ago: longAgo, ask: "rolloutgroup/ingester", through: "RolloutGroup Lease Deployment", root: "deployment/spillway", says: "is scaled to 0 replicas", next: "kubectl scale deployment/spillway -n NS --replicas=2",

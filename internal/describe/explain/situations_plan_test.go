@@ -61,7 +61,7 @@ var planSituations = []situation{{
 	next: "kubectl annotate statefulset/a -n NS grafana.com/rollout-paused-",
 }, {
 	name: "the OperatorVersion is missing", plant: instance(""),
-	ask: "instance/db", root: "operatorversion/db-1", says: "is not there", next: "kubectl get operatorversions -n NS",
+	ask: "instance/db", root: "operatorversion/db-1", says: "not found", next: "kubectl get operatorversions -n NS",
 }, {
 	name: "an Instance is paused", plant: operator(deployment("web"), `spillway.dev/pause: "true"`),
 	owner: "user", ask: "instance/db", root: "instance/db", says: "paused", next: "kubectl annotate instance/db -n NS spillway.dev/pause-",
@@ -74,7 +74,7 @@ spec:
   template:
     metadata: {annotations: {testenv.spillway.dev/behavior: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`, ""),
-	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app",
 }, {
 	name: "the cleanup of an Instance does not end", plant: strings.Replace(operator(stuckJob, ""), "plans: {", "plans: {cleanup: {phases: [{name: last, steps: [{name: away, tasks: [app]}]}]}, ", 1),
 	act: func(w *world) {
@@ -86,17 +86,17 @@ spec:
 			return w.client.Delete(ctx, i)
 		})
 	},
-	ask: "instance/db", through: "Instance Step Job Pod", by: "step last/away of plan cleanup is on its way", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+	ask: "instance/db", through: "Instance Step Job Pod", by: "step last/away of plan cleanup is running", root: "pod/migrate-*", says: "is starting on node", next: "kubectl describe pod/NAME -n NS",
 }, {
-	name: "somebody keeps an Instance that is deleted", plant: strings.Replace(operator(deployment("web"), ""), "{name: db, annotations", "{name: db, finalizers: [acme.io/keep], annotations", 1),
+	name: "a finalizer keeps an Instance that is deleted", plant: strings.Replace(operator(deployment("web"), ""), "{name: db, annotations", "{name: db, finalizers: [acme.io/keep], annotations", 1),
 	act: func(w *world) {
 		w.delete(&v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"}})
 	},
-	ask: "instance/db", root: "instance/db", says: "cannot go before finalizer acme.io/keep is removed", next: "kubectl get instance/db -n NS -o jsonpath='{.metadata.finalizers}'",
+	ask: "instance/db", root: "instance/db", says: "cannot be deleted: finalizer acme.io/keep is not removed yet", next: "kubectl get instance/db -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "a parameter that the OperatorVersion does not have", plant: operator(deployment("web"), ""),
 	act: func(w *world) {
-		w.apply(strings.ReplaceAll(instance(""), "spec: {", `spec: {parameters: {COLOUR: "red"}, `))
+		w.apply(strings.ReplaceAll(instance(""), "spec: {", `spec: {parameters: {COLOR: "red"}, `))
 	},
-	ask: "instance/db", root: "instance/db", says: "COLOUR", next: "kubectl edit instance/db -n NS",
+	ask: "instance/db", root: "instance/db", says: "COLOR", next: "kubectl edit instance/db -n NS",
 }}

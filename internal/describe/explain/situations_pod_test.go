@@ -192,7 +192,7 @@ metadata: {name: data}
 spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 ---
 ` + deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
-	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim StorageClass", root: "storageclass/fast-NS", says: "does not exist", next: "kubectl get storageclasses",
+	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim StorageClass", root: "storageclass/fast-NS", says: "not found", next: "kubectl get storageclasses",
 }, {
 	name: "a claim waits for its Pod, which no node can take", plant: lateClass + deployment("web", `container: resources: {requests: {cpu: 100k}}`, "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
 	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "Insufficient cpu", next: "kubectl describe pod/NAME -n NS",
@@ -204,13 +204,13 @@ spec: {storageClassName: fast-NS, accessModes: [ReadWriteOnce], resources: {requ
 	ask: "deploy/web", through: "Deployment Pod PersistentVolumeClaim", root: "persistentvolumeclaim/data", says: "is pending: no volume is bound to it", next: "kubectl describe persistentvolumeclaim/data -n NS",
 }, {
 	name: "the volume claim is missing", plant: deployment("web", "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"),
-	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "does not exist", next: "kubectl get pvc -n NS",
+	ask: "deploy/web", root: "persistentvolumeclaim/data", says: "not found", next: "kubectl get pvc -n NS",
 }, {
-	name: "a scheduling gate of somebody else", plant: deployment("web", "schedulingGates: [{name: acme.io/quota}]"),
+	name: "a scheduling gate of another project", plant: deployment("web", "schedulingGates: [{name: acme.io/quota}]"),
 	ask: "deploy/web", root: "pod/web-*", says: "scheduling gate acme.io/quota", next: "kubectl get pod/NAME -n NS -o jsonpath='{.spec.schedulingGates}'",
 }, {
 	name: "the scheduler does not run", plant: deployment("web", "schedulerName: night-shift"),
-	ask: "deploy/web", root: "pod/web-*", says: "waits for scheduler night-shift", next: "kubectl get pods -A | grep night-shift",
+	ask: "deploy/web", root: "pod/web-*", says: "scheduler night-shift has not processed it", next: "kubectl get pods -A | grep night-shift",
 }, {
 	name: "a key is missing", plant: `apiVersion: v1
 kind: Secret
@@ -222,23 +222,23 @@ stringData: {user: x}
 	next: `kubectl patch secret/db -n NS --type=merge -p '{"stringData":{"password":"VALUE"}}'`,
 }, {
 	name: "a mounted Secret is missing", plant: deployment("web", still, "volumes: [{name: tls, secret: {secretName: tls}}]"),
-	ask: "deploy/web", root: "secret/tls", says: "Secret tls does not exist", next: "kubectl create secret generic tls -n NS --from-literal=KEY=VALUE",
+	ask: "deploy/web", root: "secret/tls", says: "Secret tls not found", next: "kubectl create secret generic tls -n NS --from-literal=KEY=VALUE",
 }, {
 	name: "the image is missing", plant: deployment("web", still), act: waiting("web", "ImagePullBackOff", "not found"),
 	ask: "deploy/web", root: "pod/web-*", says: "cannot pull the image app:v1 of container app: not found", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "the Secret for the registry is missing", plant: deployment("web", still, "imagePullSecrets: [{name: registry}]"), act: waiting("web", "ErrImagePull", "no basic auth credentials"),
-	ask: "deploy/web", root: "secret/registry", says: "does not exist",
+	ask: "deploy/web", root: "secret/registry", says: "not found",
 	next: "kubectl create secret docker-registry registry -n NS --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD",
 }, {
 	name: "a container crashes", plant: deployment("web", crash),
-	times: "since", owner: "replicaset/web-*", ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 1, 5 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	times: "since", owner: "replicaset/web-*", ask: "deploy/web", root: "pod/web-*", says: "container app exited with code 1, restarted 5 times", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a container uses too much memory", plant: deployment("web", still, "container: resources: {limits: {memory: 64Mi}}"), act: killed("web", "OOMKilled", 137),
 	ask: "deploy/web", root: "pod/web-*", says: "more memory than its limit of 64Mi", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "the readiness probe fails", plant: deployment("web", neverReady, "container: readinessProbe: {httpGet: {path: /ready, port: 8080}}"),
-	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, GET /ready on port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
+	ask: "deploy/web", root: "pod/web-*", says: "readiness probe GET /ready on port 8080 fails", next: "kubectl logs pod/NAME -n NS -c app",
 }, {
 	name: "a readiness gate has not passed", plant: deployment("web", neverReady, "readinessGates: [{conditionType: acme.io/in-load-balancer}]"),
 	ask: "deploy/web", root: "pod/web-*", says: "readiness gate acme.io/in-load-balancer", next: "kubectl describe pod/NAME -n NS",
@@ -251,7 +251,7 @@ stringData: {user: x}
 			}}
 		})
 	},
-	ask: "deploy/web", root: "pod/web-*", says: "init container migrate ends with exit code 2", next: "kubectl logs pod/NAME -n NS -c migrate",
+	ask: "deploy/web", root: "pod/web-*", says: "init container migrate exited with code 2", next: "kubectl logs pod/NAME -n NS -c migrate",
 }, {
 	name: "a finalizer keeps a Pod", plant: `apiVersion: v1
 kind: Pod
@@ -266,7 +266,7 @@ spec: {containers: [{name: app, image: x}]}
 kind: Pod
 metadata: {name: web}
 spec: {nodeName: lost-NS, containers: [{name: app, image: x}]}
-`, ask: "pod/web", root: "node/lost-NS", says: "is not there any more", next: "kubectl delete pod/web -n NS --force --grace-period=0",
+`, ask: "pod/web", root: "node/lost-NS", says: "not found", next: "kubectl delete pod/web -n NS --force --grace-period=0",
 }, {
 	name: "a Pod was evicted", plant: `apiVersion: v1
 kind: Pod
@@ -290,7 +290,7 @@ spec: {containers: [{name: app, image: x}]}
 			}}
 		})
 	},
-	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "ends with exit code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "exited with code 3", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "the node of a Pod was shut down", plant: `apiVersion: v1
 kind: Pod
@@ -304,10 +304,10 @@ spec: {containers: [{name: app, image: x}]}
 	ask: "pod/web", root: "pod/web", says: "Pod was terminated in response to imminent node shutdown", next: "kubectl describe pod/web -n NS",
 }, {
 	name: "the readiness probe fails, long after a restart", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Hour),
-	ask: "deploy/web", root: "pod/web-*", says: "its readiness probe, port 8080, does not succeed", next: "kubectl logs pod/NAME -n NS -c app",
+	ask: "deploy/web", root: "pod/web-*", says: "readiness probe of port 8080 fails", next: "kubectl logs pod/NAME -n NS -c app",
 }, {
 	name: "a container that was just restarted", plant: deployment("web", still, "container: readinessProbe: {tcpSocket: {port: 8080}}"), act: restarted("web", time.Second),
-	ask: "deploy/web", root: "pod/web-*", says: "container app ends with exit code 2, 1 times so far", next: "kubectl logs pod/NAME -n NS -c app --previous",
+	ask: "deploy/web", root: "pod/web-*", says: "container app exited with code 2, restarted 1 times", next: "kubectl logs pod/NAME -n NS -c app --previous",
 }, {
 	name: "a quota was used up, and is not any more", plant: noPods + workload("StatefulSet", "web", "spec: replicas: 2", still),
 	act: func(w *world) {
@@ -315,7 +315,7 @@ spec: {containers: [{name: app, image: x}]}
 		w.delete(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"}})
 		w.pods("web", func(*corev1.Pod) {})
 	},
-	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is being started on node", next: "kubectl describe pod/web-0 -n NS",
+	ask: "sts/web", through: "StatefulSet Pod", root: "pod/web-0", says: "is starting on node", next: "kubectl describe pod/web-0 -n NS",
 }, {
 	name: "a quota is used up", plant: noPods + deployment("web"),
 	ask: "deploy/web", through: "Deployment ResourceQuota", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
@@ -324,7 +324,7 @@ spec: {containers: [{name: app, image: x}]}
 	ask: "sts/web", root: "resourcequota/small", says: "0 of 0 pods", next: "kubectl describe resourcequota/small -n NS",
 }, {
 	name: "the account is missing", plant: deployment("web", "serviceAccountName: runner"),
-	ask: "deploy/web", root: "serviceaccount/runner", says: "does not exist", next: "kubectl create serviceaccount runner -n NS",
+	ask: "deploy/web", root: "serviceaccount/runner", says: "not found", next: "kubectl create serviceaccount runner -n NS",
 }, {
 	name: "a Pod without an account of its own is refused", plant: workload("StatefulSet", "web", "spec: replicas: 2", still),
 	act: func(w *world) {
@@ -361,7 +361,7 @@ webhooks:
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
   clientConfig: {service: {namespace: NS, name: hook}}
 `, act: refusing("failed calling webhook", deployment("web")),
-	ask: "deploy/web", through: "Deployment ValidatingWebhookConfiguration Service", root: "service/hook", says: "has no endpoint that is ready", next: "kubectl describe service/hook -n NS",
+	ask: "deploy/web", through: "Deployment ValidatingWebhookConfiguration Service", root: "service/hook", says: "has no ready endpoint", next: "kubectl describe service/hook -n NS",
 }, {
 	name: "a policy says no", plant: `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -390,7 +390,7 @@ spec:
   template:
     metadata: {annotations: {testenv.spillway.dev/behavior: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
-`, ask: "job/migrate", root: "pod/migrate-*", says: "container app ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
+`, ask: "job/migrate", root: "pod/migrate-*", says: "container app exited with code 1", next: "kubectl logs pod/NAME -n NS -c app",
 }, {
 	name: "a Job is not complete", plant: stuckJob, act: func(w *world) {
 		w.eventually(func(ctx context.Context) error {
@@ -405,16 +405,16 @@ spec:
 		})
 		w.pods("migrate", func(*corev1.Pod) {})
 	},
-	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+	ask: "job/migrate", through: "Job Pod", by: "Job migrate is not complete: Job in progress", root: "pod/migrate-*", says: "is starting on node", next: "kubectl describe pod/NAME -n NS",
 }, {
 	name: "a disruption budget of zero", plant: `apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: all}
 spec: {minAvailable: 100%, selector: {matchLabels: {app: web}}}
 ---
-` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "lets no Pod go: 1 of 1 are healthy, and 1 have to be", next: "kubectl describe poddisruptionbudget/all -n NS",
+` + deployment("web"), ask: "pdb/all", root: "poddisruptionbudget/all", says: "allows no disruption: 1 of 1 Pods are healthy, 1 must be", next: "kubectl describe poddisruptionbudget/all -n NS",
 }, {
-	name: "a kind of somebody else that is called as one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
+	name: "a kind of another project with the name of one of Kubernetes", plant: `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: services.acme.io}
 spec:
@@ -443,15 +443,15 @@ spec: {selector: {app: hook}, ports: [{port: 443}]}
 	},
 	ask: "services.acme.io/hook", through: "Service", root: "service/hook", says: "is not ready: it has no route", next: "kubectl describe service.acme.io/hook -n NS",
 }, {
-	name: "who may not see ReplicaSets is told of the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
-	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be looked at", root: "pod/web-*", says: "is being started on node", next: "kubectl describe pod/NAME -n NS",
+	name: "a user who may not read ReplicaSets gets the Pod", plant: deployment("web", still), sees: []string{"deployments.apps", "pods"},
+	ask: "deploy/web", through: "Deployment Deployment Pod", by: "replicasets cannot be read", root: "pod/web-*", says: "is starting on node", next: "kubectl describe pod/NAME -n NS",
 }, {
-	name: "who may not see Pods is told of the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
-	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be looked at", next: "kubectl get pods -n NS",
+	name: "a user who may not read Pods gets the Deployment", plant: deployment("web", still), sees: []string{"deployments.apps"},
+	ask: "deploy/web", by: "Deployment web is not ready", root: "deployment/web", says: "pods cannot be read", next: "kubectl get pods -n NS",
 }, {
-	name: "who may not see workloads is told of the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
-	ask: "secret/db", by: "Secret db is there", root: "secret/db", says: "deployments cannot be looked at", next: "kubectl get deployments.apps -n NS",
+	name: "a user who may not read workloads gets the Secret", plant: "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n---\n" + deployment("web", still, needsDB), sees: []string{"secrets"},
+	ask: "secret/db", by: "Secret db exists", root: "secret/db", says: "deployments cannot be read", next: "kubectl get deployments.apps -n NS",
 }, {
 	name: "who waits for a Secret", plant: deployment("web", still, needsDB),
-	ask: "secret/db", root: "secret/db", says: "Secret db does not exist; Deployment web waits for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
+	ask: "secret/db", root: "secret/db", says: "Secret db not found; Deployment web is waiting for it", next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }}

@@ -79,11 +79,11 @@ var zoneSituations = []situation{{
 		complete(zone("a", newer, still, needsDB))(w)
 		w.pods("a", unconfigured)
 	},
-	times: "since deadline", ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod Secret", root: "secret/db", says: "Secret db does not exist",
+	times: "since deadline", ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod Secret", root: "secret/db", says: "Secret db not found",
 	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
 }, {
 	name: "a zone that is done waits for its group", plant: all(zone("a"), zone("b")), act: complete(zone("b", newer, crash)),
-	ask: "statefulset/a", through: "StatefulSet RolloutGroup Zone Pod", root: "pod/b-0", says: "ends with exit code 1", next: "kubectl logs pod/b-0 -n NS -c app --previous",
+	ask: "statefulset/a", through: "StatefulSet RolloutGroup Zone Pod", root: "pod/b-0", says: "exited with code 1", next: "kubectl logs pod/b-0 -n NS -c app --previous",
 }, {
 	name: "the Pod of a zone cannot be created", plant: all(zone("a"), zone("b")),
 	act: func(w *world) {
@@ -95,7 +95,7 @@ var zoneSituations = []situation{{
 }, {
 	name: "the budget of a zone is used up", plant: all(zone("a", "spec: replicas: 2", "spec: podManagementPolicy: Parallel"), zone("b")),
 	act: complete(zone("a", "spec: replicas: 2", "spec: podManagementPolicy: Parallel", newer, crash)), ask: "rolloutgroup/ingester", through: "RolloutGroup Zone Pod",
-	root: "pod/a-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous", times: "since deadline", owner: "statefulset/a",
+	root: "pod/a-*", says: "exited with code 1", next: "kubectl logs pod/NAME -n NS -c app --previous", times: "since deadline", owner: "statefulset/a",
 }, {
 	name: "the lock is held for a downscale", plant: all(zone("a"), zone("b")),
 	act: func(w *world) {
@@ -109,12 +109,12 @@ var zoneSituations = []situation{{
 	},
 	owner: "downscale/a", times: "since until", ask: "rolloutgroup/ingester", through: "RolloutGroup Lock", root: "lock/ingester", says: "is held by downscale/a, for downscale of a", next: "spillway explain statefulset/a -n NS",
 }, {
-	name: "somebody keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
+	name: "a finalizer keeps a group that is deleted", plant: all(strings.Replace(policy(""), "{name: ingester}", "{name: ingester, finalizers: [acme.io/keep]}", 1), zone("a")),
 	act: func(w *world) {
 		w.groupIs("Complete")
 		w.delete(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "ingester"}})
 	},
-	ask: "rolloutgroup/ingester", root: "rolloutgroup/ingester", says: "cannot go before finalizer acme.io/keep is removed",
+	ask: "rolloutgroup/ingester", root: "rolloutgroup/ingester", says: "cannot be deleted: finalizer acme.io/keep is not removed yet",
 	next: "kubectl get rolloutgroup/ingester -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "an annotation of a zone is wrong", plant: all(zone("a", "annotation: rollout-max-unavailable: many"), zone("b")),
@@ -124,8 +124,8 @@ var zoneSituations = []situation{{
 		zone("b", "spec: replicas: 0", "annotation: grafana.com/rollout-downscale-leader: a", `annotation: grafana.com/rollout-upscale-only-when-leader-ready: "true"`)),
 	ask: "rolloutgroup/ingester", root: "pod/a-0", says: "container app is not ready", next: "kubectl logs pod/a-0 -n NS -c app",
 }, {
-	name: "a follower has no leader", plant: all(zone("a"), zone("b", "annotation: grafana.com/rollout-downscale-leader: nobody")),
-	ask: "rolloutgroup/ingester", root: "statefulset/b", says: "its leader nobody is not in the group", next: "kubectl edit statefulset/b -n NS",
+	name: "a follower has no leader", plant: all(zone("a"), zone("b", "annotation: grafana.com/rollout-downscale-leader: absent")),
+	ask: "rolloutgroup/ingester", root: "statefulset/b", says: "its leader absent is not in the group", next: "kubectl edit statefulset/b -n NS",
 }, {
 	name: "an eviction budget of zero", plant: `apiVersion: rollout-operator.grafana.com/v1
 kind: ZoneAwarePodDisruptionBudget

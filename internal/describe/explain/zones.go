@@ -51,10 +51,10 @@ func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
 		return chain.Answer{}, err
 	}
-	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
-	link.Ring, link.Phase = manager.RingZones, rollout.Phase(e.Phase)
-	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
-	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: GroupDetails{e, scales.Explain()}}}
+	described, replicas := describe.Group(&e), scales.Explain()
+	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: GroupDetails{e, replicas},
+	}}
 	if !e.Missing && g.deleting(ctx) {
 		return g.found, nil
 	}
@@ -65,8 +65,8 @@ func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	return g.found, err
 }
 
-// deleting is true of a group that is being deleted, and that somebody keeps. Nobody
-// rolls anything less for it: its StatefulSets make a new one.
+// deleting is true of a group that is being deleted, and that a finalizer keeps. Its
+// StatefulSets roll all the same: the manager creates a new group for them.
 func (g *groupAnswer) deleting(ctx context.Context) bool {
 	group := &v1alpha1.RolloutGroup{}
 	if g.Get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
@@ -127,7 +127,7 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 func (g *groupAnswer) unmade() {
 	own := g.own()
 	own.Phase, own.Reason = describe.PhaseUnseen, chain.ReasonNotObserved
-	own.Sentence = g.Place() + fmt.Sprintf("group %s has StatefulSets, and the manager has not made its RolloutGroup yet", g.ref.Name)
+	own.Sentence = g.Place() + fmt.Sprintf("RolloutGroup %s is waiting: not created by the manager yet", g.ref.Name)
 	g.found.Then = g.Manager(g.ref.Namespace)
 }
 
@@ -197,7 +197,7 @@ func (g *groupAnswer) locked(ctx context.Context) error {
 }
 
 // whoseLock goes on from a lock: to the zone that is scaled down, if that is why it is
-// held, or to the manager that is not there to give it back.
+// held, or to the manager that does not run to release it.
 func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
 	if gone := g.managerGone(ctx, g.ref.Namespace); gone != nil {
 		g.found = g.found.And(gone)
@@ -220,7 +220,7 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 		return nil
 	}
 	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, chain.ReasonHeld,
-		"a downscale of %s from %d to %d replicas was begun at %s, and is not settled", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
+		"downscale of %s from %d to %d replicas, begun at %s, is not complete", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
 	link.Since, link.Owner, link.Next = describe.TimeOrNil(d.At.Time), d.Zone, g.Spillway("explain", g.set(d.Zone))
 	g.add(link)
 	down, err := g.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, g.ref.Namespace)
@@ -283,7 +283,7 @@ func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
 	message, err := g.FailedCreate(ctx, &w)
 	if err != nil || message == "" {
 		last := &g.found.Links[len(g.found.Links)-1]
-		last.Sentence += fmt.Sprintf("; Pod %s is not there yet", pod)
+		last.Sentence += fmt.Sprintf("; Pod %s does not exist yet", pod)
 		last.Next = g.Kubectl("describe", g.set(zone))
 		return err
 	}
@@ -298,10 +298,10 @@ func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
 	ref := describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: name}
 	i := slices.IndexFunc(g.e.Zones, func(z v1alpha1.Zone) bool { return z.Name == name })
 	if i < 0 {
-		return g.Link(ref, "", "zone %s is not there", name)
+		return g.Link(ref, "", "zone %s not found", name)
 	}
 	z := &g.e.Zones[i]
-	link := g.Link(ref, reason, "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
+	link := g.Link(ref, reason, "zone %s: %s", name, describe.ZoneCounts(z))
 	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
 	if z.Since != nil {
 		link.Since = describe.TimeOrNil(z.Since.Time)
@@ -310,7 +310,7 @@ func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
 }
 
 // podIn is the Pod at a path, or the one that does worst in its zone; one without a
-// UID is not there, and nil is none in particular.
+// UID does not exist, and nil is none in particular.
 func (g *groupAnswer) podIn(ctx context.Context, path rollout.Path, hold *rollout.Hold) *corev1.Pod {
 	if hold.Reason == rollout.ReasonSoak {
 		return nil
@@ -318,7 +318,7 @@ func (g *groupAnswer) podIn(ctx context.Context, path rollout.Path, hold *rollou
 	if len(path) > 1 {
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
-		_ = g.Get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read is as if it were not there
+		_ = g.Get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read counts as missing
 		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
 		return pod
 	}

@@ -40,7 +40,7 @@ func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
 	return []Entry{e}, nil
 }
 
-// follow says how a roll goes, or went, of a workload that nobody has changed since: how
+// follow says how a roll goes, or went, of a workload that is unchanged since: how
 // its Pods do is about this roll as long as they follow it.
 func (e *Entry) follow(obj client.Object, report health.Report) {
 	d, isDeployment := obj.(*appsv1.Deployment)
@@ -109,7 +109,7 @@ func configNamed(text, namespace string) *describe.Ref {
 }
 
 // templateChange is what had changed of a workload's template, and who changed it. What
-// Spillway itself has written there last is the hash of a config that somebody changed.
+// Spillway itself has written there last is the hash of a config that changed.
 func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {
 	writer := writerOf(obj, []string{"spec", "template"})
 	roll := workloads.LastRoll(obj)

@@ -24,7 +24,7 @@ type Entry struct {
 	// wrote the change, as managedFields tell. Empty if that is not known any more.
 	By string `json:"by,omitempty"`
 	// Started is nil of a revision that is not known to have been rolled out; Ended is
-	// nil while it runs, and where nobody has written down when it ended.
+	// nil while it runs, and where no status says when it ended.
 	Started *time.Time `json:"started,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	// Outcome is the ring's word: Running, Complete, Failed, Superseded.
@@ -34,9 +34,8 @@ type Entry struct {
 	// Units are how long its parts took, in the order in which they went, as far as
 	// the status still knows.
 	Units []Part `json:"units,omitempty"`
-	// Notes are what was told meanwhile, the oldest first: what began, what was
-	// waited for, and what people did. Events are kept for an hour, unless the API
-	// server is told otherwise.
+	// Events are those of the time of the rollout, the oldest first, and what users did.
+	// The API server keeps Events for an hour, unless it is configured otherwise.
 	Notes []Event `json:"notes,omitempty"`
 }
 
@@ -45,9 +44,9 @@ type Part struct {
 	describe.Ref
 
 	Started *time.Time `json:"started,omitempty"`
-	// Ended is nil while it is under way, and where nobody has written it down.
+	// Ended is nil while it runs, and where no status says it.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Outcome is the ring's word for how it stands.
+	// Outcome is the ring's word for its state.
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Units are its own parts.

@@ -14,21 +14,20 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// Event is something that was told at a moment: an Event, or what an object has kept
-// of what somebody did.
+// Event is an Event that Spillway wrote, or what an object has kept of what a user did.
 type Event struct {
 	At time.Time `json:"at"`
-	// About is the object that it is told of.
+	// About is the object that it is about.
 	About describe.Ref `json:"about"`
 	// Ring is the one that tells it, empty if it cannot be known any more.
 	Ring string `json:"ring,omitempty"`
-	// Warning is true if somebody may have to do something.
+	// Warning is true if a user may need to act.
 	Warning bool `json:"warning,omitempty"`
 	// Command is true of what a person did by a command.
 	Command bool   `json:"command,omitempty"`
 	Reason  string `json:"reason"`
 	Text    string `json:"text"`
-	// Times is how often it was told, At being the last time; 0 stands for once.
+	// Times is how often it occurred, At being the last time; 0 stands for once.
 	Times int32 `json:"times,omitempty"`
 }
 

@@ -22,8 +22,8 @@ const watchAgain = time.Second
 
 // Follow tells each Event that Spillway has written in a namespace, in all if it is
 // empty, and then each that it writes, until the context ends or tell fails. It tells
-// one at a time. That nobody answers is an error at first; later it is tried again, and
-// lost is told why, once until somebody answers.
+// one at a time. If the API server does not answer at first, that is an error; later it is
+// retried, and lost is called with the error once an outage.
 func Follow(ctx context.Context, c client.WithWatch, namespace string, tell func(*Event) error, lost func(error)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	notes, isLost := make(chan Event), &atomic.Bool{}
@@ -51,10 +51,10 @@ type follower struct {
 	client              client.WithWatch
 	namespace, reporter string
 	notes               chan<- Event
-	// told are the versions of Events that were told already.
+	// sent are the versions of Events that were sent already.
 	told map[types.UID]string
-	// lost is told why nobody answers, which isLost remembers of all followers;
-	// hasListed is true once somebody has answered this one.
+	// lost is called when the API server does not answer, which isLost records for all
+	// followers; hasListed is true once it has answered this one.
 	lost      func(error)
 	isLost    *atomic.Bool
 	hasListed bool

@@ -35,8 +35,8 @@ func followed(t *testing.T, namespace string, requests *fault.Injector, tell fun
 	return Follow(ctx, c, namespace, tell, lost)
 }
 
-// If nobody answers at first, that is an error and no silence.
-func TestNobodyAnswersWhoFollows(t *testing.T) {
+// An API server that does not answer at first is an error.
+func TestFollowFailsWithoutAnswer(t *testing.T) {
 	requests := fault.New()
 	requests.Cut()
 	err := followed(t, testenv.Namespace(t), requests, func(*Event) error { return nil }, func(error) {})
@@ -45,7 +45,7 @@ func TestNobodyAnswersWhoFollows(t *testing.T) {
 	}
 }
 
-// Later that is said once, and what was written meanwhile is told.
+// Later that is reported once, and what was written meanwhile is sent.
 func TestFollowingOutlivesAnOutage(t *testing.T) {
 	c, _ := describetest.ClientAs(t, "")
 	namespace, requests, enough := testenv.Namespace(t), fault.New(), errors.New("enough")

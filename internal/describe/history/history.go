@@ -19,11 +19,11 @@ import (
 var ErrNoHistory = errors.New("no ring rolls objects of its kind")
 
 // History is what was rolled of an object, the newest first: when, by which change, by
-// whom, how long its parts took, and what was told meanwhile. It is what is known for
-// certain: what nobody has written down, or is gone by now, is left out.
+// whom, how long its parts took, and the Events of that time. It has only what
+// objects and Events still say.
 //
 // It reads the object, what the change was made to, and the Events of the namespace.
-// Whoever may not see the latter gets the rest.
+// A caller who may not list Events gets the rest.
 func History(ctx context.Context, reader client.Reader, ref describe.Ref) ([]Entry, error) {
 	h := historian{reader: reader, ref: ref}
 	episodes, err := h.episodes(ctx)
@@ -68,9 +68,9 @@ func (h *historian) get(ctx context.Context, obj client.Object) error {
 	err := h.reader.Get(ctx, client.ObjectKey{Namespace: h.ref.Namespace, Name: h.ref.Name}, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return fmt.Errorf("this cluster does not know %ss; spillway install installs them", h.ref.Kind)
+		return fmt.Errorf("this cluster has no kind %s; spillway install installs it", h.ref.Kind)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no %s in namespace %s", h.ref, h.ref.Namespace)
+		return fmt.Errorf("%s not found in namespace %s", h.ref, h.ref.Namespace)
 	case err != nil:
 		return fmt.Errorf("get %s: %w", h.ref, err)
 	default:
@@ -84,7 +84,7 @@ func (h *historian) episode(ring, what string) Entry {
 }
 
 // inNamespace lists objects beside the one that was asked for. A kind that is not
-// there, or that may not be looked at, has none.
+// installed, or that the caller may not list, has none.
 func (h *historian) inNamespace(ctx context.Context, list client.ObjectList) error {
 	err := h.reader.List(ctx, list, client.InNamespace(h.ref.Namespace))
 	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {

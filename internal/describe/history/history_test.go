@@ -73,7 +73,7 @@ func TestAssemblagesTellOfTheirModules(t *testing.T) {
 	about := describe.Ref{Kind: "ProxyAssemblage", Name: "c1"}
 	for text, want := range map[string]bool{"sync shop: ready": true, "sync shop-2: ready": false} {
 		if got := s.Has(&Event{About: about, Text: text}); got != want {
-			t.Errorf("%q is told of shop: %v", text, got)
+			t.Errorf("%q is about shop: %v", text, got)
 		}
 	}
 	if !s.Has(&Event{About: describe.Ref{Kind: "Module", Name: "shop"}}) || s.Has(&Event{About: describe.Ref{Kind: "Module", Name: "x"}}) {

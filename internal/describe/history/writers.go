@@ -16,7 +16,7 @@ type written struct {
 }
 
 // writerOf is the field manager that wrote last of those that own something at one of
-// the paths; the zero value if nobody does, or the API server does not say.
+// the paths; the zero value if there is none, or the API server does not say.
 func writerOf(obj metav1.Object, paths ...[]string) written {
 	var last written
 	for _, e := range obj.GetManagedFields() {

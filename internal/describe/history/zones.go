@@ -62,7 +62,7 @@ func zoneIn(r *v1alpha1.Rollout, z *v1alpha1.ZoneRevision) Part {
 	return s
 }
 
-// renew says of zones that are on their way how they stand.
+// renew adds the current state of zones that are updating.
 func renew(moved []Part, rows []v1alpha1.Zone) {
 	for i := range moved {
 		for j := range rows {

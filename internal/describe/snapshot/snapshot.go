@@ -27,7 +27,7 @@ import (
 
 const (
 	// Singly is how many objects of a kind are asked for one by one, before all of them
-	// are asked for at once.
+	// are listed together.
 	Singly = 20
 	// PageSize is how many objects a page of a list has at most.
 	PageSize = 1000
@@ -38,7 +38,7 @@ const (
 
 // Snapshot is a reader that asks for each list once, and for a list instead of more than
 // a few objects of a kind; so what it costs depends on the kinds, not on the objects.
-// It may be used by several at once. What it lists is shared: nobody may change it.
+// It may be used concurrently. What it lists is shared, and must not be changed.
 type Snapshot struct {
 	Live   client.Reader
 	Scheme *runtime.Scheme
@@ -64,7 +64,7 @@ type kindSeen struct {
 	asked int
 
 	load sync.Once
-	// listed is true from when somebody has begun to list them.
+	// listed is true from when a caller has begun to list them.
 	listed atomic.Bool
 	err    error
 	list   client.ObjectList
@@ -124,7 +124,7 @@ func (s *Snapshot) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return nil
 }
 
-// Values implements [content.Reduced]. What it reads is kept for as long as somebody looks.
+// Values implements [content.Reduced]. What it reads is kept as long as the snapshot.
 func (s *Snapshot) Values() client.Reader {
 	if reduced, ok := s.Live.(content.Reduced); ok {
 		return New(reduced.Values(), s.Scheme, s.namespace)
@@ -158,7 +158,7 @@ func (s *Snapshot) listFor(obj client.Object) client.ObjectList {
 	return list
 }
 
-// seen is what was seen of a kind where somebody looks.
+// seen is what was read of a kind in a namespace.
 func (s *Snapshot) seen(list client.ObjectList, namespace string) (*kindSeen, error) {
 	gvk, err := apiutil.GVKForObject(list, s.Scheme)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Snapshot) seen(list client.ObjectList, namespace string) (*kindSeen, er
 	return s.kinds[key], nil
 }
 
-// scope is the namespace to list for one that somebody looks in.
+// scope is the namespace to list for one that is asked for.
 func (s *Snapshot) scope(namespace string) string {
 	if s.namespace == "" {
 		return ""
@@ -215,7 +215,7 @@ func (k *kindSeen) add(item runtime.Object) error {
 		return fmt.Errorf("%T is in a list, and no object", item)
 	}
 	if !isAttributed(obj) {
-		obj.SetManagedFields(nil) // most of an object, and nobody asks
+		obj.SetManagedFields(nil) // most of an object, and not used
 	}
 	if obj.GetNamespace() != "" {
 		k.objects[obj.GetNamespace()] = append(k.objects[obj.GetNamespace()], obj)

@@ -26,15 +26,15 @@ func TestSnapshotAsksOnce(t *testing.T) {
 				got.Data["k"] = "mine" // it is the caller's own
 			}
 			if got := get(t, s, namespace, "c1"); got.Data["k"] != "v" || got.ManagedFields != nil {
-				t.Errorf("an object is somebody else's, or has what nobody needs: %v", got)
+				t.Errorf("the object is shared, or has fields that are not used: %v", got)
 			}
 			even := &corev1.ConfigMapList{}
 			if err := s.List(t.Context(), even, client.InNamespace(namespace), client.MatchingLabels{"even": "true"}); err != nil || len(even.Items) != n/2 || even.ResourceVersion == "" {
 				t.Errorf("%d of %d, at %q: %v", len(even.Items), n/2, even.ResourceVersion, err)
 			}
-			err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "nobody"}, &corev1.ConfigMap{})
+			err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{})
 			if !apierrors.IsNotFound(err) {
-				t.Errorf("what is not there: %v", err)
+				t.Errorf("a missing object: %v", err)
 			}
 			if asked := len(requests.Requests()) - before; asked != Singly+1 {
 				t.Errorf("%d requests", asked)
@@ -52,9 +52,9 @@ func get(t *testing.T, s *Snapshot, namespace, name string) *corev1.ConfigMap {
 	return obj
 }
 
-// Who may not list, but may get, sees all the same; who may do neither is told.
+// A caller who may get, and not list, reads all the same; one who may do neither gets an error.
 func TestSnapshotOfWhoMayNotList(t *testing.T) {
-	c, _ := describetest.ClientAs(t, "nobody")
+	c, _ := describetest.ClientAs(t, "nouser")
 	s := New(c, c.Scheme(), "")
 	err := s.List(t.Context(), &corev1.SecretList{})
 	if !apierrors.IsForbidden(err) {
@@ -72,7 +72,7 @@ func TestSnapshotOfWhoMayNotList(t *testing.T) {
 	}
 }
 
-// onlyGets lets everybody get, and nobody list.
+// onlyGets permits to get, and not to list.
 type onlyGets struct {
 	client.Client
 

@@ -24,7 +24,7 @@ import (
 )
 
 // Watched is a client that reads a kind once, and from then on keeps up with it by a
-// watch: however often somebody looks, the API server is not asked again. What it holds
+// watch: however often it is read, the API server is not asked again. What it holds
 // is what the caller may list, in a namespace or in all; of ConfigMaps and Secrets it
 // holds digests, as the manager's cache does.
 type Watched struct {
@@ -34,11 +34,11 @@ type Watched struct {
 	namespace string
 	changed   chan struct{}
 	hashed    content.HashCache
-	// wide is of all namespaces, for what has to be seen there though one is mirrored.
+	// wide is of all namespaces, for what must be read there though one namespace is watched.
 	wide func() (*Watched, error)
 
 	mu    sync.Mutex
-	kinds map[form]*mirrored
+	kinds map[form]*watchedKind
 }
 
 // form is a kind in one of the forms that a client has for it.
@@ -48,8 +48,8 @@ type form struct {
 	of string
 }
 
-// mirrored is a kind: whether somebody keeps up with it, or why nobody may.
-type mirrored struct {
+// watchedKind is a kind: whether it is watched, or why it may not be.
+type watchedKind struct {
 	mu   sync.Mutex
 	done bool
 	err  error
@@ -58,35 +58,35 @@ type mirrored struct {
 // Watch is one of a namespace, of all if it is empty. It keeps up until the context
 // ends.
 func Watch(ctx context.Context, at *rest.Config, live client.Client, namespace string) (*Watched, error) {
-	m, err := newMirror(ctx, at, live, namespace, make(chan struct{}, 1))
+	m, err := newWatched(ctx, at, live, namespace, make(chan struct{}, 1))
 	if err != nil {
 		return nil, err
 	}
-	m.wide = sync.OnceValues(func() (*Watched, error) { return newMirror(ctx, at, live, "", m.changed) })
+	m.wide = sync.OnceValues(func() (*Watched, error) { return newWatched(ctx, at, live, "", m.changed) })
 	return m, nil
 }
 
-func newMirror(ctx context.Context, at *rest.Config, live client.Client, namespace string, changed chan struct{}) (*Watched, error) {
+func newWatched(ctx context.Context, at *rest.Config, live client.Client, namespace string, changed chan struct{}) (*Watched, error) {
 	options := cache.Options{
 		Scheme: live.Scheme(), Mapper: live.RESTMapper(), DefaultTransform: stripped,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", helmType)},
 		},
-		// What goes wrong is tried again; whoever looks on sees what was there last.
+		// Errors are retried; readers get what was read last.
 		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {},
 	}
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
-	mirror, err := cache.New(at, options)
+	watched, err := cache.New(at, options)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch the cluster: %w", err)
 	}
 	m := &Watched{
-		Client: live, cache: mirror, namespace: namespace, changed: changed, kinds: map[form]*mirrored{},
+		Client: live, cache: watched, namespace: namespace, changed: changed, kinds: map[form]*watchedKind{},
 	}
-	go func() { _ = mirror.Start(ctx) }() // it fails only if it is started twice
-	if !mirror.WaitForCacheSync(ctx) {    // with no kind in it yet, it has to be started
+	go func() { _ = watched.Start(ctx) }() // it fails only if it is started twice
+	if !watched.WaitForCacheSync(ctx) {    // with no kind in it yet, it must be started
 		return nil, fmt.Errorf("prepare to watch the cluster: %w", ctx.Err())
 	}
 	return m, nil
@@ -95,15 +95,15 @@ func newMirror(ctx context.Context, at *rest.Config, live client.Client, namespa
 // Changed says that something may have changed since the last look.
 func (m *Watched) Changed() <-chan struct{} { return m.changed }
 
-// Touch says that somebody has to look again though nothing has changed.
+// Touch reports a change, so that readers read again.
 func (m *Watched) Touch() {
 	select {
 	case m.changed <- struct{}{}:
-	default: // somebody is to look already
+	default: // a change is reported already
 	}
 }
 
-// stripped is an object without what nobody asks for, and what nobody may keep.
+// stripped is an object without what is not used, and without values that must not be kept.
 func stripped(obj any) (any, error) {
 	o, ok := obj.(client.Object)
 	if !ok {
@@ -126,7 +126,7 @@ func (m *Watched) Values() client.Reader { return values{m} }
 // Hashed implements [content.Reduced].
 func (m *Watched) Hashed() *content.HashCache { return &m.hashed }
 
-// values asks the API server, and has somebody look again if it does not answer.
+// values asks the API server, and has readers read again if it does not answer.
 type values struct{ *Watched }
 
 // Get implements [client.Reader].
@@ -156,7 +156,7 @@ func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
 		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
 	}
-	if m.mirror(ctx, obj, nil) != nil {
+	if m.keep(ctx, obj, nil) != nil {
 		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // perhaps only lists are forbidden
 	}
 	return m.cache.Get(ctx, key, obj) //nolint:wrapcheck // stands in for the client
@@ -173,7 +173,7 @@ func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...clie
 	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
 		return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the client
 	}
-	if err := m.mirror(ctx, obj, list); err != nil {
+	if err := m.keep(ctx, obj, list); err != nil {
 		return err
 	}
 	all := []client.ListOption{client.InNamespace(wanted.Namespace)}
@@ -185,7 +185,7 @@ func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return err           //nolint:wrapcheck // stands in for the client
 }
 
-// listAll lists in all namespaces, where one is mirrored.
+// listAll lists in all namespaces, where one is watched.
 func (m *Watched) listAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	wide, err := m.wide()
 	if err != nil {
@@ -194,7 +194,7 @@ func (m *Watched) listAll(ctx context.Context, list client.ObjectList, opts ...c
 	return wide.List(ctx, list, opts...)
 }
 
-// holds is true of the namespace that is mirrored.
+// holds is true of the namespace that is watched.
 func (m *Watched) holds(namespace string) bool { return m.namespace == "" || m.namespace == namespace }
 
 // isUntyped is true of the forms that say themselves what kind they are of.
@@ -231,17 +231,17 @@ func (m *Watched) itemOf(list client.ObjectList) client.Object {
 	return obj
 }
 
-// mirror begins to keep up with a kind, the first time that it is asked for. Like is a
+// keep begins to keep up with a kind, the first time that it is asked for. Like is a
 // list of the kind in the form of the object; nil if that has a type.
-func (m *Watched) mirror(ctx context.Context, obj client.Object, like client.ObjectList) error {
+func (m *Watched) keep(ctx context.Context, obj client.Object, like client.ObjectList) error {
 	gvk, err := apiutil.GVKForObject(obj, m.Scheme())
 	if err != nil {
-		return fmt.Errorf("mirror %T: %w", obj, err)
+		return fmt.Errorf("watch %T: %w", obj, err)
 	}
 	key := form{gvk, fmt.Sprintf("%T", obj)}
 	m.mu.Lock()
 	if m.kinds[key] == nil {
-		m.kinds[key] = &mirrored{}
+		m.kinds[key] = &watchedKind{}
 	}
 	kind := m.kinds[key]
 	m.mu.Unlock()
@@ -256,7 +256,7 @@ func (m *Watched) mirror(ctx context.Context, obj client.Object, like client.Obj
 }
 
 // begin asks whether the kind may be listed, since a watch would try for ever; and then
-// waits until all of it is there.
+// waits until all of it is listed.
 func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
 	probe, err := m.listLike(gvk, like)
 	if err != nil {
@@ -285,7 +285,7 @@ func (m *Watched) listLike(gvk schema.GroupVersionKind, like client.ObjectList) 
 	}
 	made, err := m.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err != nil {
-		return nil, fmt.Errorf("mirror %s: %w", gvk.Kind, err)
+		return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
 	list, ok := made.(client.ObjectList)
 	if !ok {

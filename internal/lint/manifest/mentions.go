@@ -139,8 +139,8 @@ func textOr(value any, otherwise string) string {
 	return otherwise
 }
 
-// readPermissions adds the config that a Role permits to read by its name: whoever has
-// that permission does.
+// readPermissions adds the config that a Role permits to read by its name: its
+// subjects use it.
 func (n *mentions) readPermissions(o *Object) {
 	var rules []rbacv1.PolicyRule
 	switch role := o.Typed.(type) {
@@ -163,7 +163,7 @@ func (n *mentions) readPermissions(o *Object) {
 // resources are how permissions call the kinds of config.
 var resources = map[content.Kind]string{content.ConfigMap: "configmaps", content.Secret: "secrets"}
 
-// readContainer adds the words of what a program is told: all of its arguments, and
+// readContainer adds the words of what a program is started with: all of its arguments, and
 // those of its environment that are about config.
 func (n *mentions) readContainer(namespace string, c *corev1.Container) {
 	for _, text := range slices.Concat(c.Command[min(1, len(c.Command)):], c.Args) {

@@ -39,11 +39,11 @@ var discoverers = []string{
 	"velero.io/",
 }
 
-// systemTypes are those of Secrets that parts of Kubernetes, and Helm, find by
-// themselves.
+// systemTypes are those of Secrets that parts of Kubernetes, and Helm, find
+// automatically.
 var systemTypes = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken, "helm.sh/release.v1"}
 
-// IsDiscovered is true of config that somebody finds though nothing names it.
+// IsDiscovered is true of config that a program finds though nothing names it.
 func IsDiscovered(o *Object) bool {
 	if secret, ok := o.Typed.(*corev1.Secret); ok && slices.Contains(systemTypes, secret.Type) {
 		return true
@@ -55,7 +55,7 @@ func IsDiscovered(o *Object) bool {
 // config by names that are their own.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
-// PossibleReader says who may be using config that nothing names; empty if nobody can.
+// PossibleReader names what may be using config that nothing names; empty if nothing can.
 func (m *Manifests) PossibleReader(o *Object) string {
 	ref := o.AsConfig()
 	if _, _, shared := vocabulary.SharedWith.Lookup(o.Object.GetAnnotations()); shared {
@@ -84,7 +84,7 @@ func (m *Manifests) mayRead(ref content.Object, pod *corev1.PodSpec) bool {
 	})
 }
 
-// roleBinding is what gives somebody a role, in a namespace or in all.
+// roleBinding is what gives subjects a role, in a namespace or in all.
 type roleBinding struct {
 	namespace string
 	subjects  []rbacv1.Subject

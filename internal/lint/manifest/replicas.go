@@ -78,7 +78,7 @@ type Count struct {
 	By   *scaler
 }
 
-// Fewest is how few Pods an object runs as long as everything is well: as few as a
+// Fewest is how few Pods an object runs as long as everything is healthy: as few as a
 // scaler leaves, as many as the one that it follows or mirrors has, or what it says
 // itself. Asked are those whose replicas depend on the answer.
 func (m *Manifests) Fewest(o *Object, asked ...*Object) Count {

@@ -88,7 +88,7 @@ func ParseLevel(text string) (Level, error) {
 	if i := slices.Index(Levels(), Level(text)); i >= 0 {
 		return Levels()[i], nil
 	}
-	return "", errors.New("has to be error, warning or note")
+	return "", errors.New("must be error, warning or note")
 }
 
 // Rule is something to look for.

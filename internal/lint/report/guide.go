@@ -40,8 +40,9 @@ const guideHead = `# Lint
 
 <!-- Generated from internal/lint by make generate. -->
 
-` + "`spillway lint -f DIR`" + ` reads manifests, and needs no cluster. What an annotation or a spec means is decided by the code that will read it in the
-cluster: where a ring would stall, or ignore something, there is a finding, with file, line and fix.
+` + "`spillway lint -f DIR`" + ` checks manifests, and needs no cluster.
+Settings are parsed by the code that reads them in the cluster.
+Where a ring would stall, or ignore a setting, there is a finding, with file, line and action.
 
 ` + "```console" + `
 $ spillway lint -f deploy/
@@ -50,13 +51,13 @@ deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:
   same for all of a group [SPW202]
     Give all StatefulSets of the group the same spec.updateStrategy.type:
     RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.
-1 error in 14 objects
+14 objects checked, 1 error
 $ kubectl kustomize overlays/prod | spillway lint -f - -n shop   # overlays and charts are rendered first
 $ spillway lint -f deploy/ -o sarif > lint.sarif                  # for code scanning; -o json for everything else
 ` + "```" + `
 
-The exit code is 1 if there is an error; ` + "`--fail-on=warning`, `note` or `never`" + ` moves the bar. A finding that is meant as it is can be
-ignored for an object, by its code:
+The exit code is 1 if there is an error; ` + "`--fail-on=warning`, `note` or `never`" + ` sets another level.
+A finding that is intended can be ignored for an object, by its code:
 
 ` + "```yaml" + `
 metadata:
@@ -64,9 +65,11 @@ metadata:
     spillway.dev/lint-ignore: SPW203, SPW105
 ` + "```" + `
 
-For code scanning, run it at the root of the repository: places in SARIF are relative to the working directory.
+For code scanning, run it at the root of the repository: paths in SARIF are relative to the working directory.
 
-What is not among the manifests may well be in the cluster; that alone is never an error. A note is what may be right and cannot be seen from
-here. The more of what runs together is looked at together, the fewer there are. The schemas of Spillway's kinds are checked, the rules in CEL
-that some of them have besides are left to the API server, and so is everything about other kinds that concerns nobody here.
+An object that is not among the manifests may exist in the cluster; that alone is never an error.
+A note is about what may be right, and cannot be decided from the manifests.
+Check together what runs together: then there are fewer notes.
+The schemas of Spillway's kinds are checked.
+CEL rules are left to the API server, and so are other kinds, as far as they do not concern Spillway.
 `

@@ -27,7 +27,7 @@ func WriteText(w io.Writer, findings []Finding, objects int, fold func(text stri
 	}
 	summary := Summary(findings)
 	if summary == "" {
-		summary = "nothing to fix"
+		summary = "no problems found"
 	}
-	_, _ = fmt.Fprintf(w, "%s in %s\n", summary, Plural(objects, "object"))
+	_, _ = fmt.Fprintf(w, "%s checked, %s\n", Plural(objects, "object"), summary)
 }

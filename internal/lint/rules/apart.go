@@ -74,7 +74,7 @@ func (p pins) add(key string, values []string) {
 	p[key] = values
 }
 
-// addAny adds what all of several terms ask for, of which one has to be met.
+// addAny adds what all of several terms ask for, of which one must be met.
 func (p pins) addAny(terms []pins) {
 	if len(terms) == 0 {
 		return
@@ -169,7 +169,7 @@ func isWithin(term *corev1.PodAffinityTerm, namespace string) bool {
 	return term.NamespaceSelector != nil || len(term.Namespaces) == 0 || slices.Contains(term.Namespaces, namespace)
 }
 
-// selectorOf is whom a term of Pods with such labels is about; nobody, if it cannot be
+// selectorOf is whom a term of Pods with such labels is about; none, if it cannot be
 // understood.
 func selectorOf(term *corev1.PodAffinityTerm, own labels.Set) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)

@@ -17,18 +17,18 @@ func budgetRules() []rule {
 	return []rule{
 		{report.Rule{
 			Code: "SPW305", Level: report.Warning, Title: "A PodDisruptionBudget that lets no Pod be evicted",
-			Why:    "It forbids every eviction, and so every drain of a node: for ever, or for as long as no more Pods run than an autoscaler leaves at least.",
-			Action: "Allow at least one Pod to be down: maxUnavailable of 1, or a minAvailable below the replicas, and below the least replicas of an autoscaler.",
+			Why:    "It forbids every eviction, and so every drain of a node: always, or as long as an autoscaler runs its minimum of Pods.",
+			Action: "Allow at least one disruption: maxUnavailable of 1, or a minAvailable below the replicas, and below the minimum of an autoscaler.",
 		}, impossibleBudget},
 		{report.Rule{
-			Code: "SPW306", Level: report.Error, Title: "A ZoneAwarePodDisruptionBudget that cannot be understood",
+			Code: "SPW306", Level: report.Error, Title: "An invalid ZoneAwarePodDisruptionBudget",
 			Why:    "Evictions of its Pods are refused, and the group that they belong to stalls.",
 			Action: "Correct the field that is named.",
 		}, badZoneBudget},
 		{report.Rule{
 			Code: "SPW307", Level: report.Warning, Title: "A ZoneAwarePodDisruptionBudget of zero",
-			Why:    "It forbids every eviction, and so every drain of a node, for ever. Rollouts do not count it.",
-			Action: "Allow at least one Pod to be down.",
+			Why:    "It forbids every eviction, and so every drain of a node. Rollouts ignore it.",
+			Action: "Allow at least one disruption.",
 		}, zeroZoneBudget},
 		{report.Rule{
 			Code: "SPW308", Level: report.Error, Title: "Two budgets for the same Pods",
@@ -48,13 +48,13 @@ func impossibleBudget(m *manifest.Manifests, r *reporter) {
 		total := sum(m, m.Selected(b.Namespace, b.Spec.Selector))
 		switch {
 		case b.Spec.MaxUnavailable != nil && isZero(b.Spec.MaxUnavailable):
-			r.findf(o, manifest.Fields("spec.maxUnavailable"), "maxUnavailable is %s: no Pod may ever be evicted", b.Spec.MaxUnavailable)
+			r.findf(o, manifest.Fields("spec.maxUnavailable"), "maxUnavailable is %s: no Pod can be evicted", b.Spec.MaxUnavailable)
 		case b.Spec.MinAvailable == nil || !takesAll(b.Spec.MinAvailable, total.Pods):
 		case total.By != nil:
-			r.findf(o, manifest.Fields("spec.minAvailable"), "minAvailable is %s, and %s %s may leave no more than %s for it: none may be evicted then",
+			r.findf(o, manifest.Fields("spec.minAvailable"), "minAvailable is %s, and %s %s may leave only %s for it: then no Pod can be evicted",
 				b.Spec.MinAvailable, total.By.Object.Kind(), total.By.Object.Name(), report.Plural(total.Pods, "Pod"))
 		default:
-			r.findf(o, manifest.Fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: none may ever be evicted", b.Spec.MinAvailable, report.Plural(total.Pods, "Pod"))
+			r.findf(o, manifest.Fields("spec.minAvailable"), "minAvailable is %s, and the manifests run %s for it: no Pod can be evicted", b.Spec.MinAvailable, report.Plural(total.Pods, "Pod"))
 		}
 	})
 }
@@ -99,7 +99,7 @@ func zeroZoneBudget(m *manifest.Manifests, r *reporter) {
 	manifest.Each(m, func(o *manifest.Object, b *zonesv1.ZoneAwarePodDisruptionBudget) {
 		for field, value := range map[string]*int32{"spec.maxUnavailable": b.Spec.MaxUnavailable, "spec.maxUnavailablePercentage": b.Spec.MaxUnavailablePercentage} {
 			if value != nil && *value == 0 {
-				r.findf(o, manifest.Fields(field), "%s is 0: no Pod may ever be evicted", strings.TrimPrefix(field, "spec."))
+				r.findf(o, manifest.Fields(field), "%s is 0: no Pod can be evicted", strings.TrimPrefix(field, "spec."))
 			}
 		}
 	})
@@ -132,7 +132,7 @@ func twoBudgets(m *manifest.Manifests, r *reporter) {
 		for _, w := range m.Selected(b.o.Namespace(), b.selector) {
 			key := pods{b.o.Kind(), w.O}
 			if first := taken[key]; first != nil && first.Name() != b.o.Name() {
-				r.findf(b.o, manifest.Fields("spec.selector"), "%s %s is for the Pods of %s %s as well", first.Kind(), first.Name(), w.O.Kind(), w.O.Name())
+				r.findf(b.o, manifest.Fields("spec.selector"), "%s %s selects the Pods of %s %s as well", first.Kind(), first.Name(), w.O.Kind(), w.O.Name())
 				break
 			}
 			taken[key] = b.o
@@ -144,7 +144,7 @@ func twoBudgets(m *manifest.Manifests, r *reporter) {
 func idleBudget(m *manifest.Manifests, r *reporter) {
 	for _, b := range budgetsIn(m) {
 		if len(m.Selected(b.o.Namespace(), b.selector)) == 0 && !m.MayRunPods(b.o.Namespace()) {
-			r.findf(b.o, manifest.Fields("spec.selector"), "it selects none of the Pods that the manifests run")
+			r.findf(b.o, manifest.Fields("spec.selector"), "selects none of the Pods that the manifests run")
 		}
 	}
 }

@@ -16,53 +16,53 @@ import (
 func configRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW101", Level: report.Error, Title: "An annotation about config cannot be understood",
-			Why:    "The config ring takes what it does not understand as if it were not there, and says so on the workload.",
-			Action: "Correct the value, or take the annotation out.",
+			Code: "SPW101", Level: report.Error, Title: "An annotation about config is invalid",
+			Why:    "The config ring ignores an invalid annotation, and reports it on the workload.",
+			Action: "Correct the value, or remove the annotation.",
 		}, configAnnotations},
 		{report.Rule{
-			Code: "SPW102", Level: report.Warning, Title: "Annotations about config on a workload whose config is not followed",
-			Why:    "They count only where " + vocabulary.ConfigTracked.Native + " is \"true\".",
-			Action: "Set " + vocabulary.ConfigTracked.Native + " to \"true\", or take them out.",
+			Code: "SPW102", Level: report.Warning, Title: "Annotations about config on a workload whose config is not tracked",
+			Why:    "They have an effect only where " + vocabulary.ConfigTracked.Native + " is \"true\".",
+			Action: "Set " + vocabulary.ConfigTracked.Native + " to \"true\", or remove them.",
 		}, untracked},
 		{report.Rule{
 			Code: "SPW103", Level: report.Note, Title: "Config that a workload needs is not among the manifests",
-			Why:    "It may be in the cluster already, or come from somewhere else. Until it is there the workload waits.",
-			Action: "Add it, or make sure that it is there before the workload.",
+			Why:    "It may exist in the cluster already, or come from another source. Until it exists the workload waits.",
+			Action: "Add it, or make sure that it exists before the workload.",
 		}, absentConfig},
 		{report.Rule{
 			Code: "SPW104", Level: report.Error, Title: "A workload needs a key that its ConfigMap or Secret does not have",
-			Why:    "Its Pods cannot start, and no change of config rolls it until the key is there. What a controller fills in is left out, as far as its type, its labels or its annotations say so.",
+			Why:    "Its Pods cannot start, and no change of config rolls it until the key exists. Objects that a controller fills in are left out, as far as their type, labels or annotations show it.",
 			Action: "Add the key, fix its name, or mark the reference as optional.",
 		}, absentKeys},
 		{report.Rule{
 			Code: "SPW105", Level: report.Warning, Title: "A ConfigMap or Secret that nothing uses",
-			Why:    "No Pod refers to it, no other manifest names it in a field, an argument or an annotation, and it has neither a type nor a label by which others find it. A change of it rolls nothing.",
+			Why:    "No Pod refers to it, no other manifest names it in a field, an argument or an annotation, and it has neither a type nor a label by which programs find it. A change of it rolls nothing.",
 			Action: "Delete it, or name it where it is read: " + vocabulary.ExtraConfigMaps.Native + ", " + vocabulary.ExtraSecrets.Native + ".",
 		}, unusedConfig},
 		{report.Rule{
 			Code: "SPW106", Level: report.Warning, Title: "Config of another namespace that is not shared",
-			Why:    "Config of another namespace counts only if it says itself who may name it, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
+			Why:    "Config of another namespace is used only if it is shared by an annotation of its own, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
 			Action: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.",
 		}, unshared},
 		{report.Rule{
 			Code: "SPW107", Level: report.Warning, Title: "A workload ignores config that it does not use",
 			Why:    "The annotation has no effect; its name may be misspelled.",
-			Action: "Fix the name, or take it out.",
+			Action: "Fix the name, or remove it.",
 		}, ignoredInVain},
 		{report.Rule{
-			Code: "SPW108", Level: report.Warning, Title: "A workload follows config and uses none",
+			Code: "SPW108", Level: report.Warning, Title: "A workload tracks config and uses none",
 			Why:    "Nothing will ever roll it.",
-			Action: "Name what its application reads by itself as extra config, or take the annotation out.",
+			Action: "Name what its application reads through the API as extra config, or remove the annotation.",
 		}, nothingToFollow},
 		{report.Rule{
 			Code: "SPW109", Level: report.Note, Title: "A workload needs a key of a ConfigMap or Secret without data",
-			Why:    "Its Pods cannot start until somebody fills it in, as an operator, a person or a program may do.",
+			Why:    "Its Pods cannot start until the key is filled in, by an operator, a user or a program.",
 			Action: "Make sure that it is filled in, or add the key.",
 		}, emptyConfig},
 		{report.Rule{
-			Code: "SPW110", Level: report.Note, Title: "A ConfigMap or Secret that nothing names, and that somebody may be reading",
-			Why:    "Something in its namespace is permitted to read all config there, or it is shared with other namespaces, or the namespace is one of Kubernetes itself. Whether it is used cannot be seen from here.",
+			Code: "SPW110", Level: report.Note, Title: "A ConfigMap or Secret that nothing names, and that a program may be reading",
+			Why:    "A workload in its namespace is permitted to read all config there, or it is shared with other namespaces, or the namespace belongs to Kubernetes. The manifests do not show whether it is used.",
 			Action: "Delete it if nothing uses it.",
 		}, possiblyUnused},
 	}
@@ -106,7 +106,7 @@ func untracked(m *manifest.Manifests, r *reporter) {
 		}
 		for _, key := range needTracking() {
 			if _, name, ok := key.Lookup(o.Object.GetAnnotations()); ok {
-				r.findf(o, manifest.Annotation(name), "%s has no effect: changes of config do not roll it", name)
+				r.findf(o, manifest.Annotation(name), "%s has no effect: config is not tracked", name)
 			}
 		}
 	}
@@ -150,21 +150,21 @@ func absentConfig(m *manifest.Manifests, r *reporter) {
 	})
 }
 
-// absentKeys finds keys that are needed and not there, beside others that are.
+// absentKeys finds keys that are needed and missing, beside others that exist.
 func absentKeys(m *manifest.Manifests, r *reporter) {
 	neededKeys(m, func(o, there *manifest.Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) > 0 {
-			r.findf(o, useLine(o, ref, key), "%s has no key %q, which it needs", ref.Object.From(o.Namespace()), key)
+			r.findf(o, useLine(o, ref, key), "%s has no key %q, which is needed", ref.Object.From(o.Namespace()), key)
 		}
 	})
 }
 
-// emptyConfig notes what is needed of config without any: it may be that somebody
-// fills it in.
+// emptyConfig notes keys that are needed of config without data, which may be filled in
+// later.
 func emptyConfig(m *manifest.Manifests, r *reporter) {
 	neededKeys(m, func(o, there *manifest.Object, ref *content.Reference, key string) {
 		if len(keysOf(there.Typed)) == 0 {
-			r.findf(o, useLine(o, ref, key), "%s has no data in its manifest, and it needs key %q of it", ref.Object.From(o.Namespace()), key)
+			r.findf(o, useLine(o, ref, key), "%s has no data in its manifest, and key %q of it is needed", ref.Object.From(o.Namespace()), key)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func keysOf(obj client.Object) []string {
 	return keys
 }
 
-// unusedConfig finds what no Pod uses, nobody names and nobody can find.
+// unusedConfig finds config that no Pod uses, nothing names and no program can find.
 func unusedConfig(m *manifest.Manifests, r *reporter) {
 	unnamedConfig(m, func(o *manifest.Object, reader string) {
 		if reader == "" {
@@ -220,7 +220,7 @@ func unusedConfig(m *manifest.Manifests, r *reporter) {
 	})
 }
 
-// possiblyUnused notes what nobody names, and somebody could be reading all the same.
+// possiblyUnused notes config that nothing names, and that a program could be reading.
 func possiblyUnused(m *manifest.Manifests, r *reporter) {
 	unnamedConfig(m, func(o *manifest.Object, reader string) {
 		if reader != "" {

@@ -25,34 +25,34 @@ import (
 func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for their words
 	return []rule{
 		{report.Rule{
-			Code: "SPW501", Level: report.Error, Title: "A module has a selector that cannot be understood",
+			Code: "SPW501", Level: report.Error, Title: "A module has an invalid setting",
 			Why:    "The module stalls: no cluster is assigned anything, nor is anything taken away.",
 			Action: "Correct the field that is named.",
 		}, moduleSpecs},
 		{report.Rule{
 			Code: "SPW502", Level: report.Warning, Title: "A stage that selects no cluster",
-			Why:    "It is passed over at once, with its soak; a canary that is none protects nobody.",
+			Why:    "The stage is skipped immediately, with its soak, so that a canary without clusters protects no other stage.",
 			Action: "Fix the selector of the stage, or the labels of the clusters.",
 		}, emptyStages},
 		{report.Rule{
 			Code: "SPW503", Level: report.Error, Title: "Stages that leave nothing for those after them",
-			Why:    "Once stages have taken all clusters, a later one has none.",
-			Action: "Give earlier stages fewer clusters or a selector, or take the later ones out.",
+			Why:    "Once stages include all clusters, a later one has none.",
+			Action: "Give earlier stages fewer clusters or a selector, or remove the later ones.",
 		}, greedyStages},
 		{report.Rule{
-			Code: "SPW504", Level: report.Warning, Title: "Settings of a rollout that its strategy does not look at",
-			Why:    "With the strategy Replace, which is the default, all clusters get a revision at once: there are no stages, gates or budgets.",
-			Action: "Set spec.strategy to Incremental, or take them out.",
+			Code: "SPW504", Level: report.Warning, Title: "Settings of a rollout that its strategy ignores",
+			Why:    "With the strategy Replace, which is the default, all clusters get a revision at the same time: there are no stages, gates or budgets.",
+			Action: "Set spec.strategy to Incremental, or remove them.",
 		}, idleRollout},
 		{report.Rule{
 			Code: "SPW505", Level: report.Warning, Title: "A RolloutGate that no module waits for",
-			Why:    "Gates are made by the controller, one for each revision. One that no stage names is never looked at.",
+			Why:    "The manager creates gates, one for each revision. A gate that no stage names is ignored.",
 			Action: "Delete it; name the gate in the stage of the module instead.",
 		}, idleGates},
 		{report.Rule{
-			Code: "SPW506", Level: report.Note, Title: "Gates that no Role among the manifests lets anybody pass",
-			Why:    "Whoever passes a gate needs the permission to update or patch rolloutgates/status.",
-			Action: "Grant it to those who decide, or make sure that somebody has it.",
+			Code: "SPW506", Level: report.Note, Title: "Gates that no Role among the manifests permits to pass",
+			Why:    "Passing a gate requires the permission to update or patch rolloutgates/status.",
+			Action: "Grant it to the users who decide, or make sure that a user has it.",
 		}, impassableGates},
 		{report.Rule{
 			Code: "SPW507", Level: report.Error, Title: "A binding that cannot be evaluated",
@@ -60,7 +60,7 @@ func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for th
 			Action: "Correct the binding.",
 		}, badBindings},
 		{report.Rule{
-			Code: "SPW508", Level: report.Error, Title: "A window of a module that cannot be understood, or none that ever opens",
+			Code: "SPW508", Level: report.Error, Title: "A window of a module that is invalid, or never opens",
 			Why:    "Outside of its windows no cluster is assigned a new revision.",
 			Action: "Correct the schedule or the time zone.",
 		}, moduleWindows},
@@ -70,8 +70,8 @@ func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for th
 			Action: "Set spec.selector, or fix the labels of the clusters.",
 		}, homeless},
 		{report.Rule{
-			Code: "SPW510", Level: report.Error, Title: "A budget of a module that lets nothing move",
-			Why:    "With not even one cluster unready, or none in a stage, nothing could ever be assigned. The API server refuses it.",
+			Code: "SPW510", Level: report.Error, Title: "A budget of a module that allows no update",
+			Why:    "With no cluster allowed to be unready, or none in a stage, nothing could be assigned. The API server refuses it.",
 			Action: "Set it to 1 or more, or to a percentage.",
 		}, zeroBudgets},
 	}
@@ -142,7 +142,7 @@ func emptyStages(m *manifest.Manifests, r *reporter) {
 			stage := &spec.Rollout.Stages[i]
 			switch key := contradiction(spec.Selector, stage.Selector); {
 			case key != "":
-				r.findf(o, manifest.Item("spec.rollout.stages", i, "selector"), "stage %s and the module ask for different values of the label %s", stage.Name, key)
+				r.findf(o, manifest.Item("spec.rollout.stages", i, "selector"), "stage %s and the module require different values of the label %s", stage.Name, key)
 			case total > 0 && i < len(stages) && len(stages[i].Clusters) == 0:
 				r.findf(o, manifest.Item("spec.rollout.stages", i), "stage %s has none of the clusters of the module that the manifests show", stage.Name)
 			}
@@ -189,12 +189,12 @@ func greedyStages(m *manifest.Manifests, r *reporter) {
 		for i := range spec.Rollout.Stages {
 			stage := &spec.Rollout.Stages[i]
 			if by != "" {
-				r.findf(o, manifest.Item("spec.rollout.stages", i), "stage %s is left no cluster: stage %s and those before it take them all", stage.Name, by)
+				r.findf(o, manifest.Item("spec.rollout.stages", i), "stage %s has no cluster left: stage %s and those before it include all", stage.Name, by)
 				continue
 			}
 			share := shareOf(stage)
 			if taken += share; taken > 100 && share < 100 {
-				r.findf(o, manifest.Item("spec.rollout.stages", i, "clusters"), "the stages up to %s are to take %d%% of the clusters", stage.Name, taken)
+				r.findf(o, manifest.Item("spec.rollout.stages", i, "clusters"), "the stages up to %s include %d%% of the clusters", stage.Name, taken)
 			}
 			if taken >= 100 {
 				by = stage.Name
@@ -249,7 +249,7 @@ func idleGates(m *manifest.Manifests, r *reporter) {
 			}
 		})
 		if !found && gate.Spec.TargetRef.Kind != model.KindModule && gate.Spec.TargetRef.Kind != model.KindBootstrap {
-			r.findf(o, manifest.Fields("spec.targetRef.kind"), "no %s ever waits for a gate", gate.Spec.TargetRef.Kind)
+			r.findf(o, manifest.Fields("spec.targetRef.kind"), "a %s never waits for a gate", gate.Spec.TargetRef.Kind)
 		}
 	})
 }
@@ -260,7 +260,7 @@ func hasGate(rollout *v1alpha1.Rollout, gate *spillway.RolloutGateSpec) bool {
 	})
 }
 
-// impassableGates looks at permissions only where the manifests have some: else they
+// impassableGates checks permissions only where the manifests have some: else they
 // are somewhere else.
 func impassableGates(m *manifest.Manifests, r *reporter) {
 	rules := permissionsIn(m)
@@ -329,9 +329,9 @@ func homeless(m *manifest.Manifests, r *reporter) {
 		}
 		switch {
 		case spec.Selector == nil:
-			r.findf(o, manifest.Fields("spec"), "it has no selector, and so is for no cluster")
+			r.findf(o, manifest.Fields("spec"), "no selector is set, so no cluster is selected")
 		case len(clusters) > 0 && members == 0:
-			r.findf(o, manifest.Fields("spec.selector"), "it selects none of the clusters that the manifests show")
+			r.findf(o, manifest.Fields("spec.selector"), "selects none of the clusters that the manifests show")
 		}
 	})
 }

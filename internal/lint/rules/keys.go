@@ -9,16 +9,16 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// ownDomains are those in which every key is known: Spillway's, and that of a
-// predecessor who had no others.
+// ownDomains are those in which every key is known: Spillway's, and that of wave, which
+// had no others.
 var ownDomains = []string{"spillway.dev", "wave.pusher.com"}
 
 // foreignDomains are those of which others have keys as well: there, only what is
 // nearly one that is known was meant for it.
 var foreignDomains = []string{"grafana.com", "kudo.dev"}
 
-// isUnknown is true of a name that nothing reads and that was meant for Spillway or
-// a predecessor: because of its domain, or because it is nearly one that is known.
+// isUnknown is true of a name that nothing reads and that was meant for Spillway, wave,
+// rollout-operator or KUDO: because of its domain, or because it is nearly one that is known.
 func isUnknown(u *manifest.KeyUse) bool {
 	if u.IsOurs() {
 		return false
@@ -42,7 +42,7 @@ func unknownKeys(m *manifest.Manifests, r *reporter) {
 			}
 			r.findf(o, u.Path, "nothing reads the %s %s", where(u.At), u.Name)
 			if near, distance := nearest(u.Name); distance <= len(u.Name)/3 {
-				r.actionf("Did you mean %s? Else take it out.", near)
+				r.actionf("Did you mean %s? Otherwise remove it.", near)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func nearest(name string) (near string, distance int) {
 	return near, distance
 }
 
-// difference is how many letters have to be put in, taken out or replaced to make
+// difference is how many letters must be inserted, removed or replaced to make
 // one text the other.
 func difference(a, b string) int {
 	row := make([]int, len(b)+1)
@@ -99,11 +99,11 @@ func misplacedKeys(m *manifest.Manifests, r *reporter) {
 			}
 			switch {
 			case !isPlaced(&u):
-				r.findf(o, u.Path, "%s stands among the %s, and is read among the %s", u.Name, among(u.At), among(u.Place))
+				r.findf(o, u.Path, "%s is among the %s, and is read among the %s", u.Name, among(u.At), among(u.Place))
 				r.actionf("Move it to the %s.", among(u.Place))
 			case u.At == vocabulary.Annotation && u.Kinds != nil && !slices.Contains(u.Kinds, o.Kind()):
-				r.findf(o, u.Path, "%s means nothing on a %s", u.Name, o.Kind())
-				r.actionf("Move it to the %s that is meant, or take it out.", strings.Join(u.Kinds, " or "))
+				r.findf(o, u.Path, "%s has no effect on a %s", u.Name, o.Kind())
+				r.actionf("Move it to the %s that is meant, or remove it.", strings.Join(u.Kinds, " or "))
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func contradictingKeys(m *manifest.Manifests, r *reporter) {
 					continue
 				}
 				wins := winner(&u, &other)
-				r.findf(o, u.Path, "%s %s is %q, and %s %s is %q; the %s %s counts",
+				r.findf(o, u.Path, "%s %s is %q, and %s %s is %q; the %s %s is used",
 					where(other.At), other.Name, other.Value, where(u.At), u.Name, u.Value, where(wins.At), wins.Name)
 			}
 		}
@@ -158,7 +158,7 @@ func winner(u, other *manifest.KeyUse) *manifest.KeyUse {
 	return other // annotations come first
 }
 
-// writtenKeys finds what Spillway writes by itself, and what somebody orders once.
+// writtenKeys finds what Spillway writes itself, and what a user orders once.
 func writtenKeys(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		for _, u := range o.Keys() {
@@ -173,7 +173,7 @@ func writtenKeys(m *manifest.Manifests, r *reporter) {
 }
 
 // strangeValues finds values that are not among the few that a key may have, where
-// no ring says so by itself.
+// no ring reports it.
 func strangeValues(m *manifest.Manifests, r *reporter) {
 	judged := []vocabulary.Key{
 		vocabulary.ConfigTracked, vocabulary.ImagePullSecrets, vocabulary.RolloutPaused, vocabulary.PrepareDownscaleScheme,
@@ -185,7 +185,7 @@ func strangeValues(m *manifest.Manifests, r *reporter) {
 			if u.Values == nil || byRing || slices.Contains(u.Values, u.Value) {
 				continue
 			}
-			r.findf(o, u.Path, "%s is %q, and has to be %s", u.Name, u.Value, quoted(u.Values))
+			r.findf(o, u.Path, "%s: invalid value %q: must be %s", u.Name, u.Value, quoted(u.Values))
 		}
 	}
 }

@@ -14,7 +14,7 @@ func manifestRules() []rule { //nolint:dupl // tables of rules are alike but for
 	return []rule{
 		{report.Rule{
 			Code: "SPW901", Level: report.Error, Title: "A file that cannot be read as manifests",
-			Why:    "What is in it was not looked at.",
+			Why:    "Its content was not checked.",
 			Action: "Correct it, or leave it out.",
 		}, unreadFiles},
 		{report.Rule{
@@ -29,38 +29,38 @@ func manifestRules() []rule { //nolint:dupl // tables of rules are alike but for
 		}, refusedValues},
 		{report.Rule{
 			Code: "SPW904", Level: report.Warning, Title: "A label or annotation that nothing reads",
-			Why:    "It is written as one of Spillway's or of a predecessor's, and there is none of that name. It may be misspelled.",
-			Action: "Fix the name, or take it out.",
+			Why:    "Its domain is one of Spillway, wave, rollout-operator or KUDO, and none of them has a key of that name. It may be misspelled.",
+			Action: "Fix the name, or remove it.",
 		}, unknownKeys},
 		{report.Rule{
 			Code: "SPW905", Level: report.Warning, Title: "A label or annotation in a place where nothing reads it",
 			Why:    "Some are read as labels, some as annotations, and each on a few kinds only.",
-			Action: "Move it to where it is read, or take it out.",
+			Action: "Move it to where it is read, or remove it.",
 		}, misplacedKeys},
 		{report.Rule{
 			Code: "SPW906", Level: report.Warning, Title: "Two names of one setting with different values",
-			Why:    "The native name wins over that of a predecessor, and an annotation over a label.",
+			Why:    "The native name wins over an alias, and an annotation over a label.",
 			Action: "Keep the one that is meant.",
 		}, contradictingKeys},
 		{report.Rule{
 			Code: "SPW907", Level: report.Warning, Title: "A label or annotation that does not belong in a manifest",
-			Why:    "Spillway writes it by itself, or it is an order about something that runs. Each time the manifest is applied it is set back, and what it says is not true any more.",
-			Action: "Take it out of the manifest.",
+			Why:    "Spillway writes it, or it is an order about a running plan. Each time the manifest is applied, the old value is written again.",
+			Action: "Remove it from the manifest.",
 		}, writtenKeys},
 		{report.Rule{
 			Code: "SPW908", Level: report.Error, Title: "The same object twice",
-			Why:    "Whichever is applied last wins.",
+			Why:    "The one that is applied last wins.",
 			Action: "Keep one of them, or give one another name or namespace.",
 		}, twice},
 		{report.Rule{
-			Code: "SPW909", Level: report.Warning, Title: "An unknown code is to be ignored",
+			Code: "SPW909", Level: report.Warning, Title: "An unknown code in the list of ignored codes",
 			Why:    "There is no such rule, so nothing is ignored.",
-			Action: "Fix the code, or take it out; docs/lint.md lists all of them.",
+			Action: "Fix the code, or remove it; docs/lint.md lists all of them.",
 		}, unknownCodes},
 		{report.Rule{
-			Code: "SPW910", Level: report.Warning, Title: "A label or annotation with a value that has no meaning",
-			Why:    "Only the values that are listed have one; any other is taken as if there were none.",
-			Action: "Use one of the values that have a meaning.",
+			Code: "SPW910", Level: report.Warning, Title: "A label or annotation with an invalid value",
+			Why:    "Only the listed values have an effect; any other is ignored.",
+			Action: "Use one of the listed values.",
 		}, strangeValues},
 	}
 }
@@ -104,7 +104,7 @@ func twice(m *manifest.Manifests, r *reporter) {
 		if first := seen[key]; first != nil && o.Is(v1alpha1.GroupVersion.Group, "RolloutGroup") && !sameSpec(first, o) {
 			continue // which has a rule of its own
 		} else if first != nil && o.Name() != "" {
-			r.findf(o, manifest.Fields("metadata.name"), "it stands in %s:%d already", first.File, first.Line)
+			r.findf(o, manifest.Fields("metadata.name"), "defined in %s:%d already", first.File, first.Line)
 			continue
 		}
 		seen[key] = o
@@ -120,7 +120,7 @@ func unknownCodes(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		for _, code := range o.Ignored() {
 			if !isRule(code) {
-				r.findf(o, manifest.Annotation(vocabulary.LintIgnore.Native), "there is no finding %s", code)
+				r.findf(o, manifest.Annotation(vocabulary.LintIgnore.Native), "unknown code %s", code)
 			}
 		}
 	}

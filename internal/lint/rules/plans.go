@@ -17,23 +17,23 @@ import (
 func planRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW401", Level: report.Error, Title: "A step names a task that is not there",
-			Why:    "The plan fails for good when it gets there.",
+			Code: "SPW401", Level: report.Error, Title: "A step names a task that does not exist",
+			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Fix the name, or add the task.",
 		}, missingTasks},
 		{report.Rule{
-			Code: "SPW402", Level: report.Error, Title: "A task names a template that is not there",
-			Why:    "The plan fails for good when it gets there.",
+			Code: "SPW402", Level: report.Error, Title: "A task names a template that does not exist",
+			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Fix the name, or add the template.",
 		}, missingTemplates},
 		{report.Rule{
 			Code: "SPW403", Level: report.Error, Title: "A template that cannot be rendered",
-			Why:    "It cannot be parsed, or calls a function that is refused. The plan fails for good when it gets there.",
+			Why:    "It cannot be parsed, or calls a function that is refused. The plan fails when it gets there, and is not retried.",
 			Action: "Correct the template.",
 		}, badTemplates},
 		{report.Rule{
 			Code: "SPW404", Level: report.Error, Title: "A parameter that contradicts its OperatorVersion",
-			Why:    "A trigger without its plan, or a default that the parameter may not have, refuses Instances.",
+			Why:    "Instances are refused for a trigger without its plan, and for an invalid default.",
 			Action: "Correct the parameter.",
 		}, badParameters},
 		{report.Rule{
@@ -43,18 +43,18 @@ func planRules() []rule {
 		}, refusedInstances},
 		{report.Rule{
 			Code: "SPW406", Level: report.Note, Title: "The OperatorVersion of an Instance is not among the manifests",
-			Why:    "It may be in the cluster already. Until it is there, no plan runs.",
-			Action: "Add it, or make sure that it is there.",
+			Why:    "It may exist in the cluster already. Until it exists, no plan runs.",
+			Action: "Add it, or make sure that it exists.",
 		}, absentVersion},
 		{report.Rule{
-			Code: "SPW407", Level: report.Error, Title: "Operators that need each other in a circle",
+			Code: "SPW407", Level: report.Error, Title: "Operators that depend on each other in a circle",
 			Why:    "None of them is ever deployed.",
-			Action: "Take one of the KudoOperator tasks out.",
+			Action: "Remove one of the KudoOperator tasks.",
 		}, circles},
 		{report.Rule{
 			Code: "SPW408", Level: report.Note, Title: "A task or a template that nothing uses",
 			Why:    "No step names the task, or no task the template.",
-			Action: "Use it, or take it out.",
+			Action: "Use it, or remove it.",
 		}, unusedParts},
 		{report.Rule{
 			Code: "SPW409", Level: report.Error, Title: "An OperatorVersion without a plan deploy",
@@ -62,13 +62,13 @@ func planRules() []rule {
 			Action: "Add a plan named deploy.",
 		}, noDeploy},
 		{report.Rule{
-			Code: "SPW410", Level: report.Error, Title: "A task that can never be done",
-			Why:    "The plan fails for good when it gets there.",
+			Code: "SPW410", Level: report.Error, Title: "A task that can never complete",
+			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Name a parameter that the OperatorVersion has, or set done of the Dummy.",
 		}, endlessTasks},
 		{report.Rule{
-			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that is not there",
-			Why:    "The plan fails for good when it gets to that part of the template.",
+			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that does not exist",
+			Why:    "The plan fails when it gets to that part of the template, and is not retried.",
 			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.",
 		}, unknownParameters},
 	}
@@ -100,7 +100,7 @@ func missingTasks(m *manifest.Manifests, r *reporter) {
 		steps(v, func(path []string, step *v1beta1.Step) {
 			for i, name := range step.Tasks {
 				if !hasTask(v, name) {
-					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s names task %s, which is not there", step.Name, name)
+					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s: task %s not found", step.Name, name)
 				}
 			}
 		})
@@ -121,7 +121,7 @@ func missingTemplates(m *manifest.Manifests, r *reporter) {
 		for i := range v.Spec.Tasks {
 			for _, name := range templatesOf(&v.Spec.Tasks[i]) {
 				if _, ok := v.Spec.Templates[name]; !ok {
-					r.findf(o, manifest.Item("spec.tasks", i, "spec"), "task %s names template %s, which is not there", v.Spec.Tasks[i].Name, name)
+					r.findf(o, manifest.Item("spec.tasks", i, "spec"), "task %s: template %s not found", v.Spec.Tasks[i].Name, name)
 				}
 			}
 		}
@@ -146,20 +146,20 @@ func badParameters(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		for i, p := range v.Spec.Parameters {
 			if _, ok := v.Spec.Plans[p.Trigger]; p.Trigger != "" && !ok {
-				r.findf(o, manifest.Item("spec.parameters", i, "trigger"), "parameter %s triggers plan %s, which is not there", p.Name, p.Trigger)
+				r.findf(o, manifest.Item("spec.parameters", i, "trigger"), "parameter %s: plan %s, its trigger, not found", p.Name, p.Trigger)
 			}
 			if p.Default == nil {
 				continue
 			}
 			_, problems := choice.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
 			for _, problem := range problems {
-				r.findf(o, manifest.Item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Action)
+				r.findf(o, manifest.Item("spec.parameters", i, "default"), "default of parameter %s: %s", p.Name, problem.Action)
 			}
 		}
 	})
 }
 
-// versionOf is the OperatorVersion of an Instance, nil if it is not there.
+// versionOf is the OperatorVersion of an Instance, nil if it is not among the manifests.
 func versionOf(m *manifest.Manifests, i *v1beta1.Instance) *v1beta1.OperatorVersion {
 	namespace := i.Spec.OperatorVersion.Namespace
 	if namespace == "" {
@@ -194,7 +194,7 @@ func circles(m *manifest.Manifests, r *reporter) {
 	versions(m, func(_ *manifest.Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		if circle := task.Cycle(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
-			r.findf(o, manifest.Fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
+			r.findf(o, manifest.Fields("spec.tasks"), "%s", strings.Join(circle, " depends on "))
 		}
 	})
 }
@@ -207,12 +207,12 @@ func unusedParts(m *manifest.Manifests, r *reporter) {
 			t := &v.Spec.Tasks[i]
 			templates = append(templates, templatesOf(t)...)
 			if !slices.Contains(tasks, t.Name) {
-				r.findf(o, manifest.Item("spec.tasks", i), "no step names task %s", t.Name)
+				r.findf(o, manifest.Item("spec.tasks", i), "task %s is used by no step", t.Name)
 			}
 		}
 		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
 			if !slices.Contains(templates, name) {
-				r.findf(o, template(name), "no task names template %s", name)
+				r.findf(o, template(name), "template %s is used by no task", name)
 			}
 		}
 	})
@@ -221,7 +221,7 @@ func unusedParts(m *manifest.Manifests, r *reporter) {
 func noDeploy(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		if _, ok := v.Spec.Plans[v1beta1.DeployPlan]; !ok {
-			r.findf(o, manifest.Fields("spec.plans"), "it has no plan deploy")
+			r.findf(o, manifest.Fields("spec.plans"), "plan deploy not found")
 		}
 	})
 }
@@ -230,7 +230,7 @@ func endlessTasks(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		for i := range v.Spec.Tasks {
 			if why := endless(v, &v.Spec.Tasks[i]); why != "" {
-				r.findf(o, manifest.Item("spec.tasks", i), "task %s %s", v.Spec.Tasks[i].Name, why)
+				r.findf(o, manifest.Item("spec.tasks", i), "task %s: %s", v.Spec.Tasks[i].Name, why)
 			}
 		}
 	})
@@ -240,9 +240,9 @@ func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
 	named := func(p v1beta1.Parameter) bool { return p.Name == t.Spec.Parameter }
 	switch {
 	case t.Kind == v1beta1.ToggleTask && t.Spec.Parameter != "" && !slices.ContainsFunc(v.Spec.Parameters, named):
-		return fmt.Sprintf("is switched by parameter %s, which is not there", t.Spec.Parameter)
+		return fmt.Sprintf("parameter %s not found", t.Spec.Parameter)
 	case t.Kind == v1beta1.DummyTask && !t.Spec.Done && !t.Spec.WantErr:
-		return "is a Dummy that is not done"
+		return "a Dummy that is not done"
 	default:
 		return ""
 	}
@@ -257,10 +257,10 @@ func unknownParameters(m *manifest.Manifests, r *reporter) {
 				continue // which has a rule of its own
 			}
 			for _, param := range without(usedParams, params) {
-				r.findf(o, template(name), "template %s refers to parameter %s, which is not there", name, param)
+				r.findf(o, template(name), "template %s: parameter %s not found", name, param)
 			}
 			for _, pipe := range without(usedPipes, pipes) {
-				r.findf(o, template(name), "template %s refers to Pipe %s, which is not there", name, pipe)
+				r.findf(o, template(name), "template %s: Pipe %s not found", name, pipe)
 			}
 		}
 	})

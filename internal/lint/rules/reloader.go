@@ -22,10 +22,10 @@ type reloaderKey struct {
 
 // reloaderKeys are its annotations. They are no part of the vocabulary, which has what
 // Spillway reads: none of them is an alias of one of its keys, because what they mean
-// differs in part, and because Reloader may still be there and read them.
+// differs in part, and because Reloader may still run and read them.
 func reloaderKeys() []reloaderKey {
 	follow := vocabulary.ConfigTracked.Native + `: "true" follows all config that its Pods use`
-	listed := follow + "; what its program reads by itself is named by "
+	listed := follow + "; what its program reads through the API is named by "
 	return []reloaderKey{
 		{"reloader.stakater.com/auto", true, follow},
 		{"configmap.reloader.stakater.com/auto", true, follow + ", Secrets as well"},
@@ -46,12 +46,12 @@ func reloaderRules() []rule {
 	return []rule{
 		{report.Rule{
 			Code: "SPW111", Level: report.Warning, Title: "A workload that both Spillway and Reloader roll",
-			Why:    "A change of config rolls it twice, once by each, and Reloader keeps to no order, budget or pause.",
-			Action: "Take the annotations of Reloader out.",
+			Why:    "A change of config rolls it twice, once by each, and Reloader knows no order, budget or pause.",
+			Action: "Remove the annotations of Reloader.",
 		}, rolledTwice},
 		{report.Rule{
 			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway does not read",
-			Why:    "It is right where Reloader runs. Where Spillway takes its place, another annotation does the same.",
+			Why:    "It has an effect where Reloader runs. Spillway has another annotation for the same.",
 			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.",
 		}, reloaderAlone},
 	}
@@ -82,8 +82,8 @@ func rollsTwice(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
 func rolledTwice(m *manifest.Manifests, r *reporter) {
 	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
 		if rollsTwice(o, u, key) {
-			r.findf(o, u.Path, "%s lets Reloader roll it as well", u.Name)
-			r.actionf("Take it out: %s.", key.instead)
+			r.findf(o, u.Path, "%s makes Reloader roll it as well", u.Name)
+			r.actionf("Remove it: %s.", key.instead)
 		}
 	})
 }

@@ -16,14 +16,14 @@ import (
 func scalingRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW301", Level: report.Error, Title: "A setting about scaling cannot be understood",
+			Code: "SPW301", Level: report.Error, Title: "A setting about scaling is invalid",
 			Why:    "The StatefulSet keeps its replicas until it is fixed.",
-			Action: "Correct the value, or take it out.",
+			Action: "Correct the value, or remove it.",
 		}, scalingSettings},
 		{report.Rule{
-			Code: "SPW302", Level: report.Error, Title: "Pods are to be prepared, and it does not say where",
+			Code: "SPW302", Level: report.Error, Title: "Pods are to be prepared for a downscale, and no endpoint is set",
 			Why:    "Every downscale of the StatefulSet is refused.",
-			Action: "Set " + vocabulary.PrepareDownscalePort.Native + ", " + vocabulary.PrepareDownscalePath.Native + " and spec.serviceName, or take the label " + vocabulary.PrepareDownscale.Native + " out.",
+			Action: "Set " + vocabulary.PrepareDownscalePort.Native + ", " + vocabulary.PrepareDownscalePath.Native + " and spec.serviceName, or remove the label " + vocabulary.PrepareDownscale.Native + ".",
 		}, unprepared},
 		{report.Rule{
 			Code: "SPW303", Level: report.Error, Title: "A leader that cannot be followed",
@@ -31,23 +31,23 @@ func scalingRules() []rule {
 			Action: "Name a StatefulSet of the same group that does not follow this one.",
 		}, badLeader},
 		{report.Rule{
-			Code: "SPW304", Level: report.Warning, Title: "A setting about scaling without the one that it belongs to",
+			Code: "SPW304", Level: report.Warning, Title: "A setting about scaling without the setting that it belongs to",
 			Why:    "Half of a pair has no effect.",
-			Action: "Add the other half, or take this one out.",
+			Action: "Add the other half, or remove this one.",
 		}, halves},
 		{report.Rule{
-			Code: "SPW310", Level: report.Warning, Title: "Two that write the replicas of one StatefulSet",
-			Why:    "Each undoes what the other does.",
+			Code: "SPW310", Level: report.Warning, Title: "Two writers of the replicas of one StatefulSet",
+			Why:    "Each reverts what the other writes.",
 			Action: "Keep one of them; to let an autoscaler scale a group, let it scale the leader.",
 		}, twoScalers},
 		{report.Rule{
 			Code: "SPW311", Level: report.Warning, Title: "A follower that must never be scaled down",
-			Why:    "It follows its leader up, and is refused every way down.",
-			Action: "Take out the label " + vocabulary.NoDownscale.Native + ", or the leader.",
+			Why:    "It is scaled up with its leader, and every downscale is refused.",
+			Action: "Remove the label " + vocabulary.NoDownscale.Native + ", or the leader.",
 		}, oneWay},
 		{report.Rule{
 			Code: "SPW312", Level: report.Note, Title: "A leader that is not among the manifests",
-			Why:    "It may be in the cluster already. Until it is there, and in the same group, the follower keeps its replicas.",
+			Why:    "It may exist in the cluster already. Until it exists in the same group, the follower keeps its replicas.",
 			Action: "Add it, or fix its name.",
 		}, absentLeader},
 	}
@@ -67,7 +67,7 @@ func unprepared(m *manifest.Manifests, r *reporter) {
 			return
 		}
 		if _, missing := notice.EndpointOf(set); missing != "" {
-			r.findf(o, o.Keyed(vocabulary.PrepareDownscale), "its Pods are to be told before they go, but %s", strings.TrimSuffix(missing, "."))
+			r.findf(o, o.Keyed(vocabulary.PrepareDownscale), "its Pods are to be prepared before they are removed, but %s", strings.TrimSuffix(missing, "."))
 		}
 	})
 }
@@ -82,7 +82,7 @@ func badLeader(m *manifest.Manifests, r *reporter) {
 	}
 	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
 		if vocabulary.GroupOf(set.Labels, set.Annotations) == "" && vocabulary.DownscaleLeader.Get(set.Annotations) != "" {
-			r.findf(o, o.Keyed(vocabulary.DownscaleLeader), "it names a leader and belongs to no group")
+			r.findf(o, o.Keyed(vocabulary.DownscaleLeader), "a leader is set, and no group")
 		}
 	})
 }
@@ -142,7 +142,7 @@ func twoScalers(m *manifest.Manifests, r *reporter) {
 		leads, _, follows := vocabulary.DownscaleLeader.Lookup(set.Annotations)
 		mirrored, name, mirrors := vocabulary.MirrorName.Lookup(set.Annotations)
 		if follows && mirrors && leads != "" && mirrored != "" {
-			r.findf(o, manifest.Annotation(name), "it follows %s, and so does not mirror %s", leads, mirrored)
+			r.findf(o, manifest.Annotation(name), "replicas follow %s, and so do not mirror %s", leads, mirrored)
 		}
 	})
 	for i := range m.Scalers {
@@ -152,7 +152,7 @@ func twoScalers(m *manifest.Manifests, r *reporter) {
 			continue
 		}
 		if wanted := scaling.SettingsOf(set.Labels, set.Annotations); wanted.Leader != "" || wanted.Mirror != nil {
-			r.findf(s.Object, manifest.Fields("spec.scaleTargetRef"), "StatefulSet %s gets its replicas from elsewhere already", set.Name)
+			r.findf(s.Object, manifest.Fields("spec.scaleTargetRef"), "the replicas of StatefulSet %s are written by Spillway already", set.Name)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func oneWay(m *manifest.Manifests, r *reporter) {
 	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
 		s := scaling.SettingsOf(set.Labels, set.Annotations)
 		if vocabulary.NoDownscale.Get(set.Labels) == "true" && (s.Leader != "" || s.Mirror != nil) {
-			r.findf(o, o.Keyed(vocabulary.NoDownscale), "it gets its replicas from elsewhere, and no downscale is let through")
+			r.findf(o, o.Keyed(vocabulary.NoDownscale), "replicas are written by Spillway, and every downscale is refused")
 		}
 	})
 }

@@ -16,18 +16,18 @@ import (
 func zoneRules() []rule {
 	return []rule{
 		{report.Rule{
-			Code: "SPW201", Level: report.Error, Title: "A group has a setting that cannot be understood",
-			Why:    "The whole group stalls until it is fixed, so that nothing is rolled against what somebody meant.",
-			Action: "Correct the value, or take it out.",
+			Code: "SPW201", Level: report.Error, Title: "A group has an invalid setting",
+			Why:    "The whole group stalls until it is fixed, so that nothing is rolled in a way that was not intended.",
+			Action: "Correct the value, or remove it.",
 		}, groupSettings},
 		{report.Rule{
 			Code: "SPW202", Level: report.Error, Title: "A group has StatefulSets with mixed or unknown update strategies",
-			Why:    "A group is held either by partitions or by OnDelete. With both, or neither, it stalls.",
+			Why:    "A group is rolled either by partitions or by OnDelete. With both, or neither, it stalls.",
 			Action: "Give all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.",
 		}, groupStrategies},
 		{report.Rule{
 			Code: "SPW203", Level: report.Warning, Title: "The StatefulSets of a group are not pinned to different zones",
-			Why:    "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
+			Why:    "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs in a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
 			Action: "Pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep each out of the zones of the others, by podAntiAffinity with that topologyKey.",
 		}, unspread},
 		{report.Rule{
@@ -38,10 +38,10 @@ func zoneRules() []rule {
 		{report.Rule{
 			Code: "SPW205", Level: report.Note, Title: "A group of one StatefulSet",
 			Why:    "There is nothing to keep in order: it rolls as its own strategy and budget say.",
-			Action: "Give the other zones the same group, or do without it.",
+			Action: "Give the other zones the same group, or remove the group.",
 		}, lonelyGroup},
 		{report.Rule{
-			Code: "SPW206", Level: report.Error, Title: "A maintenance window cannot be understood, or never opens",
+			Code: "SPW206", Level: report.Error, Title: "A maintenance window is invalid, or never opens",
 			Why:    "Outside of its windows a group does not roll at all.",
 			Action: "Correct the schedule or the time zone; spec.maintenanceWindows documents both.",
 		}, groupWindows},
@@ -57,12 +57,12 @@ func zoneRules() []rule {
 		}, contradictingGroups},
 		{report.Rule{
 			Code: "SPW209", Level: report.Warning, Title: "An annotation that its RolloutGroup overrides",
-			Why:    "Where both say something, the RolloutGroup wins.",
-			Action: "Say it in one place.",
+			Why:    "Where both are set, the RolloutGroup wins.",
+			Action: "Set it in one place.",
 		}, overridden},
 		{report.Rule{
-			Code: "SPW210", Level: report.Note, Title: "The StatefulSets of a group are kept apart by something that may be no zone",
-			Why:    "Nodes of one name or label, or volumes of one storage class, may stand in several zones, or several of them in one. Then what takes a zone away takes Pods of all StatefulSets.",
+			Code: "SPW210", Level: report.Note, Title: "The StatefulSets of a group are kept apart by something that may not be a zone",
+			Why:    "Nodes of one name or label, or volumes of one storage class, may be in several zones, or several of them in one. Then the failure of a zone affects Pods of all StatefulSets.",
 			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.",
 		}, nearlySpread},
 	}
@@ -71,7 +71,7 @@ func zoneRules() []rule {
 // group is a group of StatefulSets.
 type group struct {
 	namespace, name string
-	// policy is its RolloutGroup, nil if nobody wrote one.
+	// policy is its RolloutGroup, nil if none is among the manifests.
 	policy  *manifest.Object
 	objects []*manifest.Object
 	sets    []*appsv1.StatefulSet
@@ -98,7 +98,7 @@ func groupsIn(m *manifest.Manifests) []*group {
 	return found
 }
 
-// spec is the group with its policy, which is empty if nobody wrote one.
+// spec is the group with its policy, which is empty if none is among the manifests.
 func (g *group) spec() *v1alpha1.RolloutGroup {
 	if g.policy != nil {
 		if written, ok := g.policy.Typed.(*v1alpha1.RolloutGroup); ok {
@@ -120,7 +120,7 @@ func (g *group) object(title string) *manifest.Object {
 	return nil
 }
 
-// The fields by which the problems of groups are told apart.
+// The fields by which the problems of groups are distinguished.
 const (
 	strategyField = "spec.updateStrategy.type"
 	windowField   = "spec.maintenanceWindows"
@@ -153,9 +153,9 @@ func groupWindows(m *manifest.Manifests, r *reporter) {
 	groupProblems(m, r, func(field string) bool { return strings.HasPrefix(field, windowField) })
 }
 
-// neighbours visits the StatefulSets of groups with the first of those before them
+// neighbors visits the StatefulSets of groups with the first of those before them
 // between which there is such a barrier as is wanted.
-func neighbours(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *manifest.Object, other string, between barrier)) {
+func neighbors(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *manifest.Object, other string, between barrier)) {
 	for _, g := range groupsIn(m) {
 		for i, set := range g.sets {
 			for _, other := range g.sets[:i] {
@@ -170,15 +170,15 @@ func neighbours(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *
 
 // unspread finds StatefulSets that nothing keeps apart.
 func unspread(m *manifest.Manifests, r *reporter) {
-	neighbours(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
-		r.findf(o, manifest.Fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
+	neighbors(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "Pods may run in the same zone as those of StatefulSet %s", other)
 	})
 }
 
 // nearlySpread finds those between which there is something else than a zone.
 func nearlySpread(m *manifest.Manifests, r *reporter) {
-	neighbours(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, between barrier) {
-		r.findf(o, manifest.Fields("spec.template.spec"), "nothing but %s keeps its Pods apart from those of StatefulSet %s", between, other)
+	neighbors(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, between barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "only %s keeps its Pods apart from those of StatefulSet %s", between, other)
 	})
 }
 
@@ -189,7 +189,7 @@ func orderedInVain(m *manifest.Manifests, r *reporter) {
 		}
 		for i, name := range g.spec().Spec.ZoneOrder {
 			if !slices.ContainsFunc(g.sets, func(s *appsv1.StatefulSet) bool { return s.Name == name }) {
-				r.findf(g.policy, manifest.Item("spec.zoneOrder", i), "there is no StatefulSet %s in the group", name)
+				r.findf(g.policy, manifest.Item("spec.zoneOrder", i), "StatefulSet %s not found in the group", name)
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func orderedInVain(m *manifest.Manifests, r *reporter) {
 func lonelyGroup(m *manifest.Manifests, r *reporter) {
 	for _, g := range groupsIn(m) {
 		if len(g.sets) == 1 {
-			r.findf(g.objects[0], g.objects[0].Keyed(vocabulary.RolloutGroup), "it is the only StatefulSet of group %s", g.name)
+			r.findf(g.objects[0], g.objects[0].Keyed(vocabulary.RolloutGroup), "the only StatefulSet of group %s", g.name)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func contradictingGroups(m *manifest.Manifests, r *reporter) {
 	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) {
 		key := [2]string{policy.Namespace, policy.Name}
 		if first := seen[key]; first != nil && !sameSpec(first, o) {
-			r.findf(o, manifest.Fields("metadata.name"), "it says other than the RolloutGroup of the same name in %s:%d", first.File, first.Line)
+			r.findf(o, manifest.Fields("metadata.name"), "settings differ from those of the RolloutGroup of the same name in %s:%d", first.File, first.Line)
 			return
 		}
 		seen[key] = o
@@ -230,11 +230,11 @@ func overridden(m *manifest.Manifests, r *reporter) {
 		for _, o := range g.objects {
 			value, name, ok := vocabulary.RolloutMaxUnavailable.Lookup(o.Object.GetAnnotations())
 			if ok && wins != nil && value != wins.String() {
-				r.findf(o, manifest.Annotation(name), "%s is %s, and its RolloutGroup says %s, which counts", name, value, wins)
+				r.findf(o, manifest.Annotation(name), "%s is %s, and its RolloutGroup sets %s, which is used", name, value, wins)
 			}
 			_, name, ok = vocabulary.ZoneOrder.Lookup(o.Object.GetAnnotations())
 			if ok && slices.Contains(g.spec().Spec.ZoneOrder, o.Name()) {
-				r.findf(o, manifest.Annotation(name), "%s has no effect: the RolloutGroup names its place", name)
+				r.findf(o, manifest.Annotation(name), "%s has no effect: the RolloutGroup sets its order", name)
 			}
 		}
 	}

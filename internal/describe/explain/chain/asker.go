@@ -15,7 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// World is what [Explain] looks at.
+// World is what an explanation reads, and with which options.
 type World struct {
 	// Client reads with the caller's own permissions. Nothing is written with it.
 	Client client.Client
@@ -34,7 +34,7 @@ type World struct {
 // of which all facts are wanted.
 type AnswerFunc func(ctx context.Context, first bool) (Answer, error)
 
-// Asker asks one cluster. What it asks about an object of a kind is decided by whoever
+// Asker asks one cluster. What it asks about an object of a kind is decided by the package that
 // made it, so that packages which know different kinds can refer to each other's.
 type Asker struct {
 	World
@@ -103,6 +103,14 @@ func (a *Asker) Link(ref describe.Ref, reason rollout.Reason, format string, arg
 	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.Place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.First}
 }
 
+// LinkTo is a link about a unit, as its ring describes it.
+func (a *Asker) LinkTo(u *describe.Unit) Link {
+	link := a.Link(u.Ref, u.Reason, "%s", u.Sentence)
+	link.Ring, link.Phase = u.Ring, u.Phase
+	link.Since, link.Until, link.Deadline = u.Since, u.Until, u.Deadline
+	return link
+}
+
 // Place begins a sentence about another cluster than the one that was asked.
 func (a *Asker) Place() string {
 	if a.In == "" {
@@ -116,11 +124,11 @@ func (a *Asker) Place() string {
 func (a *Asker) Unseen(ref describe.Ref, err error) Link {
 	refused := refusedIn(err)
 	if refused == nil || refused.isOf(ref) {
-		l := a.Link(ref, ReasonUnseen, "%s %s cannot be looked at: %s", ref.Kind, ref.Name, LastOf(err))
+		l := a.Link(ref, ReasonUnseen, "%s %s cannot be read: %s", ref.Kind, ref.Name, LastOf(err))
 		l.Next = a.again(ref)
 		return l
 	}
-	l := a.Link(ref, ReasonUnseen, "%s cannot be looked at: %s", refused, LastOf(err))
+	l := a.Link(ref, ReasonUnseen, "%s cannot be read: %s", refused, LastOf(err))
 	l.Next = a.Command(refused.get(ref.Namespace))
 	return l
 }

@@ -36,7 +36,7 @@ type Link struct {
 
 	// Ring is the one that says it; empty for the word of Kubernetes.
 	Ring string `json:"ring,omitempty"`
-	// Phase is empty of what has none, such as a Secret that is not there.
+	// Phase is empty of what has none, such as a missing Secret.
 	Phase    rollout.Phase  `json:"phase,omitempty"`
 	Reason   rollout.Reason `json:"reason,omitempty"`
 	Sentence string         `json:"sentence"`

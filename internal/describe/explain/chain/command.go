@@ -34,7 +34,7 @@ func Foreign(group, version string) string {
 	return group + "/" + version
 }
 
-// again is the command that looks at an object, or of what is none the one that looks
+// again is the command that reads an object, or, for a reference to none, the one that checks
 // whether anything can be seen.
 func (a *Asker) again(ref describe.Ref) string {
 	if ref.APIVersion == "" && slices.Contains(describe.NoObjects, ref.Kind) {
@@ -52,8 +52,8 @@ func (a *Asker) Kubectl(verb string, ref describe.Ref, args ...string) string {
 	return strings.Join(slices.Concat(words, args, a.Flags), " ")
 }
 
-// typed is how kubectl is told of an object: with its group, where the kind alone could
-// be somebody else's.
+// typed names an object for kubectl: with its group, where the kind alone could
+// belong to another project.
 func typed(ref describe.Ref) string {
 	if !IsForeign(ref) {
 		return ref.String()
@@ -71,7 +71,7 @@ func ResourceIn(ref describe.Ref) string {
 	return kind
 }
 
-// IsForeign is true of a kind of somebody else, whatever its name: a Service of Knative
+// IsForeign is true of a kind of another project, whatever its name: a Service of Knative
 // is none of Kubernetes.
 func IsForeign(ref describe.Ref) bool {
 	group, version, grouped := strings.Cut(ref.APIVersion, "/")

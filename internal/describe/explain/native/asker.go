@@ -7,6 +7,6 @@ package native
 
 import "github.com/spillway-dev/spillway/internal/describe/explain/chain"
 
-// Asker asks one cluster about native objects. Objects of other kinds, which it comes to
-// on the way, it asks about as the [chain.Asker] says.
+// Asker asks one cluster about native objects. It asks about objects of other kinds as
+// the [chain.Asker] says.
 type Asker struct{ *chain.Asker }

@@ -19,9 +19,9 @@ func (a *Asker) DisruptionBudget(ctx context.Context, ref describe.Ref, _ bool) 
 		return chain.Answer{}, err
 	}
 	if b.Status.DisruptionsAllowed > 0 {
-		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "PodDisruptionBudget %s lets %d Pods go at present", ref.Name, b.Status.DisruptionsAllowed)}}, nil
+		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "PodDisruptionBudget %s allows %d disruptions", ref.Name, b.Status.DisruptionsAllowed)}}, nil
 	}
-	link := a.Link(ref, chain.ReasonNoBudget, "PodDisruptionBudget %s lets no Pod go: %d of %d are healthy, and %d have to be",
+	link := a.Link(ref, chain.ReasonNoBudget, "PodDisruptionBudget %s allows no disruption: %d of %d Pods are healthy, %d must be",
 		ref.Name, b.Status.CurrentHealthy, b.Status.ExpectedPods, b.Status.DesiredHealthy)
 	link.Next = a.Kubectl("describe", ref)
 	return chain.Answer{Links: []chain.Link{link}}, nil
@@ -38,9 +38,9 @@ func (a *Asker) ZoneBudget(ctx context.Context, ref describe.Ref, _ bool) (chain
 		facts = append(facts, describe.FactOf("evicted", fmt.Sprintf("%s, at %s", name, rollout.Clock(d.At.Time))))
 	}
 	if n := b.Spec.MaxUnavailable; n != nil && *n == 0 {
-		link := a.Link(ref, chain.ReasonNoBudget, "ZoneAwarePodDisruptionBudget %s lets no Pod be evicted: spec.maxUnavailable is 0", ref.Name)
+		link := a.Link(ref, chain.ReasonNoBudget, "ZoneAwarePodDisruptionBudget %s allows no eviction: spec.maxUnavailable is 0", ref.Name)
 		link.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"maxUnavailable":1}}'`)
 		return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
 	}
-	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "ZoneAwarePodDisruptionBudget %s lets Pods be evicted, in one zone at a time", ref.Name)}, Facts: facts}, nil
+	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "ZoneAwarePodDisruptionBudget %s allows evictions, in one zone at a time", ref.Name)}, Facts: facts}, nil
 }

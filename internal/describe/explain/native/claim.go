@@ -68,7 +68,7 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 	claim := &corev1.PersistentVolumeClaim{}
 	err := a.Get(ctx, ref, claim)
 	if chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonMissing, "PersistentVolumeClaim %s does not exist", ref.Name)
+		link := a.Link(ref, chain.ReasonMissing, "PersistentVolumeClaim %s not found", ref.Name)
 		link.Next = a.Command("kubectl get pvc -n " + ref.Namespace)
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
@@ -90,7 +90,7 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 		class := describe.Ref{Kind: describe.KindClass, Name: *name}
 		if chain.IsNotFound(a.Get(ctx, class, &storagev1.StorageClass{})) {
 			found.Links[0].Next = ""
-			root := a.Link(class, chain.ReasonMissing, "StorageClass %s does not exist", *name)
+			root := a.Link(class, chain.ReasonMissing, "StorageClass %s not found", *name)
 			root.Next = a.Command("kubectl get storageclasses")
 			found.Links = append(found.Links, root)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// ConfigObject is a ConfigMap or a Secret that somebody asks about: who uses it, and
-// who waits for it.
+// ConfigObject is a ConfigMap or a Secret: which workloads use it, and which wait for
+// it.
 func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	keys, exists, err := a.Keys(ctx, ref)
 	if err != nil {
@@ -26,24 +26,24 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 	var facts []describe.Fact
 	link := a.Lacking(lack{Ref: ref})
 	if exists {
-		link = a.Link(ref, "", "%s %s is there, and has all that is asked of it", ref.Kind, ref.Name)
+		link = a.Link(ref, "", "%s %s exists and has all keys that are used", ref.Kind, ref.Name)
 		facts = append(facts, describe.FactOf("keys", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
 	}
 	users, waits, err := a.users(ctx, ref, keys, exists)
 	switch {
 	case err != nil:
 		if exists {
-			link.Sentence = a.Place() + fmt.Sprintf("%s %s is there", ref.Kind, ref.Name)
+			link.Sentence = a.Place() + fmt.Sprintf("%s %s exists", ref.Kind, ref.Name)
 		}
 	case waits != nil:
 		link = a.Lacking(waits.lack)
-		link.Sentence += "; " + waits.user + " waits for it"
+		link.Sentence += "; " + waits.user + " is waiting for it"
 	case !exists && len(users) == 0:
-		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s: it does not exist, and nothing uses it", ref.Kind, ref.Name, ref.Namespace)
+		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s not found, and nothing uses it", ref.Kind, ref.Name, ref.Namespace)
 	case len(users) == 0:
-		link.Sentence = a.Place() + fmt.Sprintf("%s %s is there, and no workload of its namespace uses it", ref.Kind, ref.Name)
+		link.Sentence = a.Place() + fmt.Sprintf("%s %s exists; no workload in its namespace uses it", ref.Kind, ref.Name)
 	case !exists:
-		link = a.Link(ref, "", "%s %s does not exist, and all who use it can do without it", ref.Kind, ref.Name)
+		link = a.Link(ref, "", "%s %s not found; it is optional for all that use it", ref.Kind, ref.Name)
 	}
 	for _, user := range users {
 		facts = append(facts, describe.FactOf("used by", user))
@@ -51,7 +51,7 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, err
 }
 
-// waiter is somebody who waits for something that is missing.
+// waiter is a workload that waits for something that is missing.
 type waiter struct {
 	lack
 

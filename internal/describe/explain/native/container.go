@@ -15,7 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// unstarted looks at the containers of a Pod on a node.
+// unstarted checks the containers of a Pod on a node.
 func (a *Asker) unstarted(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
 	for i := range p.Status.InitContainerStatuses {
 		if c := &p.Status.InitContainerStatuses[i]; severityOf(c) > starting {
@@ -41,7 +41,7 @@ func (a *Asker) unstarted(ctx context.Context, p *corev1.Pod) (chain.Answer, err
 // startingPod is one that the kubelet has not started yet: what it mounts may be
 // missing, for which the kubelet waits in silence.
 func (a *Asker) startingPod(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
-	found := a.alone(p, rollout.ReasonProgressing, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is being started on node %s", p.Name, p.Spec.NodeName)
+	found := a.alone(p, rollout.ReasonProgressing, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is starting on node %s", p.Name, p.Spec.NodeName)
 	found.Links[0].Phase = rollout.PhaseProgressing
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if err != nil || missing == nil || missing.err != nil {
@@ -57,7 +57,7 @@ func (a *Asker) unreadyPod(p *corev1.Pod) chain.Answer {
 	ref := describe.RefTo(describe.KindPod, p)
 	for _, gate := range p.Spec.ReadinessGates {
 		if c := podCondition(p, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
-			return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s runs, and its readiness gate %s has not passed", p.Name, gate.ConditionType)
+			return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s is not ready: readiness gate %s is not true", p.Name, gate.ConditionType)
 		}
 	}
 	for i := range p.Status.ContainerStatuses {
@@ -68,14 +68,14 @@ func (a *Asker) unreadyPod(p *corev1.Pod) chain.Answer {
 			return a.crashed(p, c, c.LastTerminationState.Terminated)
 		default:
 			return a.alone(p, chain.ReasonProbe, a.Kubectl("logs", ref, "-c", c.Name),
-				"Pod %s runs, and container %s is not ready%s, so that no Service sends it anything", p.Name, c.Name, probeOf(p, c.Name))
+				"Pod %s is not ready: container %s is not ready%s", p.Name, c.Name, probeOf(p, c.Name))
 		}
 	}
-	return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s runs, and is not ready", p.Name)
+	return a.alone(p, chain.ReasonNotReady, a.Kubectl("describe", ref), "Pod %s is not ready", p.Name)
 }
 
 // forgiven is how long a container has to run for the kubelet to forget that it has
-// crashed before: the next time it is started at once.
+// crashed before: the next time it is started without a delay.
 const forgiven = 10 * time.Minute
 
 // crashes is true of a container that has ended before, and has not run long since.
@@ -96,13 +96,13 @@ func probeOf(p *corev1.Pod, container string) string {
 		}
 		switch probe := c.ReadinessProbe; {
 		case probe.HTTPGet != nil:
-			return fmt.Sprintf(": its readiness probe, GET %s on port %s, does not succeed", probe.HTTPGet.Path, probe.HTTPGet.Port.String())
+			return fmt.Sprintf(": readiness probe GET %s on port %s fails", probe.HTTPGet.Path, probe.HTTPGet.Port.String())
 		case probe.TCPSocket != nil:
-			return ": its readiness probe, port " + probe.TCPSocket.Port.String() + ", does not succeed"
+			return ": readiness probe of port " + probe.TCPSocket.Port.String() + " fails"
 		case probe.Exec != nil:
-			return ": its readiness probe, " + strings.Join(probe.Exec.Command, " ") + ", does not succeed"
+			return ": readiness probe " + strings.Join(probe.Exec.Command, " ") + " fails"
 		case probe.GRPC != nil:
-			return fmt.Sprintf(": its readiness probe, gRPC on port %d, does not succeed", probe.GRPC.Port)
+			return fmt.Sprintf(": readiness probe gRPC on port %d fails", probe.GRPC.Port)
 		}
 	}
 	return ""
@@ -142,12 +142,12 @@ func (a *Asker) crashed(p *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.
 	}
 	switch {
 	case ended == nil:
-		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s ends again and again%s", p.Name, c.Name, soFar(c))
+		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s crashes repeatedly%s", p.Name, c.Name, soFar(c))
 	case ended.Reason == outOfMemory:
-		return a.alone(p, chain.ReasonMemory, a.Kubectl("describe", ref), "Pod %s: container %s has used more memory than %s, and was killed%s",
+		return a.alone(p, chain.ReasonMemory, a.Kubectl("describe", ref), "Pod %s: container %s was killed: it used more memory than %s%s",
 			p.Name, c.Name, memoryOf(p, c.Name), soFar(c))
 	default:
-		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s ends with exit code %d%s", p.Name, c.Name, ended.ExitCode, soFar(c))
+		return a.alone(p, chain.ReasonCrash, logs, "Pod %s: container %s exited with code %d%s", p.Name, c.Name, ended.ExitCode, soFar(c))
 	}
 }
 
@@ -156,7 +156,7 @@ func soFar(c *corev1.ContainerStatus) string {
 	if c.RestartCount == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d times so far", c.RestartCount)
+	return fmt.Sprintf(", restarted %d times", c.RestartCount)
 }
 
 // memoryOf is how much memory a container may use.
@@ -166,7 +166,7 @@ func memoryOf(p *corev1.Pod, container string) string {
 			return "its limit of " + c.Resources.Limits.Memory().String()
 		}
 	}
-	return "there is"
+	return "is available"
 }
 
 // misconfigured: the kubelet cannot make the container of what it refers to.
@@ -187,7 +187,7 @@ func (a *Asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.Cont
 	return found, nil
 }
 
-// unpulled: the image is not there, or the Secret that it takes to get at it.
+// unpulled is an image that does not exist, or whose pull Secret does not.
 func (a *Asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.ContainerStatus) (chain.Answer, error) {
 	found := a.alone(p, chain.ReasonImage, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)),
 		"Pod %s cannot pull the image %s of container %s", p.Name, imageOf(p, c), c.Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// uncreated is why the Pods of a workload are not made, nil if nobody has said so.
+// uncreated is why the Pods of a workload are not created, nil if no Event or condition says so.
 func (a *Asker) uncreated(ctx context.Context, w *Workload) (*chain.Answer, error) {
 	if w.Kind == workloads.Deployment {
 		return a.uncreatedByReplicaSets(ctx, w)

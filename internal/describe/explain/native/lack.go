@@ -15,18 +15,18 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// lack is a ConfigMap or a Secret that is not there, or a key of one.
+// lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
 type lack struct {
 	describe.Ref
 
-	// key is what it lacks, empty if it is not there at all. Then wanted is a key that
+	// key is what it lacks, empty if it does not exist. Then wanted is a key that
 	// it is to have, if that is known.
 	key, wanted string
-	// err is that the caller may not look whether it is there.
+	// err is that the caller may not check whether it exists.
 	err error
 }
 
-// LackOf is what a workload lacks. Of what is not there at all it finds the key that
+// LackOf is what a workload lacks. Of an object that does not exist it finds the key that
 // the template asks for.
 func LackOf(m content.Missing, w *Workload) lack {
 	l := lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
@@ -41,10 +41,10 @@ func LackOf(m content.Missing, w *Workload) lack {
 // String is what is missing, as a clause.
 func (l lack) String() string {
 	if l.err != nil {
-		return "perhaps " + l.Kind + " " + l.Name + ", which you may not look at"
+		return "possibly " + l.Kind + " " + l.Name + ", which you may not read"
 	}
 	if l.key == "" {
-		return l.Kind + " " + l.Name + " does not exist"
+		return l.Kind + " " + l.Name + " not found"
 	}
 	return l.Kind + " " + l.Name + " has no key " + l.key
 }
@@ -190,7 +190,7 @@ func (a *Asker) firstLack(ctx context.Context, all []need) (*need, error) {
 	return unseen, nil
 }
 
-// Keys are those of a ConfigMap or a Secret. Values are dropped at once.
+// Keys are those of a ConfigMap or a Secret. Values are dropped immediately.
 func (a *Asker) Keys(ctx context.Context, ref describe.Ref) (keys map[string]bool, exists bool, err error) {
 	keys = map[string]bool{}
 	add := func(names ...string) {

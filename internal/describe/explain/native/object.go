@@ -17,16 +17,16 @@ import (
 )
 
 // errUnknownKind: nothing says what kind it is.
-var errUnknownKind = errors.New("the cluster does not know the kind")
+var errUnknownKind = errors.New("the cluster has no such kind")
 
 // Object is anything else: how kstatus judges it.
 func (a *Asker) Object(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
 	u, err := a.ReadAny(ctx, ref)
 	if chain.IsNotFound(err) && first {
-		return chain.Answer{}, fmt.Errorf("there is no %s %s%s", ref.Kind, ref.Name, chain.InNamespace(ref))
+		return chain.Answer{}, fmt.Errorf("%s %s not found%s", ref.Kind, ref.Name, chain.InNamespace(ref))
 	}
 	if chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonMissing, "%s %s is not there", ref.Kind, ref.Name)
+		link := a.Link(ref, chain.ReasonMissing, "%s %s not found", ref.Kind, ref.Name)
 		link.Next = a.Command("kubectl get " + chain.ResourceIn(ref) + chain.NamespaceFlag(ref))
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
@@ -43,7 +43,7 @@ func (a *Asker) judged(ref describe.Ref, u *unstructured.Unstructured) chain.Lin
 	}
 	lacks, fatal := task.Judge(u)
 	if lacks == "" {
-		link := a.Link(ref, "", "%s %s is as it should be", ref.Kind, ref.Name)
+		link := a.Link(ref, "", "%s %s is ready", ref.Kind, ref.Name)
 		link.Phase = rollout.PhaseComplete
 		return link
 	}

@@ -17,12 +17,12 @@ func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.An
 	p := &corev1.Pod{}
 	err := a.Get(ctx, ref, p)
 	if chain.IsNotFound(err) && !first {
-		link := a.Link(ref, chain.ReasonMissing, "Pod %s is not there", ref.Name)
+		link := a.Link(ref, chain.ReasonMissing, "Pod %s not found", ref.Name)
 		link.Next = a.Command("kubectl get events -n " + ref.Namespace)
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	if chain.IsNotFound(err) {
-		return chain.Answer{}, fmt.Errorf("there is no Pod %s in namespace %s", ref.Name, ref.Namespace)
+		return chain.Answer{}, fmt.Errorf("Pod %s not found in namespace %s", ref.Name, ref.Namespace)
 	}
 	if err != nil {
 		return chain.Answer{}, err
@@ -86,10 +86,10 @@ func (a *Asker) diagnose(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 		return a.alone(p, chain.ReasonEvicted, a.Kubectl("describe", describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}),
 			"Pod %s was evicted from node %s: %s", p.Name, p.Spec.NodeName, p.Status.Message), nil
 	case p.Status.Phase == corev1.PodFailed && p.Status.Reason != "":
-		return a.alone(p, chain.ReasonFailed, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s has failed on node %s: %s",
+		return a.alone(p, chain.ReasonFailed, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s failed on node %s: %s",
 			p.Name, p.Spec.NodeName, orReason(p.Status.Message, p.Status.Reason)), nil
 	case p.Status.Phase == corev1.PodSucceeded:
-		return a.alone(p, "", "", "Pod %s has done what it was to do", p.Name), nil
+		return a.alone(p, "", "", "Pod %s is complete", p.Name), nil
 	case isReady(p):
 		return a.alone(p, "", "", "Pod %s is ready", p.Name), nil
 	case len(p.Spec.SchedulingGates) > 0:
@@ -113,17 +113,17 @@ func (a *Asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string,
 	return chain.Answer{Links: []chain.Link{link}}
 }
 
-// terminating is a Pod that is being deleted: its node is lost, somebody has to remove
-// a finalizer, or it takes its time.
+// terminating is a Pod that is being deleted: its node is lost, a finalizer is
+// left, or its grace period is not over.
 func (a *Asker) terminating(ctx context.Context, p *corev1.Pod) chain.Answer {
 	if lost := a.lostNode(ctx, p); lost != nil {
 		found := a.nodeLost(p, lost)
 		found.Links[0].Reason = chain.ReasonTerminating
-		found.Links[0].Sentence = a.Place() + fmt.Sprintf("Pod %s is terminating, and its node %s does not answer", p.Name, p.Spec.NodeName)
+		found.Links[0].Sentence = a.Place() + fmt.Sprintf("Pod %s is terminating: node %s does not respond", p.Name, p.Spec.NodeName)
 		return found
 	}
 	if len(p.Finalizers) > 0 {
-		found := a.alone(p, chain.ReasonTerminating, "", "Pod %s is terminating, and finalizer %s keeps it", p.Name, p.Finalizers[0])
+		found := a.alone(p, chain.ReasonTerminating, "", "Pod %s is terminating: finalizer %s is not removed yet", p.Name, p.Finalizers[0])
 		found.Links = append(found.Links, a.Finalizer(describe.RefTo(describe.KindPod, p), p.Finalizers[0]))
 		return found
 	}

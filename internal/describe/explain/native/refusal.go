@@ -15,11 +15,11 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// Refusal is why the API server has refused a write. It names whoever is asked on such
-// a write and is mentioned in the message: a quota, a webhook, an account.
+// Refusal is why the API server has refused a write. It names what the message
+// mentions: a quota, a policy, a webhook, a ServiceAccount.
 //
-// Where that cannot be found out, what was said is told: a diagnosis never fails for
-// want of a better one.
+// Where that is not found, it repeats the message: an explanation never fails because no
+// better one is found.
 func (a *Asker) Refusal(ctx context.Context, ref describe.Ref, message string) *chain.Answer {
 	for _, by := range []func(context.Context, describe.Ref, string) (*chain.Answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
 		if found, err := by(ctx, ref, message); err == nil && found != nil {
@@ -78,7 +78,7 @@ func (a *Asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message str
 	for i := range list.Items {
 		ref := describe.Ref{Kind: "ValidatingAdmissionPolicy", Name: list.Items[i].Name}
 		if strings.Contains(message, "'"+ref.Name+"'") {
-			link := a.Link(ref, chain.ReasonRefused, "ValidatingAdmissionPolicy %s says no: %s", ref.Name, causeIn(message))
+			link := a.Link(ref, chain.ReasonRefused, "ValidatingAdmissionPolicy %s denied it: %s", ref.Name, causeIn(message))
 			link.Next = a.Kubectl("describe", ref)
 			return &chain.Answer{Links: []chain.Link{link}}, nil
 		}
@@ -108,7 +108,7 @@ func (a *Asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message st
 			continue
 		}
 		if strings.Contains(message, "denied the request") {
-			link := a.Link(h.Ref, chain.ReasonRefused, "webhook %s says no: %s", h.name, causeIn(message))
+			link := a.Link(h.Ref, chain.ReasonRefused, "webhook %s denied it: %s", h.name, causeIn(message))
 			link.Next = a.Kubectl("describe", h.Ref)
 			return &chain.Answer{Links: []chain.Link{link}}, nil
 		}
@@ -156,7 +156,7 @@ func (a *Asker) hooks(ctx context.Context) ([]hook, error) {
 	return hooks, nil
 }
 
-// refusedForAccount: the ServiceAccount that Pods are to run as is not there.
+// refusedForAccount finds that the ServiceAccount of Pods does not exist.
 func (a *Asker) refusedForAccount(ctx context.Context, ref describe.Ref, message string) (*chain.Answer, error) {
 	if !strings.Contains(message, "serviceaccount") {
 		return nil, nil //nolint:nilnil // it is not about an account
@@ -170,7 +170,7 @@ func (a *Asker) refusedForAccount(ctx context.Context, ref describe.Ref, message
 	if err := a.Get(ctx, account, &corev1.ServiceAccount{}); !chain.IsNotFound(err) {
 		return nil, err
 	}
-	link := a.Link(account, chain.ReasonMissing, "ServiceAccount %s does not exist, and the Pods of %s are to run as it", name, ref)
+	link := a.Link(account, chain.ReasonMissing, "ServiceAccount %s not found; the Pods of %s run as it", name, ref)
 	link.Next = a.Command("kubectl create serviceaccount " + name + " -n " + ref.Namespace)
 	return &chain.Answer{Links: []chain.Link{link}}, nil
 }

@@ -20,7 +20,7 @@ func (a *Asker) lostNode(ctx context.Context, p *corev1.Pod) *chain.Link {
 	}
 	ref, node := describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}, &corev1.Node{}
 	if err := a.Get(ctx, ref, node); chain.IsNotFound(err) {
-		link := a.Link(ref, chain.ReasonNodeLost, "Node %s is not there any more", ref.Name)
+		link := a.Link(ref, chain.ReasonNodeLost, "Node %s not found", ref.Name)
 		link.Next = a.Kubectl("delete", describe.RefTo(describe.KindPod, p), "--force", "--grace-period=0")
 		return &link
 	}
@@ -35,7 +35,7 @@ func (a *Asker) lostNode(ctx context.Context, p *corev1.Pod) *chain.Link {
 }
 
 func (a *Asker) nodeLost(p *corev1.Pod, node *chain.Link) chain.Answer {
-	found := a.alone(p, chain.ReasonNodeLost, "", "Pod %s is not ready, and its node %s does not answer", p.Name, p.Spec.NodeName)
+	found := a.alone(p, chain.ReasonNodeLost, "", "Pod %s is not ready: node %s does not respond", p.Name, p.Spec.NodeName)
 	found.Links = append(found.Links, *node)
 	return found
 }
@@ -44,7 +44,7 @@ func (a *Asker) nodeLost(p *corev1.Pod, node *chain.Link) chain.Answer {
 func (a *Asker) gatedPod(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
 	for _, gate := range p.Spec.SchedulingGates {
 		if gate.Name == vocabulary.SchedulingGate {
-			found := a.alone(p, chain.ReasonGated, "", "Pod %s is not scheduled before its config exists", p.Name)
+			found := a.alone(p, chain.ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 			missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 			if missing != nil {
 				found.Links = append(found.Links, a.Lacking(missing.lack))
@@ -55,13 +55,13 @@ func (a *Asker) gatedPod(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 		}
 	}
 	return a.alone(p, chain.ReasonGated, a.Kubectl("get", describe.RefTo(describe.KindPod, p), "-o", "jsonpath='{.spec.schedulingGates}'"),
-		"Pod %s is not scheduled before whoever has set scheduling gate %s removes it", p.Name, p.Spec.SchedulingGates[0].Name), nil
+		"Pod %s is waiting: scheduling gate %s is not removed yet", p.Name, p.Spec.SchedulingGates[0].Name), nil
 }
 
 // unscheduled is a Pod without a node.
 func (a *Asker) unscheduled(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
 	if claim := a.unboundClaim(ctx, p); claim != nil {
-		found := a.alone(p, chain.ReasonUnschedulable, "", "Pod %s is not scheduled before PersistentVolumeClaim %s is bound", p.Name, claim.Name)
+		found := a.alone(p, chain.ReasonUnschedulable, "", "Pod %s is waiting: PersistentVolumeClaim %s is not bound", p.Name, claim.Name)
 		found.Then = a.About(*claim)
 		return found, nil
 	}
@@ -78,16 +78,16 @@ func (a *Asker) unscheduled(ctx context.Context, p *corev1.Pod) (chain.Answer, e
 		return a.waitsForWave(ctx, p)
 	case p.Spec.SchedulerName != vocabulary.DefaultScheduler:
 		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -A | grep "+p.Spec.SchedulerName),
-			"Pod %s waits for scheduler %s, which has not looked at it: is it running?", p.Name, p.Spec.SchedulerName), nil
+			"Pod %s is waiting: scheduler %s has not processed it; is it running?", p.Name, p.Spec.SchedulerName), nil
 	default:
 		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -n kube-system -l component=kube-scheduler"),
-			"Pod %s was not looked at by the scheduler: is it running?", p.Name), nil
+			"Pod %s is waiting: the scheduler has not processed it; is it running?", p.Name), nil
 	}
 }
 
-// waitsForWave is a Pod that the predecessor, or we in its way, keep from starting.
+// waitsForWave is a Pod that wave keeps from starting, or Spillway in the same way.
 func (a *Asker) waitsForWave(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
-	found := a.alone(p, chain.ReasonGated, "", "Pod %s is not scheduled before its config exists", p.Name)
+	found := a.alone(p, chain.ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if missing != nil {
 		found.Links = append(found.Links, a.Lacking(missing.lack))

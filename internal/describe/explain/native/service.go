@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// Service is one that somebody calls: it serves if one of its endpoints is ready.
+// Service is a Service, which serves if one of its endpoints is ready.
 func (a *Asker) Service(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	s := &corev1.Service{}
 	err := a.Get(ctx, ref, s)
@@ -25,7 +25,7 @@ func (a *Asker) Service(ctx context.Context, ref describe.Ref, _ bool) (chain.An
 	}
 	ready, err := a.endpoints(ctx, ref)
 	if err != nil {
-		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "Service %s is there", s.Name)}}, err
+		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "Service %s exists", s.Name)}}, err
 	}
 	if ready > 0 {
 		return chain.Answer{Links: []chain.Link{a.Link(ref, "", "Service %s has %d endpoints that are ready", s.Name, ready)}}, nil
@@ -35,7 +35,7 @@ func (a *Asker) Service(ctx context.Context, ref describe.Ref, _ bool) (chain.An
 
 // unserved goes to the Pod that should serve, if there is one.
 func (a *Asker) unserved(ctx context.Context, s *corev1.Service) (chain.Answer, error) {
-	link := a.Link(describe.RefTo(describe.KindService, s), chain.ReasonEndpoints, "Service %s in namespace %s has no endpoint that is ready", s.Name, s.Namespace)
+	link := a.Link(describe.RefTo(describe.KindService, s), chain.ReasonEndpoints, "Service %s in namespace %s has no ready endpoint", s.Name, s.Namespace)
 	link.Next = a.Kubectl("describe", link.Ref)
 	found := chain.Answer{Links: []chain.Link{link}}
 	var pods corev1.PodList
@@ -52,7 +52,7 @@ func (a *Asker) unserved(ctx context.Context, s *corev1.Service) (chain.Answer, 
 		found.Then = a.About(makers[0])
 		return found, nil
 	}
-	found.Links[0].Sentence += ": its selector finds no Pod"
+	found.Links[0].Sentence += ": its selector matches no Pod"
 	return found, nil
 }
 

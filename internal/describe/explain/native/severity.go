@@ -9,8 +9,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
-// How badly a Pod does: of several the worst is told of. Up to starting it may still
-// come through by itself.
+// The severities of what is wrong with a Pod: of several Pods the worst is explained. Up
+// to starting, a Pod may still become ready automatically.
 const (
 	Well = iota
 	left

@@ -23,7 +23,7 @@ func (a *Asker) Controller(ctx context.Context, ref describe.Ref, _ bool) (chain
 	if err != nil {
 		return chain.Answer{}, err
 	}
-	return a.Unready(ctx, &w, a.Link(ref, "", "%s is as its template says", w.Name()))
+	return a.Unready(ctx, &w, a.Link(ref, "", "%s is ready", w.Name()))
 }
 
 // Unready is what is wrong with a workload whose config is as it should be.
@@ -42,7 +42,7 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 			own.Sentence = a.Place() + w.Name() + " is not complete: " + report.Reason
 		}
 		if report.Health == rollout.Failed {
-			own.Reason, own.Sentence = chain.ReasonFailed, a.Place()+w.Name()+" has failed: "+failureOf(w, report.Reason)
+			own.Reason, own.Sentence = chain.ReasonFailed, a.Place()+w.Name()+" failed: "+failureOf(w, report.Reason)
 		}
 		own.Phase, own.Owner, own.Since = rollout.PhaseWaiting, ownerOf(w.Object), unavailableSince(w)
 	}
@@ -50,7 +50,7 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 	case w.GetDeletionTimestamp() != nil:
 		return a.leaving(w, only), nil
 	case w.IsUnseen():
-		own.Sentence = a.Place() + w.Name() + " was not looked at by its controller as it is now: is kube-controller-manager running?"
+		own.Sentence = a.Place() + w.Name() + " is waiting: its controller has not observed this generation; is kube-controller-manager running?"
 		own.Reason, own.Next = chain.ReasonNotObserved, a.Command("kubectl get pods -n kube-system -l component=kube-controller-manager")
 		return only, nil
 	}
@@ -83,8 +83,8 @@ func unavailableSince(w *Workload) *time.Time {
 	return nil
 }
 
-// heldBack is that somebody has told the controller of a workload to wait, or that a
-// Job has failed for good; nil if neither is so.
+// heldBack is that a user has paused a Deployment or suspended a Job, nil if neither is
+// so.
 func (a *Asker) heldBack(w *Workload) *chain.Link {
 	var link chain.Link
 	switch o := w.Object.(type) {
@@ -118,7 +118,7 @@ func (a *Asker) leaving(w *Workload, so chain.Answer) chain.Answer {
 
 // Finalizer is the root where something may not go yet.
 func (a *Asker) Finalizer(ref describe.Ref, name string) chain.Link {
-	link := a.Link(ref, chain.ReasonFinalizer, "%s %s cannot go before finalizer %s is removed by whoever has set it", ref.Kind, ref.Name, name)
+	link := a.Link(ref, chain.ReasonFinalizer, "%s %s cannot be deleted: finalizer %s is not removed yet", ref.Kind, ref.Name, name)
 	link.Next = a.Kubectl("get", ref, "-o", "jsonpath='{.metadata.finalizers}'")
 	return link
 }

@@ -1,0 +1,183 @@
+package describe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// outline is a tree, a line a unit: name, phase, reason, counts, what it waits for.
+func outline(u *Unit, indent string) string {
+	text := indent + u.Name + " " + string(u.Phase)
+	if u.Reason != "" {
+		text += " " + string(u.Reason)
+	}
+	if u.WaitsFor != nil {
+		text += " for " + u.WaitsFor.String()
+	}
+	for i := range u.Units {
+		text += "\n" + outline(&u.Units[i], indent+"  ")
+	}
+	return text
+}
+
+// lines are facts as they are shown.
+func lines(facts []Fact) string {
+	var text []string
+	for _, f := range facts {
+		text = append(text, f.Name+": "+strings.Join(f.Values, " | "))
+	}
+	return strings.Join(text, "\n")
+}
+
+func same(t *testing.T, got string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.Join(want, "\n"), got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestGroup(t *testing.T) {
+	e := &zones.Explanation{
+		Namespace: "mimir", Name: "ingester", Phase: "Progressing", Updated: "3/6", Deadline: &noon,
+		Zones: []v1alpha1.Zone{
+			{Name: "a", State: zones.StateComplete, Updated: 2, Ready: 2, Total: 2},
+			{Name: "b", State: "Updating", Message: "b-1 is updating", Updated: 1, Ready: 1, Total: 2},
+			{Name: "c", State: "Waiting", Message: "c is waiting: b", Ready: 2, Total: 2},
+		},
+		Steps: []rollout.Step{{Path: rollout.Path{"b", "b-1"}}},
+		Holds: []rollout.Hold{
+			{Path: rollout.Path{"b", "b-0"}, Reason: rollout.ReasonBudget, Message: "b-0 is queued"},
+			{Path: rollout.Path{"c"}, On: rollout.Path{"b"}, Reason: rollout.ReasonOrder},
+		},
+		Lock: &v1alpha1.Lock{Purpose: v1alpha1.PurposeRollout, Zone: "b", Since: metav1.NewMicroTime(noon)}, Pause: &v1alpha1.Pause{Reason: "holidays"},
+		History: []v1alpha1.Rollout{{Number: 4, StartedAt: metav1.NewMicroTime(noon), Outcome: "Running"}, {Number: 3}, {Number: 2}, {Number: 1}},
+	}
+	u := Group(e)
+	same(t, outline(&u, ""), "ingester Progressing", "  a Complete", "  b Progressing", "    b-0 Waiting BudgetExhausted", "    b-1 Progressing", "  c Waiting WaitingForPrevious for zone/b")
+	if u.Done != 3 || u.Total != 6 || u.Deadline != &noon {
+		t.Errorf("%d of %d by %v", u.Done, u.Total, u.Deadline)
+	}
+	same(t, lines(GroupFacts(e, []string{"c follows b"})),
+		"phase: Progressing", "updated: 3/6 Pods", "lock: rollout in b, since 2026-05-04 12:00:00 UTC", "paused: by a user: holidays",
+		"zone: a | 2/2 updated, 2 ready | Complete", "zone: b | 1/2 updated, 1 ready | Updating: b-1 is updating", "zone: c | 0/2 updated, 2 ready | Waiting: c is waiting: b",
+		"replicas: c follows b", "rollout: number 4 | began 2026-05-04 12:00:00 UTC | Running",
+		"rollout: number 3 | began 0001-01-01 00:00:00 UTC | ", "rollout: number 2 | began 0001-01-01 00:00:00 UTC | ")
+}
+
+func TestWorkload(t *testing.T) {
+	for state, want := range map[config.State]rollout.Phase{
+		config.StateUpToDate: rollout.PhaseComplete, config.StateNext: rollout.PhaseProgressing, config.StateRolling: rollout.PhaseProgressing,
+		config.StateWaiting: rollout.PhasePaused,
+	} {
+		e := &config.Explanation{Kind: "Deployment", Namespace: "shop", Name: "web", State: state}
+		if state == config.StateWaiting {
+			e.Reason = rollout.ReasonPaused
+		}
+		if u := Workload(e); u.Phase != want || u.String() != "deployment/web" {
+			t.Errorf("%s: %s is %s", state, u, u.Phase)
+		}
+	}
+	e := &config.Explanation{
+		State: config.StateWaiting, Reason: rollout.ReasonBudget, Position: 2, Missing: []string{"Secret db"}, Problems: []string{"annotation x"}, Hash: "abc",
+		Uses: []config.UseFact{
+			{Object: "Secret db", Keys: []string{"user", "password"}, Required: true}, {Object: "ConfigMap a", Exists: true},
+			{Object: "ConfigMap b"}, {Object: "ConfigMap c", Ignored: true},
+		},
+	}
+	same(t, lines(WorkloadFacts(e)),
+		"state: Waiting (BudgetExhausted)", "queue: position 2", "missing: Secret db", "problem: annotation x", "uses: Secret db (user, password), missing",
+		"uses: ConfigMap a", "uses: ConfigMap b, optional, not found", "uses: ConfigMap c, ignored", "hash: abc")
+}
+
+// Workloads stand beneath the object that they lack or roll for, which progresses if one
+// of them does.
+func TestWorkloadsBeneathConfig(t *testing.T) {
+	db := &Ref{Kind: "Secret", Namespace: "shop", Name: "db"}
+	unit := func(name string, phase rollout.Phase) Unit {
+		return Unit{Ref: Ref{Kind: "Deployment", Name: name}, Phase: phase}
+	}
+	var units []Unit
+	units = addBeneath(units, db, unit("waits", rollout.PhaseWaiting))
+	units = addBeneath(units, nil, unit("ready", rollout.PhaseComplete))
+	units = addBeneath(units, db, unit("rolls", rollout.PhaseProgressing))
+	units = addBeneath(units, db, unit("rolled", rollout.PhaseComplete))
+	same(t, outline(&units[0], ""), "db Progressing", "  waits Waiting", "  rolls Progressing", "  rolled Complete")
+	if len(units) != 2 || units[0].Done != 1 || units[0].Total != 3 || len(Rolled(units)) != 4 {
+		t.Errorf("%+v", units)
+	}
+	if left := Waiting(units); len(left) != 1 || outline(&left[0], "") != "db Progressing\n  waits Waiting" {
+		t.Errorf("%+v", left)
+	}
+}
+
+func TestInstance(t *testing.T) {
+	e := &plans.Explanation{
+		Namespace: "shop", Name: "db", Phase: rollout.PhaseProgressing, Plan: "deploy", Status: v1beta1.InProgress, Reason: rollout.ReasonProgressing,
+		Phases: []v1beta1.PhaseStatus{{Name: "main", Steps: []v1beta1.StepStatus{
+			{Name: "config", Status: v1beta1.Complete, Message: "applied"}, {Name: "nodes", Status: v1beta1.InProgress}, {Name: "check", Status: v1beta1.Error}, {Name: "later"},
+		}}},
+	}
+	u := Instance(e)
+	same(t, outline(&u, ""), "db Progressing Progressing", "  deploy Progressing", "    main/config Complete", "    main/nodes Progressing", "    main/check Waiting", "    main/later Waiting")
+	if u.Done != 1 || u.Total != 4 || u.Units[0].Units[0].Sentence != "" {
+		t.Errorf("%d of %d: %+v", u.Done, u.Total, u.Units[0].Units[0])
+	}
+	e.Phase, e.Status = rollout.PhasePaused, v1beta1.InProgress
+	if u = Instance(e); u.Units[0].Phase != rollout.PhasePaused {
+		t.Errorf("a plan that runs in a paused Instance is %s", u.Units[0].Phase)
+	}
+	e.Phase = rollout.PhaseComplete
+	if u = Instance(e); u.Reason != "" || len(u.Units) != 0 {
+		t.Errorf("a complete Instance has %s and %d units", u.Reason, len(u.Units))
+	}
+}
+
+func TestModule(t *testing.T) {
+	e := &decision.Explanation{
+		Kind: "Module", Namespace: "clusters", Name: "shop", Phase: "Waiting", Reason: rollout.ReasonGate, Target: "shop-2", UpToDate: "1/3",
+		Summary: &fleetv1.Summary{Updating: 1, Failed: 1},
+		Stages:  []fleetv1.StageStatus{{Name: "canary", State: decision.StateComplete, Updated: 1, Ready: 1, Total: 1}, {Name: "all", State: "Gate", Message: "all is waiting", Total: 2}},
+		Clusters: []decision.ClusterExplanation{
+			{Name: "c1", Stage: "canary", Revision: "shop-2", Target: "shop-2"},
+			{Name: "c2", Stage: "all", Revision: "shop-1", Target: "shop-2", Reason: rollout.ReasonOrder, OnStage: "canary", Sentence: "c2 is waiting"},
+			{Name: "c3", Revision: "shop-1", Target: "shop-2", Hold: &fleetv1.Hold{By: "ada"}},
+		},
+	}
+	u := Module(e)
+	same(t, outline(&u, ""), "shop Waiting GatePending", "  canary Complete", "    c1 Complete", "  all Progressing", "    c2 Waiting WaitingForPrevious for stage/canary", "  c3 Complete")
+	same(t, lines(ModuleFacts(e)),
+		"phase: Waiting (GatePending)", "target: shop-2", "clusters: 1/3 up to date, 1 updating, 1 failed", "stage: canary | 1/1 updated, 1 ready, 0 failed | Complete",
+		"stage: all | 0/2 updated, 0 ready, 0 failed | Gate: all is waiting", "cluster: c2 | WaitingForPrevious | c2 is waiting", "cluster: c3 | Pinned | ")
+	same(t, lines(ClusterFacts(&e.Clusters[2])), "revision: shop-1", "target: shop-2", "pinned: by ada")
+	e.Phase = ""
+	if u = Module(e); u.Phase != PhaseUnseen {
+		t.Errorf("a module without a phase is %q", u.Phase)
+	}
+}
+
+// Of many clusters that wait some are shown, and how to see the others.
+func TestModuleShowsSomeClusters(t *testing.T) {
+	e := &decision.Explanation{Kind: "Module", Namespace: "clusters", Name: "shop"}
+	for range shownClusters + 2 {
+		e.Clusters = append(e.Clusters, decision.ClusterExplanation{Reason: rollout.ReasonOrder})
+	}
+	facts := ModuleFacts(e)
+	if last := facts[len(facts)-1]; len(facts) != shownClusters+1 || !strings.HasPrefix(last.Values[0], "2 more are waiting; spillway explain module/shop -n clusters") {
+		t.Errorf("%d facts, the last is %q", len(facts), last.Values)
+	}
+}

@@ -1,0 +1,122 @@
+package rollout_test
+
+import (
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// removalWorld is a world in which leaves are removed and updated under one shared budget.
+func removalWorld(t *rapid.T) rollout.Unit {
+	limit := func(name string) rollout.Limit {
+		l := rollout.Limit{Value: rapid.IntRange(0, 3).Draw(t, name), Set: rapid.Bool().Draw(t, name+" is set")}
+		if rapid.Bool().Draw(t, name+" in percent") {
+			l.Percent, l.Value = true, l.Value*20
+		}
+
+		return l
+	}
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	shared := rollout.Policy{MaxUnavailable: limit("max unavailable"), Budget: "all"}
+	healths := []rollout.Health{rollout.Healthy, rollout.Healthy, rollout.Progressing, rollout.Degraded, rollout.Unknown}
+
+	for _, name := range []string{"updates", "removals"} {
+		unit := rollout.Unit{Name: name, Group: true, Policy: shared}
+
+		for i := range rapid.IntRange(0, 5).Draw(t, name) {
+			leaf := rollout.Leaf{Current: "v1", Target: "v2", Health: rapid.SampledFrom(healths).Draw(t, "health")}
+			if name == "removals" {
+				leaf.Target = rollout.Removed
+				leaf.Current = rapid.SampledFrom([]string{"v1", "v1", rollout.Removed}).Draw(t, "current")
+			}
+
+			unit.Children = append(unit.Children, rollout.Unit{Name: strconv.Itoa(i), Leaf: leaf})
+		}
+
+		root.Children = append(root.Children, unit)
+	}
+
+	root.Children[1].Policy.MaxRemoved = limit("max removed")
+	root.Children[1].Policy.RemovalsApproved = rapid.IntRange(0, 4).Draw(t, "approved")
+
+	return root
+}
+
+// TestRemovals is that never are more leaves being removed than the budget allows, that
+// none is where more are to be than may be and are approved, and that each is then one
+// hold that says so.
+func TestRemovals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		root := removalWorld(t)
+		plan := rollout.Decide(rollout.Observed{Now: noon, Root: root})
+		removals := &root.Children[1]
+		policy := &removals.Policy
+		asked, pending, removing, steps := 0, 0, 0, 0
+
+		for i := range removals.Children {
+			leaf := &removals.Children[i].Leaf
+			pending += count(leaf.Current != rollout.Removed)
+			removing += count(leaf.Current == rollout.Removed && leaf.Health != rollout.Healthy)
+		}
+
+		asked = pending + removing
+
+		for _, s := range plan.Steps {
+			steps += count(s.To == rollout.Removed)
+		}
+
+		allowed := policy.MaxUnavailable.Of(len(root.Children[0].Children) + len(removals.Children))
+		if policy.MaxUnavailable.Set && steps > 0 && removing+steps > allowed {
+			t.Fatalf("%d are being removed and %d more, of %d allowed", removing, steps, allowed)
+		}
+
+		if got := plan.Group("removals").Counts.Removals; got != asked {
+			t.Fatalf("%d are counted as to be removed, want %d", got, asked)
+		}
+
+		if !policy.MaxRemoved.Set || asked <= policy.MaxRemoved.Of(asked) || asked <= policy.RemovalsApproved {
+			return
+		}
+
+		unapproved := 0
+		for _, h := range plan.Holds {
+			unapproved += count(h.Reason == rollout.ReasonRemovalApproval)
+		}
+
+		if steps > 0 || unapproved != pending {
+			t.Fatalf("%d are removed and %d wait for an approval, of %d", steps, unapproved, pending)
+		}
+	})
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+
+	return 0
+}
+
+// TestPhaseOf is that the phase of a leaf agrees with that of a group of it alone.
+func TestPhaseOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawWorld(t, anything)
+		p := rollout.Decide(o)
+
+		if p.PhaseOf() != p.Phase {
+			t.Fatalf("the root is %s, the plan %s", p.PhaseOf(), p.Phase)
+		}
+
+		for i := range o.Root.Children {
+			u := &o.Root.Children[i]
+			answer := p.At(u.Name)
+
+			if phase := p.PhaseOf(u.Name); (phase == rollout.PhaseComplete) != (answer == rollout.Answer{}) {
+				t.Fatalf("%s is %s, and the plan says of it %q", u.Name, phase, answer.Message())
+			}
+		}
+	})
+}
