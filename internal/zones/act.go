@@ -47,7 +47,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 	return r
 }
 
-// create makes the RolloutGroup that nobody wrote. If somebody is faster, theirs
+// create makes the RolloutGroup that no user wrote. If another client is faster, theirs
 // is as good.
 func (a *actor) create(ctx context.Context, key types.NamespacedName) (*v1alpha1.RolloutGroup, error) {
 	group := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{
@@ -73,7 +73,7 @@ func (a *actor) remove(ctx context.Context, group *v1alpha1.RolloutGroup) error 
 	return nil
 }
 
-// persist writes the status, if nobody has written the group since it was seen.
+// persist writes the status, if no client has written the group since it was seen.
 func (a *actor) persist(ctx context.Context, read *v1alpha1.RolloutGroup, status *v1alpha1.RolloutGroupStatus) (*v1alpha1.RolloutGroup, error) {
 	return ring.UpdateStatus(ctx, a.client.Status(), read, func(group *v1alpha1.RolloutGroup) { status.DeepCopyInto(&group.Status) })
 }

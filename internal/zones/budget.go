@@ -58,7 +58,7 @@ func (b *budgets) bound(ctx context.Context, s *snapshot) error {
 		set := &s.Sets[i]
 		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
 			set.Settings.Problems = append(set.Settings.Problems, Problem{
-				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "has to be fixed before they are rolled",
+				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "must be fixed before they are rolled",
 			})
 		}
 	}

@@ -31,7 +31,7 @@ import (
 // that the cache is not good enough, one that permits, one that acts.
 const maxPasses = 5
 
-// Interests are what the ring looks at: StatefulSets of groups, and Pods as far as
+// Interests are what the ring watches: StatefulSets of groups, and Pods as far as
 // decisions need them. RolloutGroups are not among them: a cache cannot be made
 // with an interest in a kind that may not be installed yet.
 func Interests() []kube.Interest {

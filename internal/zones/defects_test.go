@@ -21,7 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
-// The defects and the long-standing issues of the predecessor that touch rolling,
+// The defects and the old issues of rollout-operator that touch rolling,
 // by their numbers.
 
 // Defect 1, issue 126: a zone none of whose Pods can be created counted as done,
@@ -41,11 +41,11 @@ func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
 		w.runs("filler: v1")
 		w.create(zone("zone-a", strategy, replicas(3)))
 		w.manage()
-		w.saysEventually("Progressing", "is not there yet")
+		w.saysEventually("Progressing", "not created yet")
 		w.roll("v2")
 		w.create(zone("other", onDelete, inGroup("other"), replicas(0)))
 		w.seenTo("other") // by then this group has been seen to
-		w.saysEventually("Progressing", "is not there yet")
+		w.saysEventually("Progressing", "not created yet")
 		w.goes(0)
 		w.remove(&corev1.ResourceQuota{}, "none")
 		w.eventually(func() error { // its controller would wait ever longer
@@ -117,7 +117,7 @@ func TestDefect2StatusesThatHaveNotObservedAreWaitedFor(t *testing.T) {
 
 // Defect 3: Pods were found by a label "name" that zones may share, and those of
 // another zone were deleted over and over. Issue 14: without that label, nothing
-// was rolled, and nobody was told. Issue 15 is the same wish.
+// was rolled, and no Event said so. Issue 15 is the same wish.
 func TestDefect3PodsBelongByTheUIDOfTheirOwner(t *testing.T) {
 	t.Parallel()
 	for label, pairs := range map[string]map[string]string{"shared": {"name": "ingester"}, "missing": {}} {
@@ -189,7 +189,7 @@ func TestDefect5BrokenPodsGoFirst(t *testing.T) {
 			w.create(zone("zone-a", strategy, annotated("rollout-max-unavailable", fmt.Sprint(allowed))))
 			w.complete("v1", "zone-a")
 			w.breakPod("zone-a-1")
-			w.saysEventually("Waiting", "is not ready since")
+			w.saysEventually("Waiting", "not ready since")
 			w.roll("v2", "zone-a")
 			w.complete("v2", "zone-a")
 			if gone := w.goes(3, "zone-a").gone; gone[0] != "zone-a-1" {
@@ -234,7 +234,7 @@ func TestMistakesStallTheirGroupAndNoOther(t *testing.T) {
 			func(w *world) {
 				w.create(zone("zone-a", onDelete, annotated("grafana.com/rollout-paused", "yes")), zone("zone-b", onDelete))
 			},
-			[]string{"StatefulSet zone-a", "grafana.com/rollout-paused", `"yes" has to be "true" or "false"`},
+			[]string{"StatefulSet zone-a", "grafana.com/rollout-paused", `invalid value "yes": must be "true" or "false"`},
 			func(w *world) { w.annotate("zone-a", "grafana.com/rollout-paused", "false") },
 		},
 	} {

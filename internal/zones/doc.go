@@ -3,7 +3,7 @@
 //
 // # Invariants
 //
-//   - Never two zones are disrupted by Spillway at once. Whatever takes a Pod
+//   - Spillway never disrupts two zones at the same time. Whatever takes a Pod
 //     down that is up is permitted by the lock of the group, for one zone.
 //   - Never more Pods of a zone are unavailable than may be when one is taken
 //     down. Unavailable are the replicas of the spec that no Pod of the zone
@@ -22,8 +22,8 @@
 // of its owner, has the update revision, and has been ready for as long as the
 // group and the StatefulSet ask; when the StatefulSet's status has observed its
 // generation; when it is held again, where it is held by partition; and when it
-// has soaked. While a status has not observed its generation nobody knows which
-// revision is wanted: all of the group waits. There is one exception, see "Calm".
+// has soaked. While a status has not observed its generation it is unknown which
+// revision is wanted: all of the group waits. There is one exception, see "Verified".
 //
 // A StatefulSet without replicas is done. One that is being deleted moves
 // nothing, and while it lasts its Pods are counted. One that appears takes its
@@ -33,7 +33,7 @@
 //
 // A paused zone moves nothing. While all of it is available the others pass it
 // by; while it is not, it stops the others, since it counts as disrupted. A
-// paused group moves nothing at all. What was on its way stays on its way. Outside
+// paused group moves nothing at all. What is being replaced still is. Outside
 // of its maintenance windows a group is as if it were paused.
 //
 // # Two ways to hold a zone
@@ -44,7 +44,7 @@
 // One of type RollingUpdate is held by its partition: while it is at least the
 // number of replicas, no Pod moves, and one that is evicted comes back at the
 // old revision. A zone rests held, also when there is nothing to do: if it did
-// not, its controller would begin to roll it in the very moment in which somebody
+// not, its controller would begin to roll it in the moment in which a user
 // edits its template, turn or no turn. The partition that is written, [Held], is
 // far above any number of replicas, so that a zone may be scaled up while held.
 // In a group the partition belongs to Spillway. A zone that is open without
@@ -64,23 +64,23 @@
 // partition holds it may as well, but that is a moment, and its controller notes it
 // while it is held.
 //
-// # Calm
+// # Verified
 //
 // A zone that was open is built upon without another look, and before its controller
 // has observed the hold, if it is known that from the patch that opened it to the one
-// that holds it nobody has changed its spec, and that all of its replicas were at
+// that holds it no client has changed its spec, and that all of its replicas were at
 // the update revision when it was held. For its controller, which may have seen either
 // of these specs and none between them, has then nothing left to replace, and the
 // revisions in its status are those of this template. The first follows from the
 // generations in the answers to these two patches, of which the second has the
 // first's as its precondition; a count of the status in between does not refuse it.
-// Whoever does not have these answers, another manager or the next one, waits for the
+// A manager that does not have these answers, another one or the next one, waits for the
 // status and looks live.
 //
 // A Pod that is broken at the revision that a held zone would bring it back to
 // gains nothing from being replaced. It waits for its zone's turn. A held zone
 // brings a Pod back to the last revision at which the zone was whole; so a Pod
-// that broke at a revision in between is replaced at once. If Pods of several
+// that broke at a revision in between is replaced immediately. If Pods of several
 // zones wait in that way, none of them would ever have its turn: then the first
 // zone is set to OnDelete for as long as these are replaced, which takes nothing
 // away.
@@ -97,7 +97,7 @@
 //   - A move names the UID and the resourceVersion that the Pod or the StatefulSet
 //     had, and acting carries them as preconditions. So two managers that act upon
 //     the same move do it once.
-//   - Whoever sees a move of something that has not changed since takes it for
+//   - A manager that sees a move of something that has not changed since takes it for
 //     gone already. It is withdrawn only when that has changed, or after
 //     [WithdrawAfter]; and acted upon only before [ActWithin]. What is gone with its
 //     UID, as the API server itself says, can change no more: its moves are over.
@@ -105,8 +105,8 @@
 //   - With the lock is written how new the views of Pods and StatefulSets were
 //     ([v1alpha1.Seen]). Whose views are older looks again, live. So a decision
 //     knows of all that the decisions before it knew.
-//   - What was done without a move is known to nobody but the API server: what a
-//     controller has replaced by itself, what was done under a lock that has
+//   - What was done without a move is known to the API server alone: what a
+//     controller has replaced automatically, what was done under a lock that has
 //     expired, and whether a move was acted upon at the last moment. Before
 //     anything is built upon that, the plan asks for a live look.
 //   - The lock is given back, or to another zone, only when nothing is permitted
@@ -115,21 +115,21 @@
 // The holder of the lock is named after the group, not after a process, so that
 // the next leader goes on where the last one stopped.
 //
-// Whoever deletes the RolloutGroup deletes the lock, the moves and the history. The
+// To delete the RolloutGroup deletes the lock, the moves and the history. The
 // manager that leads makes another and writes what it knew of the former one into
-// it, before it does anything else. Only if it stops just then, nobody knows: its
+// it, before it does anything else. Only if it stops just then, that is lost: its
 // successor begins anew, with what the preconditions of each write still promise.
 //
 // # What it costs
 //
 // A Pod that is deleted costs two writes: the one that permits it, and the delete.
-// What became of the Pod before is told by the write that permits the next one. A
+// What became of the Pod before is in the write that permits the next one. A
 // zone that is held by its partition costs three, whatever its size: one of the
 // status, which permits it, and two of the StatefulSet, to open it and to hold it
-// again. It costs no read, unless it is not calm: then, before another zone goes, a list
+// again. It costs no read, unless it is not verified: then, before another zone goes, a list
 // of the StatefulSets and one of the Pods of each, because what the controller of the
 // open zone did is in no move. A rollout costs one more write, which says that it is
-// over. Waiting for longer than [Options.StatusDelay] is told in a write of its own.
+// over. Waiting for longer than [Options.StatusDelay] costs a write of its own.
 // Converged, nothing is written.
 //
 // Where the kind RolloutGroup is not installed the ring says so and does nothing;

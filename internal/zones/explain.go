@@ -48,7 +48,7 @@ type Explanation struct {
 	Telling *rollout.Hold `json:"-"`
 	// Deadline is when what moves counts as failed, nil if nothing does.
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Lock is who may disrupt the group, nil if nobody does.
+	// Lock is who may disrupt the group, nil if there is none.
 	Lock *v1alpha1.Lock `json:"lock,omitempty"`
 	// Pause and Retry are what users asked for.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
@@ -56,12 +56,12 @@ type Explanation struct {
 	// Problems are mistakes, each with its fix; Notes are what is worth knowing
 	// though nothing is wrong.
 	Problems []string `json:"problems,omitempty"`
-	// Faults are the problems for whoever follows them.
+	// Faults are the problems for a program.
 	Faults []Problem `json:"-"`
 	Notes  []string  `json:"notes,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.Rollout `json:"history,omitempty"`
-	// Automatic is true of a group that nobody wrote and nobody has changed; and
+	// Automatic is true of a group that no user wrote and no user has changed; and
 	// Missing of one that the manager has not made yet.
 	Automatic bool `json:"automatic,omitempty"`
 	Missing   bool `json:"missing,omitempty"`
@@ -99,7 +99,7 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 
 func status(ctx context.Context, reader viewer, options Options, namespace string) ([]Explanation, error) {
 	keys := map[types.NamespacedName]bool{}
-	for _, in := range options.inSight(namespace) {
+	for _, in := range options.visible(namespace) {
 		if err := addGroups(ctx, reader, in, keys); err != nil {
 			return nil, err
 		}
@@ -116,8 +116,8 @@ func status(ctx context.Context, reader viewer, options Options, namespace strin
 	return explanations, nil
 }
 
-// inSight are the namespaces to look at; the empty one stands for all.
-func (o Options) inSight(namespace string) []string {
+// visible are the namespaces to look at; the empty one stands for all.
+func (o Options) visible(namespace string) []string {
 	if namespace == "" && len(o.Namespaces) > 0 {
 		return o.Namespaces
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // The story of the fault tests: two zones come to be, and roll, with one Pod that
-// is broken from the start; then they roll once more. Whatever goes wrong on the
-// way, the witness must have nothing to complain of, and the end is the same.
+// is broken from the start; then they roll once more. Whatever goes wrong
+// meanwhile, the witness must have nothing to complain of, and the end is the same.
 
 func (w *world) beginStory(strategy string) {
 	w.t.Helper()

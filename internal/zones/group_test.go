@@ -31,7 +31,7 @@ func TestAutomaticGroupComesAndGoes(t *testing.T) {
 	w.manage()
 	w.settles(onDelete, replicas(1))
 	if !w.explain().Automatic {
-		t.Error("the group does not say that nobody wrote it")
+		t.Error("the group does not say that no user wrote it")
 	}
 	for _, name := range []string{"zone-a", "zone-b", "zone-c"} {
 		if w.group().UID == "" {
@@ -41,7 +41,7 @@ func TestAutomaticGroupComesAndGoes(t *testing.T) {
 	}
 	w.eventually(func() error {
 		if g := w.group(); g.UID != "" {
-			return fmt.Errorf("it is still there: %s", w.says())
+			return fmt.Errorf("it still exists: %s", w.says())
 		}
 		return nil
 	})
@@ -61,7 +61,7 @@ func TestGroupsOfUsersAreKept(t *testing.T) {
 			w.complete("v1", "zone-a")
 			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"spec":{"soak":"1s"}}`)
 		},
-		"labelled": func(w *world) {
+		"labeled": func(w *world) {
 			w.create(zone("zone-a", onDelete, replicas(1)))
 			w.complete("v1", "zone-a")
 			w.patch(&v1alpha1.RolloutGroup{}, ingester, `{"metadata":{"labels":{"team":"metrics"}}}`)
@@ -103,7 +103,7 @@ func TestMemberChangesGroups(t *testing.T) {
 	})
 }
 
-// A label's value may be no name of an object. Its members are told.
+// A label's value may be no name of an object. Its members get an Event.
 func TestGroupWhoseNameCannotBe(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -277,7 +277,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A tracked StatefulSet of a group gets its hash at once, and rolls zone by zone.
+// A tracked StatefulSet of a group gets its hash immediately, and rolls zone by zone.
 func TestConfigAndZonesTogether(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
@@ -332,8 +332,8 @@ func (w *world) hashedPods(hash string) {
 	})
 }
 
-// The predecessor's metrics are there under their names.
-func TestMetricsOfThePredecessor(t *testing.T) {
+// rollout-operator's metrics exist under their names.
+func TestMetricsOfRolloutOperator(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	name := "metrics-" + w.namespace
@@ -377,7 +377,7 @@ func TestGroupsRollSideBySide(t *testing.T) {
 	for i := range n {
 		w.seenTo(fmt.Sprintf("g%d", i))
 	}
-	w.behave("v2", "never-ready", "g0-a") // this one never comes to an end
+	w.behave("v2", "never-ready", "g0-a") // this one never completes
 	for i := range n - 1 {
 		w.roll("v2", fmt.Sprintf("g%d-a", i+1))
 	}

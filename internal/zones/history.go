@@ -41,7 +41,7 @@ func (d *decision) goesOn(r *v1alpha1.Rollout) bool {
 	})
 }
 
-// noted adds the zones of moves that are not there yet.
+// noted adds the zones of moves that do not exist yet.
 func (d *decision) noted(zones []v1alpha1.ZoneRevision, moves []v1alpha1.Move) []v1alpha1.ZoneRevision {
 	zones = slices.Clone(zones)
 	for _, m := range moves {

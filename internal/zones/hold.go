@@ -21,7 +21,7 @@ func (d *decision) bar() []*zone {
 	return barred
 }
 
-// isStuck is true if nothing moves, and nothing is on its way that might change
+// isStuck is true if nothing moves, and nothing is being replaced that might change
 // that: zones that are barred wait for each other.
 func (d *decision) isStuck() bool {
 	return len(d.plan.Steps) == 0 && d.plan.Phase != rollout.PhaseProgressing
@@ -59,8 +59,8 @@ func (d *decision) claims(z *zone) bool {
 	})
 }
 
-// holds are the zones to hold at once: open without permission, or not in the way
-// in which it has to be, or for longer than there is something to do.
+// holds are the zones to hold immediately: open without permission, or not in the way
+// in which it must be, or for longer than there is something to do.
 func (d *decision) holds() []Write {
 	var writes []Write
 	for i := range d.zones {
@@ -87,7 +87,7 @@ func (d *decision) hasToBeHeld(i int) bool {
 	switch {
 	case z.Deleting || d.o.isPutOff(z.Name):
 		return false
-	case z.Lent && !z.lent(): // somebody has set the type back, and what we noted remains
+	case z.Lent && !z.lent(): // a user has set the type back, and what we noted remains
 		return true
 	case !z.open():
 		return false

@@ -54,13 +54,13 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 
 func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
 
-// minReady is how long a Pod has to be ready to be available.
+// minReady is how long a Pod must be ready to be available.
 func (z *zone) minReady() time.Duration {
 	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
 }
 
 // ripens is true of a Pod at an old revision that is ready and not available yet.
-// Of one at its target the engine knows that by itself.
+// Of one at its target the engine knows that automatically.
 func (z *zone) ripens(pod *Pod) bool {
 	return pod.Revision != z.UpdateRevision && z.o.Now.Before(pod.Since.Add(z.minReady()))
 }
@@ -117,7 +117,7 @@ func (z *zone) reason(pod *Pod, move *v1alpha1.Move) string {
 	case move != nil:
 		return "being replaced since " + rollout.Clock(move.At.Time) + because(pod)
 	case pod == nil:
-		return "not there yet"
+		return "not created yet"
 	case pod.Terminating:
 		return "terminating"
 	case pod.Ready:

@@ -10,7 +10,7 @@ import (
 )
 
 // ProblemsOf are the mistakes that would stall a group, as far as manifests show
-// them. A group of which nobody has written the RolloutGroup has one without a spec.
+// them. A group of which no user has written the RolloutGroup has one without a spec.
 func ProblemsOf(group *v1alpha1.RolloutGroup, sets []*appsv1.StatefulSet) []Problem {
 	o := Observed{Group: Group{Namespace: group.Namespace, Name: group.Name, Spec: group.Spec}}
 	var problems []Problem

@@ -22,10 +22,10 @@ func TestProblemsOfManifests(t *testing.T) {
 		sets  []*appsv1.StatefulSet
 		want  []string
 	}{
-		"the default":     {"store", []*appsv1.StatefulSet{set("a", ""), set("b", RollingUpdate)}, nil},
-		"mixed":           {"store", []*appsv1.StatefulSet{set("a", ""), set("b", OnDelete)}, []string{"StatefulSet b"}},
-		"no name for one": {"Store_1", []*appsv1.StatefulSet{set("a", "")}, []string{"StatefulSet a"}},
-		"nobody is in it": {"store", nil, nil},
+		"the default":       {"store", []*appsv1.StatefulSet{set("a", ""), set("b", RollingUpdate)}, nil},
+		"mixed":             {"store", []*appsv1.StatefulSet{set("a", ""), set("b", OnDelete)}, []string{"StatefulSet b"}},
+		"no name for one":   {"Store_1", []*appsv1.StatefulSet{set("a", "")}, []string{"StatefulSet a"}},
+		"it has no members": {"store", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := &v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: test.group}}

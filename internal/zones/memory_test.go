@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
-// Performance: the predecessor caches every Pod of its namespace twice, and whole.
+// Performance: rollout-operator caches every Pod of its namespace twice, and whole.
 func TestMemoryOfManyPods(t *testing.T) {
 	const pods, size = 3000, 20 << 10
 	raw, err := json.Marshal(bigPod(size))

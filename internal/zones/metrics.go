@@ -8,7 +8,7 @@ import (
 // WritesMetric counts writes by act and result; Events are not among them.
 const WritesMetric = "spillway_zones_writes_total"
 
-// groupLabel is the label of the predecessor's metrics.
+// groupLabel is the label of rollout-operator's metrics.
 const groupLabel = "rollout_group"
 
 var (
@@ -29,7 +29,7 @@ var (
 		Help: "Writes to StatefulSets, Pods and RolloutGroups: made, conflict (another client was faster), or failed.",
 	}, []string{"act", "result"})
 
-	// Those of the predecessor, so that its dashboards and alerts go on working.
+	// Those of rollout-operator, so that its dashboards and alerts go on working.
 	reconciles = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollout_operator_group_reconciles_total",
 		Help: "Passes over a group.",

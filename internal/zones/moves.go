@@ -71,7 +71,7 @@ func (z *zone) podState(m *v1alpha1.Move) ring.State {
 }
 
 // orphaned is the state of a move whose zone is gone. What is deleted has no namesake
-// with its UID, so there is nothing to wait for: nobody opens a set that does not
+// with its UID, so there is nothing to wait for: no manager opens a set that does not
 // exist, or deletes a Pod that has changed since.
 func (o *Observed) orphaned(m *v1alpha1.Move) ring.State {
 	unchanged := func(p Pod) bool { return p.Name == m.Pod && isUnchanged(m, p.UID, p.ResourceVersion) }

@@ -37,7 +37,7 @@ type viewer interface {
 	view(ctx context.Context, key types.NamespacedName) (view, error)
 }
 
-// view is one look at the StatefulSets of a group. Nobody changes what is in it.
+// view is one read of the StatefulSets of a group. It does not change.
 type view struct {
 	sets []appsv1.StatefulSet
 	pods map[types.UID][]corev1.Pod
@@ -53,12 +53,12 @@ type snapshot struct {
 	object *v1alpha1.RolloutGroup
 	// sets are the objects behind Observed.Sets.
 	sets []appsv1.StatefulSet
-	// restored is true if the status is that of a group of the same name that somebody
-	// has deleted. It has to be written before anything else is done.
+	// restored is true if the status is that of a group of the same name that a user
+	// has deleted. It must be written before anything else is done.
 	restored bool
 }
 
-// observe looks at a group: first at what was decided before, then at what the
+// observe reads a group: first at what was decided before, then at what the
 // next decision is about, so that the latter is not older. Where the cache is not
 // good enough, the API server itself is asked, once in a reconcile.
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot, error) {
@@ -124,8 +124,8 @@ func (o *observer) group(ctx context.Context, m *memory, now time.Time) (*v1alph
 	return m.Newest(group, now), nil
 }
 
-// restore is the group with the status that was known of its predecessor, if
-// somebody has deleted that and nobody has written anything since.
+// restore is the group with the status that was known of the former one, if
+// a user has deleted that and no client has written anything since.
 func (m *memory) restore(group *v1alpha1.RolloutGroup) (_ *v1alpha1.RolloutGroup, restored bool) {
 	before := m.known
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 )
 
-// Observed is one group, read at one moment. Nobody changes it.
+// Observed is one group, read at one moment. It does not change.
 type Observed struct {
 	Now    time.Time
 	Group  Group
@@ -49,7 +49,7 @@ type Server struct {
 	// MaxUnavailable: it keeps rollingUpdate.maxUnavailable of a StatefulSet.
 	MaxUnavailable bool
 	// AdvancesRevision: the controller advances status.currentRevision of
-	// StatefulSets of type OnDelete by itself, as from Kubernetes 1.37 on.
+	// StatefulSets of type OnDelete automatically, as from Kubernetes 1.37 on.
 	AdvancesRevision bool
 }
 
@@ -78,7 +78,7 @@ type Set struct {
 	FirstOrdinal int
 	// Strategy is spec.updateStrategy.type as it is now.
 	Strategy string
-	// Lent is true if [vocabulary.LentStrategy] is there: Spillway has set the type
+	// Lent is true if [vocabulary.LentStrategy] exists: Spillway has set the type
 	// to OnDelete for the set's turn.
 	Lent bool
 	// Partition is 0 if none is set. MaxUnavailable is the number that
@@ -122,7 +122,7 @@ func (s *Set) rolling() bool { return s.Strategy == RollingUpdate || s.lent() }
 // lent is true while the set is of type OnDelete for its turn only.
 func (s *Set) lent() bool { return s.Lent && s.Strategy == OnDelete }
 
-// open is true if the controller of a set that is held by partition, or somebody
+// open is true if the controller of a set that is held by partition, or a client
 // who deletes a Pod, would bring Pods to the update revision.
 func (s *Set) open() bool { return s.rolling() && (s.lent() || s.Partition < s.Replicas) }
 

@@ -2,7 +2,7 @@ package zones
 
 import "time"
 
-// Options are the choices of whoever runs the manager.
+// Options are what the user of the manager chooses.
 type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
@@ -13,13 +13,13 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultStatusDelay is long enough for what passes by itself, such as a Pod
+// DefaultStatusDelay is long enough for what passes automatically, such as a Pod
 // that is ready and makes room for the next one, never to cost a write.
 const DefaultStatusDelay = 5 * time.Second
 
 const (
 	// groupsParallel is how many groups are seen to at a time, so that one whose
-	// writes hang keeps nobody else waiting.
+	// writes hang keeps no other waiting.
 	groupsParallel = 32
 )
 

@@ -21,8 +21,8 @@ import (
 // RolloutGroup itself.
 type pass struct {
 	Plan
-	// create and remove are about a group that nobody wrote, restore about one that
-	// somebody has deleted.
+	// create and remove are about a group that no user wrote, restore about one that
+	// a user has deleted.
 	create, remove, restore bool
 	// persist is true if the status is to be written now. Where it differs and is
 	// not written, differs is true: it may become part of another write.
@@ -70,8 +70,8 @@ func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
 }
 
-// isNews is true if a status has to be known at once: the lock is free, somebody
-// has to do something, or what somebody has done took effect. The rest is how
+// isNews is true if a status must be known immediately: the lock is free, a user
+// has to do something, or what a user has done took effect. The rest is how
 // far it has come, which the next write tells.
 func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 	if (before.Lock == nil) != (after.Lock == nil) || before.ObservedGeneration != after.ObservedGeneration {
@@ -82,12 +82,12 @@ func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 		apimeta.IsStatusConditionTrue(before.Conditions, ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, ConditionStalled)
 }
 
-// isDeserted is true of a group that nobody wrote and nobody is in.
+// isDeserted is true of a group that no user wrote and that has no members.
 func (s *snapshot) isDeserted() bool {
 	return len(s.sets) == 0 && s.object != nil && s.object.DeletionTimestamp == nil && isUntouched(s.object)
 }
 
-// isUntouched is true of a group that Spillway has made and nobody has changed
+// isUntouched is true of a group that Spillway has made and no user has changed
 // since: neither the policy, which would have raised the generation, nor labels,
 // annotations, finalizers or owners.
 func isUntouched(g *v1alpha1.RolloutGroup) bool {

@@ -44,7 +44,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.scaleStory()
 
 	granted := testenv.Permissions(rules)
-	// Controllers before Kubernetes 1.37 do not do this by themselves; this one does.
+	// Controllers before Kubernetes 1.37 do not do this automatically; this one does.
 	delete(granted, "patch statefulsets/status.apps")
 	testenv.Exactly(t, granted, func() []fault.Request {
 		return testenv.Without(inj.Requests(), func(r fault.Request) bool { // of the certificate

@@ -57,7 +57,7 @@ func (d *decision) newMoves() []v1alpha1.Move {
 }
 
 // isOnUs is true if it is not the controller that takes a step: of a zone that is
-// open or will be, it replaces what is up; of one that is held, nobody does.
+// open or will be, it replaces what is up; of one that is held, nothing does.
 func (z *zone) isOnUs(step rollout.Step) bool {
 	return step.Repair && z.moves[""] == nil || z.Strategy == OnDelete
 }

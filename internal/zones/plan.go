@@ -18,17 +18,17 @@ type Plan struct {
 	Tree rollout.Observed
 	// Writes are to be made in this order. There are none in a pass that permits.
 	Writes []Write
-	// Status is what the status of the group has to be, and Permits is true if the
-	// lock or the moves differ, so that this has to be written before anything
+	// Status is what the status of the group must be, and Permits is true if the
+	// lock or the moves differ, so that this must be written before anything
 	// is done. It is always written with the group's resourceVersion. Without
-	// Permits it comes last, and only if it differs from what is there.
+	// Permits it comes last, and only if it differs from what exists.
 	Status  v1alpha1.RolloutGroupStatus
 	Permits bool
 	// NeedsLive is true if what comes next must not be decided from a cache, which
-	// may not know of all that others did: a controller that replaced Pods by
+	// may not know of all that others did: a controller that replaced Pods on
 	// itself, a holder whose lock has expired, a manager that was to act upon a
 	// move and may have, or one that has decided from a newer view. Observe again,
-	// live, and decide again at once.
+	// live, and decide again immediately.
 	NeedsLive bool
 	// Problems are mistakes that stall the group.
 	Problems []Problem
@@ -120,7 +120,7 @@ type decision struct {
 	problems []Problem
 }
 
-// decide asks the engine. A zone that is held and must not be opened now is told
+// decide asks the engine. A zone that is held and must not be opened now is set
 // apart by what the engine says of its other Pods and zones, and it is asked again.
 func decide(o *Observed) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}

@@ -91,7 +91,7 @@ func (o *Observed) moving(names ...string) *Observed {
 	return o
 }
 
-// deletingSet is a zone that is on its way out.
+// deletingSet is a zone that is being replaced out.
 func deletingSet(s *Set) { s.Deleting = true }
 
 func place(n int) func(*Set) { return func(s *Set) { s.Settings.Order = &n } }
@@ -141,7 +141,7 @@ func (o *Observed) lockedBy(holder string, expires time.Time) *Observed {
 	return o
 }
 
-// decidedAt has somebody decide from Pods of one version, and this view show another.
+// decidedAt has another manager decide from Pods of one version, and this view show another.
 func (o *Observed) decidedAt(decided, shown string) *Observed {
 	o = o.copy()
 	o.Group.Status.Seen = &v1alpha1.Seen{Pods: decided}
@@ -162,9 +162,9 @@ func (o *Observed) lending(zone string) *Observed {
 }
 
 // lively is a live look that shows these Pods, of no zone.
-func (o *Observed) lively(strays ...Pod) *Observed {
+func (o *Observed) lively(orphans ...Pod) *Observed {
 	o = o.copy()
-	o.Live, o.Orphans = true, strays
+	o.Live, o.Orphans = true, orphans
 	return o
 }
 
@@ -239,7 +239,7 @@ func planCases() map[string]planCase {
 				"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
 		},
-		"nor by somebody who does not hold the lock": {
+		"nor by a manager that does not hold the lock": {
 			group(zoneOf("a", "v1 v1")).moving("a-0"),
 			"Progressing: a-0 is updating: being replaced since 4 May 12:00:00 UTC\n" +
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a (a-0 is being replaced since 4 May 12:00:00 UTC)\n",
@@ -263,7 +263,7 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v2", done), zoneOf("b", "v2", done)).locked("b"),
 			"releases\n",
 		},
-		"somebody else holds the lock": {
+		"another client holds the lock": {
 			group(zoneOf("a", "v1")).lockedBy("eviction", time.Time{}),
 			"Locked: the rollout is waiting: the lock is held by eviction for eviction since 4 May 11:59:00 UTC\n",
 		},
@@ -291,8 +291,8 @@ func planCases() map[string]planCase {
 		},
 		"a Pod that is missing is down": {
 			group(zoneOf("a", "- v2", done), zoneOf("b", "v1")),
-			"Progressing: a-0 is updating: not there yet\n" +
-				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not there yet\n",
+			"Progressing: a-0 is updating: not created yet\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not created yet\n",
 		},
 		"a Pod that terminates is down": {
 			group(zoneOf("a", "v2~ v2", done), zoneOf("b", "v1")),
@@ -356,7 +356,7 @@ func planCases() map[string]planCase {
 		},
 		"a window that is none stalls the group": {
 			group(zoneOf("a", "v1")).with(windows("midnight")),
-			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maintenanceWindows[0]: \"midnight\" must be a schedule as in a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maintenanceWindows[0]: invalid value \"midnight\": must be a schedule as in a CronJob, such as \"0 2 * * 1-5\" for two o'clock from Monday to Friday: expected exactly 5 fields, found 1: [midnight]\n",
 		},
 		"a zone that is being deleted": {
 			group(zoneOf("a", "v1 v1!", deletingSet), zoneOf("b", "v1")),
@@ -371,7 +371,7 @@ func planCases() map[string]planCase {
 		},
 		"a percentage that is none stalls the group": {
 			group(zoneOf("a", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MaxUnavailable = new(intstr.FromString("150%")) }),
-			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maxUnavailable: \"150%\" has to be a number of at least 1 such as \"2\", or a percentage from 1% to 100% such as \"25%\"\n",
+			"InvalidInput: the rollout is waiting: RolloutGroup ingester: spec.maxUnavailable: invalid value \"150%\": must be a number of at least 1 such as \"2\", or a percentage from 1% to 100% such as \"25%\"\n",
 		},
 		"a zone that is named twice stalls the group": {
 			group(zoneOf("a", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.ZoneOrder = []string{"a", "a"} }),
@@ -399,7 +399,7 @@ func planCases() map[string]planCase {
 				"BudgetExhausted: a-3 is queued (position 2): 2 of 2 allowed unavailable in a\n" +
 				"BudgetExhausted: a-4 is queued (position 3): 2 of 2 allowed unavailable in a\n",
 		},
-		"a Pod has to be ready for long enough": {
+		"a Pod must be ready for long enough": {
 			group(zoneOf("a", "v2 v1", readyFor(5*time.Second)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
 			"Soaking: a-0 is ready; soaking until 4 May 12:00:25 UTC (minReadySeconds)\n" +
 				"MinReadySeconds: a-1 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n" +
@@ -501,7 +501,7 @@ func planCases() map[string]planCase {
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
 		},
-		"one at a revision that nobody wants goes": {
+		"one at a revision that is not wanted goes": {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
 			"permits b-0 for \"\"\n" +
 				"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
@@ -512,7 +512,7 @@ func planCases() map[string]planCase {
 			"permits a for \"a\"\n" +
 				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
 		},
-		"a strategy that somebody has set back is cleared up": {
+		"a strategy that a user has set back is cleared up": {
 			group(zoneOf("a", "v2", held, done, func(s *Set) { s.Lent = true })),
 			"Hold a\n",
 		},

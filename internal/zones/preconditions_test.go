@@ -25,7 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Each precondition is there for what somebody may do between our look and our
+// Each precondition is for what another client may do between our read and our
 // write. Without it the test of its name fails.
 func TestPreconditions(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestPreconditions(t *testing.T) {
 		"lend: the StatefulSet is a namesake now": {(*stage).lend, (*stage).recreateSet},
 		"lend: it has another template now":       {(*stage).lend, (*stage).editSet},
 		"hold: the StatefulSet is a namesake now": {(*stage).hold, (*stage).recreateSet},
-		"hold: somebody else has written it":      {(*stage).hold, (*stage).editSet},
+		"hold: another client has written it":     {(*stage).hold, (*stage).editSet},
 		"hold when it is done: it is a namesake":  {(*stage).holdDone, (*stage).recreateSet},
 		"hold when it is done: it is edited":      {(*stage).holdDone, (*stage).editTemplate},
 		"advance: it has another revision now":    {(*stage).advance, (*stage).editSet},
@@ -79,7 +79,7 @@ func isRefused(t *testing.T, decide func(*stage) Write, meanwhile func(*stage)) 
 func TestPreconditionsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*stage, *v1alpha1.RolloutGroup){
-		"somebody else has permitted something": func(s *stage, g *v1alpha1.RolloutGroup) {
+		"another client has permitted something": func(s *stage, g *v1alpha1.RolloutGroup) {
 			other := g.DeepCopy()
 			other.Status.Lock = &v1alpha1.Lock{Holder: "downscale/x", Purpose: v1alpha1.PurposeDownscale, Since: metav1.NewMicroTime(time.Now())}
 			if err := s.client.Status().Update(s.t.Context(), other); err != nil {
@@ -165,7 +165,7 @@ func strategyText(set *appsv1.StatefulSet) string {
 }
 
 // The current revision is advanced where no controller does so. The controller of
-// this version sets it back at once, so it is watched.
+// this version sets it back immediately, so it is watched.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -254,7 +254,7 @@ func aPod(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "zone-a-0"},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "c", Image: "v1"}}, SchedulerName: "nobody",
+			Containers: []corev1.Container{{Name: "c", Image: "v1"}}, SchedulerName: "none",
 			TerminationGracePeriodSeconds: new(int64),
 		},
 	}

@@ -10,11 +10,11 @@ const (
 	// ReasonInvalid: something cannot be understood.
 	ReasonInvalid = reasons.Invalid
 	// ReasonNotObserved: a StatefulSet's status does not speak of its spec yet.
-	// Action: nothing, it passes by itself; if it does not, see that the controller
+	// Action: nothing, it passes automatically; if it does not, see that the controller
 	// manager of the cluster runs.
 	ReasonNotObserved rollout.Reason = "StatusNotObserved"
 	// ReasonStaleView: this view is older than what was decided upon last.
-	// Action: nothing, it passes by itself when the watches have caught up.
+	// Action: nothing, it passes automatically when the watches have caught up.
 	ReasonStaleView rollout.Reason = "StaleView"
 	// ReasonDeleting: the StatefulSet is being deleted.
 	ReasonDeleting = reasons.Deleting
@@ -23,7 +23,7 @@ const (
 	// Replace.
 	ReasonStuck rollout.Reason = "StuckPodKept"
 	// ReasonRipening: a Pod has not been ready for long enough.
-	// Action: nothing, it passes by itself; minReadySeconds says how long it takes.
+	// Action: nothing, it passes automatically; minReadySeconds says how long it takes.
 	ReasonRipening rollout.Reason = "MinReadySeconds"
 	// ReasonHeld: a Pod would come back at the revision that it has, because the
 	// partition holds its zone.

@@ -31,7 +31,7 @@ const (
 	StateMoving   = "Moving"
 )
 
-// status is what the status of the group has to be after this decision.
+// status is what the status of the group must be after this decision.
 func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	s := *d.o.Group.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Group.Generation
@@ -54,8 +54,8 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	return s
 }
 
-// hasLearned is true if something is not expected any more that was: that has to
-// be known to all who decide from now on.
+// hasLearned is true if something is not expected any more that was: all
+// that decide from now on must know it.
 func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
 	old := &d.o.Group.Status
 	opened := func(z v1alpha1.Zone) bool { return z.Opened }

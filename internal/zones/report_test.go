@@ -72,7 +72,7 @@ func TestConditions(t *testing.T) {
 		want     string // Ready, Reconciling, Stalled, and the reason
 	}{
 		"done":        {group(zoneOf("a", "v2", done)), "Complete", "True False False Complete"},
-		"on its way":  {group(zoneOf("a", "v1")), "Progressing", "False True False Progressing"},
+		"updating":    {group(zoneOf("a", "v1")), "Progressing", "False True False Progressing"},
 		"paused":      {group(zoneOf("a", "v1", paused)), "Paused", "False False False Paused"},
 		"waiting":     {group(zoneOf("a", "v1", stale)), "Waiting", "False True False StatusNotObserved"},
 		"not to read": {group(zoneOf("a", "v1", func(s *Set) { s.Strategy = "Recreate" })), "Stalled", "False False True InvalidInput"},
@@ -165,11 +165,11 @@ func TestWake(t *testing.T) {
 			group(zoneOf("a", "v1 v1", readyFor(5*time.Second))).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
 			noon.Add(25 * time.Second),
 		},
-		"a move that nobody has acted upon": {group(zoneOf("a", "v1")).locked("a").moving("a-0"), noon.Add(ring.ActWithin)},
-		"a refusal":                         {group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"), noon.Add(10 * time.Second)},
-		"a window that opens":               {group(zoneOf("a", "v1")).with(windows("30 12 * * *")), noon.Add(30 * time.Minute)},
-		"a window that closes":              {group(zoneOf("a", "v1!")).with(windows("0 12 * * *")), noon.Add(time.Hour)},
-		"a lock that expires":               {group(zoneOf("a", "v1")).lockedBy("eviction", noon.Add(time.Second)), noon.Add(time.Second)},
+		"a move that was not acted upon": {group(zoneOf("a", "v1")).locked("a").moving("a-0"), noon.Add(ring.ActWithin)},
+		"a refusal":                      {group(zoneOf("a", "v1")).locked("a").moving("a-0").refused("a-0"), noon.Add(10 * time.Second)},
+		"a window that opens":            {group(zoneOf("a", "v1")).with(windows("30 12 * * *")), noon.Add(30 * time.Minute)},
+		"a window that closes":           {group(zoneOf("a", "v1!")).with(windows("0 12 * * *")), noon.Add(time.Hour)},
+		"a lock that expires":            {group(zoneOf("a", "v1")).lockedBy("eviction", noon.Add(time.Second)), noon.Add(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(*test.observed).Wake; !got.Equal(test.want) {

@@ -90,8 +90,8 @@ func (w *world) reads() (reads []fault.Request) {
 	return reads
 }
 
-// rests makes sure that the manager writes nothing to the group though it looks
-// at it: another group that is made now has been seen to, and so have the Pods of
+// rests makes sure that the manager writes nothing to the group though it
+// observes it: another group that is made now has been seen to, and so have the Pods of
 // this one, whose labels are changed.
 func (w *world) rests() {
 	w.t.Helper()

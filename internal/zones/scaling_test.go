@@ -23,7 +23,7 @@ import (
 )
 
 // scaleStory makes use of all that the ring does about replicas and evictions: a zone
-// mirrors a ReplicaTemplate, another is scaled down by its Scale once its Pod was told,
+// mirrors a ReplicaTemplate, another is scaled down by its Scale once its Pod was called,
 // and a Pod is evicted under a budget of ours and one of Kubernetes.
 func (w *world) scaleStory() {
 	w.t.Helper()
@@ -111,7 +111,7 @@ func (w *world) evict(pod string) error {
 	return w.client.SubResource("eviction").Create(w.t.Context(), p, &policyv1.Eviction{})
 }
 
-// Performance: under a disruption budget a Pod costs the predecessor 8.3 calls, and a
+// Performance: under a disruption budget a Pod costs rollout-operator 8.3 calls, and a
 // LIST of Pods for each that is asked about. The budget holds at every instant.
 func TestARolloutUnderADisruptionBudget(t *testing.T) {
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestABudgetThatCannotBeUnderstood(t *testing.T) {
 	w.eventually(w.isComplete)
 }
 
-// Rollouts, downscales and evictions come at once, all through the real API; and at no
+// Rollouts, downscales and evictions come at the same time, all through the real API; and at no
 // instant is a Pod of one zone taken while another zone is not whole.
 func TestFaultEverythingParallel(t *testing.T) {
 	w := newWorld(t)
@@ -219,7 +219,7 @@ func (w *world) shrinkAndGrow(ctx context.Context, zones []string, scaled *atomi
 		if w.scale(&appsv1.StatefulSet{}, zones[i%len(zones)], 2) == nil {
 			scaled.Add(1)
 			for w.scale(&appsv1.StatefulSet{}, zones[i%len(zones)], 3) != nil {
-				continue // somebody else was faster
+				continue // another client was faster
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // advancesRevision is the first version whose controller advances
-// status.currentRevision of StatefulSets of type OnDelete by itself.
+// status.currentRevision of StatefulSets of type OnDelete automatically.
 var advancesRevision = version.MajorMinor(1, 37)
 
 // server finds out once what the API server is able to do.
@@ -59,7 +59,7 @@ func (s *server) lookAtVersion() error {
 }
 
 // lookAtField tries a set that is held by its partition. One that has the field
-// shows that it was kept once; should the API server not honour it any more, its
+// shows that it was kept once; should the API server not honor it any more, its
 // controller takes down one Pod at a time, which no budget forbids.
 func (s *server) lookAtField(ctx context.Context, set *appsv1.StatefulSet) error {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate

@@ -40,7 +40,15 @@ type Problem struct {
 
 // String is the problem as a sentence.
 func (p Problem) String() string {
-	return fmt.Sprintf("%s: %s: %q %s", p.Object, p.Field, p.Value, p.Action)
+	return p.Object + ": " + p.Cause()
+}
+
+// Cause is the problem without its object.
+func (p Problem) Cause() string {
+	if strings.HasPrefix(p.Action, "must be ") {
+		return fmt.Sprintf("%s: invalid value %q: %s", p.Field, p.Value, p.Action)
+	}
+	return fmt.Sprintf("%s: %q %s", p.Field, p.Value, p.Action)
 }
 
 // SettingsOf reads the annotations of a StatefulSet.
@@ -77,7 +85,7 @@ func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {
 func (r *settingsReader) boolean(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
 	if ok && value != "true" && value != "false" {
-		r.problem(name, value, `has to be "true" or "false"`)
+		r.problem(name, value, `must be "true" or "false"`)
 	}
 	return value == "true"
 }
@@ -89,7 +97,7 @@ func (r *settingsReader) integer(key vocabulary.Key) *int {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	if err != nil {
-		r.problem(name, value, "has to be a whole number such as 1")
+		r.problem(name, value, "must be a whole number such as 1")
 		return nil
 	}
 	return &n
@@ -100,7 +108,7 @@ func parseLimit(value string) (rollout.Limit, error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n == 0 || percent && n > 100 {
-		return rollout.Limit{}, fmt.Errorf("has to be a number of at least 1 such as %q, or a percentage from 1%% to 100%% such as %q", "2", "25%")
+		return rollout.Limit{}, fmt.Errorf("must be a number of at least 1 such as %q, or a percentage from 1%% to 100%% such as %q", "2", "25%")
 	}
 	return rollout.Limit{Value: int(n), Percent: percent, Set: true}, nil
 }
@@ -148,7 +156,7 @@ func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
 	return time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// soak is how long a zone has to be ready before the next one goes: what the group
+// soak is how long a zone must be ready before the next one goes: what the group
 // asks for, or a disruption budget, whichever is longer.
 func (o *Observed) soak() time.Duration {
 	var longest time.Duration

@@ -18,7 +18,7 @@ func TestSettings(t *testing.T) {
 		want        Settings
 	}{
 		"nothing asked": {nil, Settings{}},
-		"the predecessor's names": {
+		"rollout-operator's names": {
 			map[string]string{"rollout-max-unavailable": " 2 ", "grafana.com/rollout-paused": "true"},
 			Settings{MaxUnavailable: rollout.Number(2), Paused: true},
 		},
@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestMistakesInAnnotationsNameTheMend(t *testing.T) {
+func TestMistakesInAnnotationsNameTheAction(t *testing.T) {
 	for annotation, values := range map[string][]string{
 		"rollout-max-unavailable":    {"", "0", "-1", "two", "0%", "101%", "1.5", "%", "99999999999"},
 		"grafana.com/rollout-paused": {"", "True", "yes"},
@@ -47,7 +47,7 @@ func TestMistakesInAnnotationsNameTheMend(t *testing.T) {
 		for _, value := range values {
 			problems := SettingsOf("ingester-zone-a", map[string]string{annotation: value}).Problems
 			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "StatefulSet ingester-zone-a: annotation "+annotation+": ") ||
-				!strings.Contains(problems[0].String(), "has to be") {
+				!strings.Contains(problems[0].String(), "must be") {
 				t.Errorf("%s=%q: %v", annotation, value, problems)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 // The small worlds are all groups of up to four zones of up to three Pods each, in
 // every combination of the states in which a Pod may be; with the lock free, ours
-// or somebody else's; with zones that are paused, held, open or lent. In each of
+// or another client's; with zones that are paused, held, open or lent. In each of
 // them the plan is compared with the rules, written down here a second time.
 //
 // They are far too many to be tried one by one, and need not be:
@@ -31,7 +31,7 @@ import (
 // So it is complete to let one zone range over all multisets, and the others over
 // one zone of each kind, before it and behind it. Zones without Pods stand for
 // groups of fewer zones. What concerns but one zone or leaves nothing else to do
-// is tried in pairs of zones: larger budgets, somebody else's lock, under which
+// is tried in pairs of zones: larger budgets, another client's lock, under which
 // nothing moves at all, and zones that are open without permission, where nothing
 // is done but to hold them.
 
@@ -81,7 +81,7 @@ func (z smallZone) down() int { return z.count(oldDown, newDown, gone, permitted
 
 // kind is all that other zones see of one. Where zones are held, those of which
 // Pods are down for good must not wait for each other, so that it matters as well
-// whether something is on its way.
+// whether something is being replaced.
 func (z smallZone) kind() string {
 	if z.holding == onDelete {
 		return fmt.Sprint(z.down() > 0, z.has(oldUp), z.paused)
@@ -285,7 +285,7 @@ func newlyPermitted(p *Plan) string {
 	return strings.Join(names, " ")
 }
 
-// knew is true of a move that was there before: its leaf was on its way.
+// knew is true of a move that existed before: its leaf was being replaced.
 func (p *Plan) knew(m v1alpha1.Move) bool {
 	for _, zone := range p.Tree.Root.Children {
 		for _, pod := range zone.Children {
@@ -306,7 +306,7 @@ func deleted(p *Plan) string {
 	return strings.Join(names, " ")
 }
 
-// permits are the Pods that have to be permitted, by the rules.
+// permits are the Pods that must be permitted, by the rules.
 func (w smallWorld) permits() string {
 	if w.lock == "them" {
 		return ""
@@ -356,8 +356,8 @@ func (w smallWorld) turn() int {
 	return turn
 }
 
-// deletes are the Pods that have to be deleted: those that are permitted, unless
-// something else has to be permitted first.
+// deletes are the Pods that must be deleted: those that are permitted, unless
+// something else must be permitted first.
 func (w smallWorld) deletes() string {
 	var names []string
 	for i, z := range w.zones {
@@ -430,7 +430,7 @@ func (w smallWorld) checkDeletes(t *testing.T, p *Plan) {
 	}
 }
 
-// checkGoesOn: if Pods are outdated and none is on its way, then something is done.
+// checkGoesOn: if Pods are outdated and none is being replaced, then something is done.
 // In a zone that is open it is its controller that does it, or that has to note
 // that it is done.
 func (w smallWorld) checkGoesOn(t *testing.T, p *Plan) {

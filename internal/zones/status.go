@@ -127,12 +127,12 @@ func (s *snapshot) series(gauge *prometheus.GaugeVec, labels ...string) ring.Ser
 	return ring.SeriesOf(gauge, append([]string{s.key.Namespace, s.key.Name}, labels...)...)
 }
 
-// clock measures one reconcile of a group by the predecessor's metrics.
+// clock measures one reconcile of a group by rollout-operator's metrics.
 func (r *reporter) clock(group string, began time.Time, failed bool) {
 	now := r.now()
 	reconciles.WithLabelValues(group).Inc()
 	reconcileDuration.WithLabelValues(group).Observe(now.Sub(began).Seconds())
-	failures := reconcilesFailed.WithLabelValues(group) // so that it is there, at 0
+	failures := reconcilesFailed.WithLabelValues(group) // so that it exists, at 0
 	if failed {
 		failures.Inc()
 		return

@@ -134,7 +134,7 @@ func (o *Observed) lock() *rollout.Lock {
 	return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
 }
 
-// takesOver is true if somebody holds a lock that has expired.
+// takesOver is true if a lock is held that has expired.
 func (o *Observed) takesOver() bool {
 	l := o.Group.Status.Lock
 	return l != nil && l.Expires != nil && !o.Now.Before(l.Expires.Time)

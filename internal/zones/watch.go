@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
-// Watches only wake groups up. Which event it was is forgotten at once; what they
+// Watches only wake groups up. Which event it was is forgotten immediately; what they
 // leave out is what cannot change the outcome of a pass.
 
 // The indices of the cache.
@@ -49,8 +49,8 @@ func toGroup() handler.EventHandler {
 	})
 }
 
-// toGroupOfOwner maps a Pod to the group of its StatefulSet. One that is not
-// there (any more) has none to wake; should it come, it wakes its group itself.
+// toGroupOfOwner maps a Pod to the group of its StatefulSet. One that does
+// not exist has none to wake; should it come, it wakes its group itself.
 func toGroupOfOwner(sets client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		owner := ownerOf(obj)

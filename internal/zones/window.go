@@ -26,7 +26,7 @@ func parseWindow(w *v1alpha1.MaintenanceWindow) (window.Window, error) {
 	return window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
 }
 
-// closes is when the windows that are open have to be looked at again, zero if none is.
+// closes is when the windows that are open must be looked at again, zero if none is.
 func (o *Observed) closes() time.Time {
 	var closes time.Time
 	for _, w := range o.windows() {

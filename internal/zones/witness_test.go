@@ -46,7 +46,7 @@ type witness struct {
 	seen   map[string]happening
 	latest map[types.UID]string
 	humans map[types.UID]bool
-	// allowed is how many Pods of a zone may be down, 1 if it is not there.
+	// allowed is how many Pods of a zone may be down, 1 if it does not exist.
 	allowed map[string]int
 }
 
@@ -96,7 +96,7 @@ func (l lister) WatchWithContext(ctx context.Context, options metav1.ListOptions
 	return l.client.Watch(ctx, list, client.InNamespace(l.namespace), &client.ListOptions{Raw: &options})
 }
 
-// list notes what there is, and returns how new that is. What is not there any
+// list notes what there is, and returns how new that is. What does not exist any
 // more has gone.
 func (w *witness) list(ctx context.Context, list client.ObjectList) (version string, err error) {
 	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
@@ -121,7 +121,7 @@ func (w *witness) list(ctx context.Context, list client.ObjectList) (version str
 	return list.GetResourceVersion(), nil
 }
 
-// lasting are the objects of the kind of these that were there last.
+// lasting are the objects of the kind of these that existed last.
 func (w *witness) lasting(like []runtime.Object) (lasting []happening) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,7 +240,7 @@ func (w *witness) has(obj client.Object) error {
 	return nil
 }
 
-// testimony is the state of the world while it is told, and what was wrong.
+// testimony is the state of the world while it is reported, and what was wrong.
 type testimony struct {
 	*witness
 	pods map[types.UID]*corev1.Pod
@@ -420,7 +420,7 @@ func (t *testimony) knew() uint64 {
 	return t.known
 }
 
-// isOpen is true of a set whose controller replaces Pods by itself.
+// isOpen is true of a set whose controller replaces Pods automatically.
 func isOpen(set *appsv1.StatefulSet) bool {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	return set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&

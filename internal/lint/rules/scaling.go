@@ -56,7 +56,7 @@ func scalingRules() []rule {
 func scalingSettings(m *manifest.Manifests, r *reporter) {
 	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
 		for _, p := range scaling.SettingsOf(set.Labels, set.Annotations).Problems {
-			r.findf(o, o.RingField("annotation "+p.Field), "%s: %q %s", p.Field, p.Value, p.Action)
+			r.findf(o, o.RingField("annotation "+p.Field), "%s: invalid value %q: %s", p.Field, p.Value, p.Action)
 		}
 	})
 }

@@ -135,7 +135,7 @@ func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string)
 				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {
 					path = o.Keyed(vocabulary.RolloutGroup)
 				}
-				r.findf(o, path, "%s: %q %s", p.Field, p.Value, p.Action)
+				r.findf(o, path, "%s", p.Cause())
 			}
 		}
 	}

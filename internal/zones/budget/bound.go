@@ -11,10 +11,10 @@ import (
 // Bound is what a budget asks of a rollout, which goes one zone at a time anyway.
 type Bound struct {
 	// MaxUnavailable is how many Pods of the zone may be down, 0 for no bound. A budget
-	// of zero forbids evictions and no rollout, as with the predecessor; so does one
+	// of zero forbids evictions and no rollout, as with rollout-operator; so does one
 	// by partitions, of which a rollout of one zone takes one Pod each.
 	MaxUnavailable int
-	// Soak is how long a zone has to be ready before the next one goes.
+	// Soak is how long a zone must be ready before the next one goes.
 	Soak time.Duration
 }
 

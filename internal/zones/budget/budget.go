@@ -24,11 +24,11 @@ type Budget struct {
 	// partition finds the partition in the name of a Pod; nil in zone mode.
 	partition *regexp.Regexp
 	group     int
-	// Delay is how long a Pod has to be ready to be counted on.
+	// Delay is how long a Pod must be ready to be counted on.
 	Delay time.Duration
 }
 
-// Of understands a budget, or says in the predecessor's words why it cannot.
+// Of understands a budget, or says in rollout-operator's words why it cannot.
 func Of(object *zonesv1.ZoneAwarePodDisruptionBudget) (*Budget, error) {
 	spec := &object.Spec
 	b := &Budget{Object: object, max: 1}

@@ -17,7 +17,7 @@ type actor struct {
 	keeper lock.Keeper
 }
 
-// recordEviction writes the status of a budget, if nobody has written it since it was
+// recordEviction writes the status of a budget, if no client has written it since it was
 // read; so of evictions that are decided at the same time one is decided anew.
 func (a actor) recordEviction(ctx context.Context, budget *zonesv1.ZoneAwarePodDisruptionBudget) error {
 	err := a.writer.Status().Update(ctx, budget, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)

@@ -12,7 +12,7 @@ func allow(warnings ...string) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}}
 }
 
-// deny refuses without a code, as the predecessor does; the API server makes it a 400.
+// deny refuses without a code, as rollout-operator does; the API server makes it a 400.
 func deny(message string) admission.Response { return denyWith(0, message) }
 
 func denyWith(code int32, message string) admission.Response {
@@ -20,7 +20,7 @@ func denyWith(code int32, message string) admission.Response {
 }
 
 // unknown answers what could not be found out: it passes with a warning, unless
-// whoever runs the manager has chosen otherwise.
+// the user of the manager has chosen otherwise.
 func (o *Options) unknown(warning string) admission.Response {
 	if o.FailClosed {
 		return denyWith(http.StatusForbidden, "spillway is set to fail closed: "+warning)

@@ -16,7 +16,7 @@ import (
 
 const (
 	// quickTimeout and prepareTimeout are how long, in seconds, the API server waits.
-	// Pods that are told have all the time that there is.
+	// Pods that are called have all the time that there is.
 	quickTimeout   = 10
 	prepareTimeout = 30
 )
@@ -35,9 +35,9 @@ func Declared() admission.Declared { return Declare(Options{}) }
 
 // Declare is [Declared] for the choices that matter there: FailClosed.
 //
-// By default, with nobody there to answer, a Scale whose object has the label
+// By default, with no manager to answer, a Scale whose object has the label
 // no-downscale is lowered, since it cannot be told from any other; a StatefulSet whose
-// Pods have to be told stays, and so does the Scale of any; and a Pod stays whose
+// Pods must be told stays, and so does the Scale of any; and a Pod stays whose
 // namespace has a budget.
 func Declare(o Options) admission.Declared {
 	unasked := admissionregistrationv1.Ignore

@@ -1,17 +1,17 @@
-// Package guard answers the API server when somebody is about to take Pods away
+// Package guard answers the API server when a client is about to take Pods away
 // from a group: by lowering the replicas of a StatefulSet, or by an eviction.
 //
-// Paths, messages, status codes and the order of the checks are the predecessor's.
+// Paths, messages, status codes and the order of the checks are rollout-operator's.
 //
 // Invariants:
 //
 //   - Of all that may take Pods of a group away, one thing is admitted at a time. The
 //     lock of the group is taken by compare-and-swap on what was seen, and both were
 //     read from the API server itself.
-//   - No Pod is told that it goes before that was written down; so whoever comes after
+//   - No Pod is asked to prepare before that was written down; so the next manager
 //     a crash knows which Pods to tell otherwise.
 //   - A downscale is admitted only if all Pods that go have been told, and the lock is
-//     still held for it. Otherwise all of them are told otherwise, whatever became of
+//     still held for it. Otherwise all of them are called to stay, whatever became of
 //     the request.
 //   - The object under admission is never written, so the write that is admitted does
 //     not conflict with its own admission.

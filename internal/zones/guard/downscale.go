@@ -20,7 +20,7 @@ type verdict struct {
 }
 
 // decideDownscale decides whether a zone of a group may be scaled down now. The zone
-// is a unit that moves; the others are units that have to be well, of which one may be
+// is a unit that moves; the others are units that must be healthy, of which one may be
 // disrupted at a time; and there is the lock. The rest is the engine's.
 func decideDownscale(g *group, c *change, now time.Time) verdict {
 	moving := rollout.Unit{Name: c.name, Leaf: rollout.Leaf{
@@ -49,7 +49,7 @@ func decideDownscale(g *group, c *change, now time.Time) verdict {
 }
 
 // self is the downscale as a holder of the lock. It holds it already only if it is
-// tried again after it was admitted; another one that is under way is somebody else.
+// tried again after it was admitted; another one that is under way is another client.
 func (g *group) self(c *change) string {
 	holder, before := lock.DownscaleHolder(c.name), g.object.Status.Downscale
 	if before != nil && !lock.IsRetry(before, g.wanted(c)) {
@@ -109,7 +109,7 @@ func (z *zone) bystander() rollout.Unit {
 	return rollout.Unit{Name: z.set.Name, Leaf: leaf}
 }
 
-// clause says in the predecessor's words why a zone is not scaled down.
+// clause says in rollout-operator's words why a zone is not scaled down.
 func (g *group) clause(hold *rollout.Hold) string {
 	if hold == nil {
 		return "nothing would change"

@@ -26,7 +26,7 @@ import (
 )
 
 // evictionTries is how often an eviction is decided anew because others were faster.
-// Many come at once when a node is drained.
+// Many come at the same time when a node is drained.
 const evictionTries = 40
 
 // evictor lets Pods be evicted within the budget that is for them.
@@ -56,7 +56,7 @@ type answer struct {
 	// label is the reason in metrics.
 	label   rollout.Reason
 	warning string
-	// pin is what the Pod has to be when the eviction is made, nil for anything.
+	// pin is what the Pod must be when the eviction is made, nil for anything.
 	pin *metav1.Preconditions
 }
 
@@ -108,7 +108,7 @@ func pinned(raw []byte, pin *metav1.Preconditions) []jsonpatch.Operation {
 	return admission.PatchResponseFromRaw(raw, after).Patches
 }
 
-// handle decides in the predecessor's order.
+// handle decides in rollout-operator's order.
 func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, error) {
 	if err := isEviction(req); err != nil {
 		return answer{}, e.deny(http.StatusBadRequest, reasonRequest, err)
@@ -126,7 +126,7 @@ func (e *evictor) handle(ctx context.Context, req *admission.Request) (answer, e
 			return yes, err
 		}
 	}
-	return answer{}, e.deny(http.StatusTooManyRequests, reasonOvertaken, errors.New("too many pods are being evicted at a time; try again"))
+	return answer{}, e.deny(http.StatusTooManyRequests, reasonConflict, errors.New("too many pods are being evicted at a time; try again"))
 }
 
 // admitNoLoss admits the eviction of a Pod that is down anyway; and where a budget is for
@@ -169,7 +169,7 @@ func isNoLoss(pod *corev1.Pod) bool {
 	}
 }
 
-// decide looks, decides and records, once. A conflict says that somebody was faster.
+// decide looks, decides and records, once. A conflict says that another client was faster.
 func (e *evictor) decide(ctx context.Context, pod *corev1.Pod, dry bool) (answer, error) {
 	found, seen, err := e.look(ctx, pod)
 	if err != nil {
@@ -295,7 +295,7 @@ func (e *evictor) judge(ctx context.Context, found *eviction) error {
 }
 
 // record writes the eviction down, the lock first: a lock that is held for nothing
-// harms less than an eviction that nobody knows of.
+// harms less than an eviction that is written nowhere.
 func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.Seen) error {
 	if group := found.group; group != nil {
 		lock.TakeForEviction(&group.Status, group.Name, found.owner.set.Name, found.now)

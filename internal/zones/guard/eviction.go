@@ -83,7 +83,7 @@ func (e *eviction) partitionTree(most int) rollout.Unit {
 	return root
 }
 
-// moving is the Pod that is to be evicted. Whether it is well does not matter.
+// moving is the Pod that is to be evicted. Whether it is healthy does not matter.
 func (e *eviction) moving() rollout.Unit {
 	return rollout.Unit{Name: e.pod.Name, Leaf: rollout.Leaf{Current: "there", Target: "evicted", Health: rollout.Healthy}}
 }
@@ -120,7 +120,7 @@ func (e *eviction) considered(z *zone) []*corev1.Pod {
 	return pods
 }
 
-// unknown is how many replicas have no Pod. Of what partition these would be nobody
+// unknown is how many replicas have no Pod. Of what partition these would be no
 // knows; and a zone without a Pod of the partition has lost it. While the controller of
 // a zone has not seen its spec, it may be about to take any of its Pods.
 func (e *eviction) unknown(z *zone) int {
@@ -184,7 +184,7 @@ func (e *eviction) zoneClause(hold *rollout.Hold) string {
 	return e.count(e.owner).in(e.owner.set.Name)
 }
 
-// in says in the predecessor's words what is down.
+// in says in rollout-operator's words what is down.
 func (c count) in(span string) string {
 	var parts []string
 	if c.notReady > 0 {
@@ -237,7 +237,7 @@ func (e *eviction) record() {
 }
 
 // refusing is the native budget that will refuse the eviction after us, empty if none
-// will. What comes to nothing is not recorded, so it keeps nobody waiting.
+// will. What comes to nothing is not recorded, so nothing waits for it.
 func refusing(budgets []policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	i := slices.IndexFunc(budgets, func(b policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)

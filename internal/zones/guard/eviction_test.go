@@ -144,15 +144,15 @@ func TestRefusedEvictions(t *testing.T) {
 		"two budgets":                 {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(), second()}, "zone-a-0", 400, "multiple zoned pod disruption budgets found for pod"},
 		"one zone":                    {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(only("zone-a"))}, "zone-a-0", 400, "minimum number of StatefulSets not found"},
 		"no partition":                {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(other)}, "zone-a-0", 400, "failed to extract partition from pod Name regular expression"},
-		"a Pod that is not there":     {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "zone-a-7", 400, "not found"},
-		"one that has no StatefulSet": {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "stray", 500, "spillway had no answer"},
+		"a Pod that does not exist":   {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "zone-a-7", 400, "not found"},
+		"one that has no StatefulSet": {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "orphan", 500, "spillway had no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.guarded()
 			w.group(zone("zone-a", 2), zone("zone-b", 2))
-			w.create(stray())
-			w.running("stray")
+			w.create(orphan())
+			w.running("orphan")
 			for _, b := range test.budget {
 				w.create(b)
 			}
@@ -178,8 +178,8 @@ func only(name string) func(*zonesv1.ZoneAwarePodDisruptionBudgetSpec) {
 
 func other(s *zonesv1.ZoneAwarePodDisruptionBudgetSpec) { s.PodNamePartitionRegex = "other-([0-9]+)" }
 
-func stray() *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stray", Labels: map[string]string{"rollout-group": ingester}}}
+func orphan() *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: map[string]string{"rollout-group": ingester}}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "x"}}
 	return p
 }
@@ -218,9 +218,9 @@ func TestPercentages(t *testing.T) {
 	}
 }
 
-// Defect 10: the predecessor records dry runs, and evictions that a native budget then
+// Defect 10: rollout-operator records dry runs, and evictions that a native budget then
 // refuses; each blocks other zones for two minutes.
-func TestDefect10WhatComesToNothingBlocksNobody(t *testing.T) {
+func TestDefect10WhatComesToNothingBlocksNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.guarded()
 	w.group(zone("zone-a", 2), zone("zone-b", 2))
@@ -239,7 +239,7 @@ func TestDefect10WhatComesToNothingBlocksNobody(t *testing.T) {
 	wantNo(t, w.evict("zone-b-0"))
 }
 
-// Defect 11: the predecessor goes on by a budget that was deleted, or by the older one
+// Defect 11: rollout-operator goes on by a budget that was deleted, or by the older one
 // where one of the same name was made anew.
 func TestDefect11ABudgetThatIsDeletedOrMadeAnew(t *testing.T) {
 	w := newWorld(t)
@@ -275,7 +275,7 @@ func TestARolloutKeepsEvictionsWaiting(t *testing.T) {
 	wantRefused(t, w.evict("zone-a-0"), 429, "the lock is held by rollout/ingester for rollout of zone-b since ")
 }
 
-// Twenty clients drain all zones at once, by the real eviction API. Pods that are gone
+// Twenty clients drain all zones at the same time, by the real eviction API. Pods that are gone
 // do not come back ready, so the budget is exactly what can go through.
 func TestTwentyClientsEvictParallel(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -356,14 +356,14 @@ func (w *world) drain(clients int) []string {
 	return evicted
 }
 
-// isBack is true of a Pod that was replaced, or is on its way out.
+// isBack is true of a Pod that was replaced, or is being replaced out.
 func (w *world) isBack(name string) bool {
 	pod := &corev1.Pod{}
 	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, pod)
 	return err != nil || pod.Annotations[behavior] != "" || pod.DeletionTimestamp != nil
 }
 
-// Defect 12: the predecessor hangs at its start where the kind of its budgets is not
+// Defect 12: rollout-operator hangs at its start where the kind of its budgets is not
 // installed.
 func TestDefect12WithoutTheKinds(t *testing.T) {
 	t.Parallel()
@@ -374,9 +374,9 @@ func TestDefect12WithoutTheKinds(t *testing.T) {
 	t.Cleanup(func() { _ = cp.Stop() })
 	w := newWorldOn(t, cp, "default")
 	routes := w.routesOn(cp)
-	w.create(stray())
-	w.running("stray")
-	response := routes["/admission/pod-eviction"].Handle(t.Context(), evictionOf("default", "stray"))
+	w.create(orphan())
+	w.running("orphan")
+	response := routes["/admission/pod-eviction"].Handle(t.Context(), evictionOf("default", "orphan"))
 	if !response.Allowed {
 		t.Errorf("%+v", response.Result)
 	}

@@ -60,7 +60,7 @@ func readySince(p *corev1.Pod) (time.Time, bool) {
 
 // unsettled counts the replicas of a zone that keep others from being scaled down:
 // those at another revision, and those that are not ready. A Pod that is to go counts
-// as not ready for as long as it is there. While the status does not speak of the
+// as not ready for as long as it exists. While the status does not speak of the
 // spec, all may be at another revision.
 func (z *zone) unsettled() (notUpdated, notReady int) {
 	updated, ready := 0, 0
@@ -85,7 +85,7 @@ func (z *zone) unsettled() (notUpdated, notReady int) {
 	return z.replicas() - updated, expected - ready
 }
 
-// lastDownscale is when a zone was last scaled down, by us or a predecessor; zero if
+// lastDownscale is when a zone was last scaled down, by us or rollout-operator; zero if
 // it never was.
 func (g *group) lastDownscale(set *appsv1.StatefulSet) (time.Time, error) {
 	var last time.Time

@@ -70,7 +70,7 @@ func deploymentOf(n *int32, labels map[string]string) *appsv1.Deployment {
 	return d
 }
 
-// Defect 17: the predecessor panics where a request does not say whether it is a dry
+// Defect 17: rollout-operator panics where a request does not say whether it is a dry
 // run. None of these does.
 func TestDefect17WhatCannotBeFoundOut(t *testing.T) {
 	t.Parallel()

@@ -9,12 +9,12 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// evictions counts the answers to evictions by the predecessor's reasons.
+// evictions counts the answers to evictions by rollout-operator's reasons.
 var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "spillway_zones_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",
 }, []string{"reason", "status"})
 
-// The same under the predecessor's names, so that its dashboards and alerts go on.
+// The same under rollout-operator's names, so that its dashboards and alerts go on.
 var (
 	formerEvictions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollout_operator_zpdb_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",

@@ -55,7 +55,7 @@ func (w *world) lower(ctx context.Context, name string, options ...client.PatchO
 func TestNoDownscale(t *testing.T) {
 	w := newWorld(t)
 	w.policies()
-	w.create(deployment("web", "spillway.dev/no-downscale"), zone("zone-a", 2, labelled("grafana.com/no-downscale", "true")), zone("zone-b", 2))
+	w.create(deployment("web", "spillway.dev/no-downscale"), zone("zone-a", 2, labeled("grafana.com/no-downscale", "true")), zone("zone-b", 2))
 	wantError(t, w.lower(t.Context(), "web"), "downscale of deployments/web in "+w.namespace+
 		" from 2 to 1 replicas is not allowed because it has the label 'spillway.dev/no-downscale=true'")
 	wantError(t, w.patch("zone-a", 0), "downscale of statefulsets/zone-a in "+w.namespace+

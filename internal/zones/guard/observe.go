@@ -87,7 +87,7 @@ func (o observer) group(ctx context.Context, namespace, name string) (*group, er
 	return g, nil
 }
 
-// zone is the one of a StatefulSet, nil if it is not there.
+// zone is the one of a StatefulSet, nil if it does not exist.
 func (g *group) zone(name string) *zone {
 	for i := range g.zones {
 		if g.zones[i].set.Name == name {

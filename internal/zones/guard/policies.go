@@ -36,7 +36,7 @@ func policies() []client.Object {
 	return []client.Object{
 		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: on(rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
-			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labelled", Expression: hasLabel(vocabulary.NoDownscale)}},
+			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labeled", Expression: hasLabel(vocabulary.NoDownscale)}},
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: "!(" + lowersInCEL + ")", MessageExpression: refusedInCEL(),
 			}},

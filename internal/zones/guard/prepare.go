@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// undoTimeout is how long all Pods together have to be told otherwise. Only so
-	// much is taken: whoever settles the downscale goes on where this has ended.
+	// undoTimeout is how long all Pods together must be told otherwise. Only so
+	// much is taken: the manager that settles the downscale continues where this has ended.
 	undoTimeout = 20 * time.Second
 	// tries is how often the lock is tried to be taken when others are faster.
 	tries = 8
@@ -168,7 +168,7 @@ func prepared(r *removal) admission.Response {
 	return response
 }
 
-// errLost says that somebody else has settled the downscale meanwhile.
+// errLost says that another client has settled the downscale meanwhile.
 var errLost = errors.New("the lock was lost")
 
 // admit notes that the write is to come.
@@ -194,7 +194,7 @@ func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	if !p.undo(ctx, told) {
-		return // whoever settles it tries again
+		return // the scaling ring tries again
 	}
 	err := p.keeper.Change(ctx, key, func(s *v1alpha1.RolloutGroupStatus) bool {
 		held := lock.Holds(s, d)
@@ -204,7 +204,7 @@ func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1
 		return held
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot give the lock back; it expires by itself", "group", key.Name)
+		log.FromContext(ctx).Error(err, "cannot give the lock back; it expires automatically", "group", key.Name)
 	}
 }
 
@@ -225,7 +225,7 @@ func (p *preparer) undo(ctx context.Context, told []notice.Answer) bool {
 	return known
 }
 
-// withoutLock prepares a StatefulSet that is in no group: nobody else is concerned,
+// withoutLock prepares a StatefulSet that is in no group: no other zone is concerned,
 // and there is nothing to write it down in.
 func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Response {
 	pods, _, err := p.observer.pods(ctx, r.set)

@@ -53,7 +53,7 @@ func TestPodsThatGoAreTold(t *testing.T) {
 	}
 }
 
-func TestADryRunTellsNobody(t *testing.T) {
+func TestADryRunCallsNoPod(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.guarded()
 	w.group(zone("zone-a", 2, told(pods)))
@@ -63,7 +63,7 @@ func TestADryRunTellsNobody(t *testing.T) {
 	}
 }
 
-// Defect 8: the predecessor patches the object under admission, so an autoscaler gets
+// Defect 8: rollout-operator patches the object under admission, so an autoscaler gets
 // a conflict, and a patch is tried over and over.
 func TestDefect8AnAutoscalersWriteIsAdmitted(t *testing.T) {
 	for name, lower := range map[string]func(*world, string, int32) error{
@@ -80,7 +80,7 @@ func TestDefect8AnAutoscalersWriteIsAdmitted(t *testing.T) {
 			})
 			wantNo(t, lower(w, "zone-a", 1))
 			if n := pods.Calls()["POST zone-a-1"]; n != 1 {
-				t.Errorf("the Pod was told %d times", n)
+				t.Errorf("the Pod was called %d times", n)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestWhatPodsMayDo(t *testing.T) {
 	}
 }
 
-// Defect 9: the predecessor undoes with the context of a request that is over.
+// Defect 9: rollout-operator undoes with the context of a request that is over.
 func TestDefect9OfAHundredPodsOneFailsAndAllOthersAreUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.options.PodTimeout = time.Second
@@ -175,7 +175,7 @@ func TestTheGroupDecides(t *testing.T) {
 	w.guarded()
 	recent := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	w.group(zone("zone-a", 2, told(pods)),
-		zone("zone-b", 2, annotated("grafana.com/last-downscale", recent), labelled("grafana.com/min-time-between-zones-downscale", "1h")))
+		zone("zone-b", 2, annotated("grafana.com/last-downscale", recent), labeled("grafana.com/min-time-between-zones-downscale", "1h")))
 	prefix := "downscale of statefulsets/zone-a in " + w.namespace + " from 2 to 1 replicas is not allowed because "
 	at, _ := time.Parse(time.RFC3339, recent)
 	wantError(t, w.scale("zone-a", 1), prefix+"statefulset zone-b was downscaled at "+at.UTC().String()+" and is labelled to wait 1h0m0s between zone downscales")
@@ -207,7 +207,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"port":    {annotated("grafana.com/prepare-downscale-http-port", ""), "the grafana.com/prepare-downscale-http-port annotation is not set or empty."},
 		"path":    {annotated("grafana.com/prepare-downscale-http-path", ""), "the grafana.com/prepare-downscale-http-path annotation is not set or empty."},
 		"service": {func(s *sts) { s.Spec.ServiceName = "" }, "the serviceName is not set or empty."},
-		"scheme":  {annotated("spillway.dev/prepare-downscale-http-scheme", "ftp"), `has to be "http" or "https".`},
+		"scheme":  {annotated("spillway.dev/prepare-downscale-http-scheme", "ftp"), `must be "http" or "https".`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, pods := newWorld(t), testenv.ServePods(t)
@@ -219,7 +219,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Issue 79: a downscale and a rollout exclude each other, and who waits is told for whom.
+// Issue 79: a downscale and a rollout exclude each other, and what waits says for what.
 func TestIssue79ARolloutAndADownscaleExcludeEachOther(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.guarded()
@@ -235,7 +235,7 @@ func TestIssue79ARolloutAndADownscaleExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Defect 6, issue 81: the predecessor admits two zones at a time.
+// Defect 6, issue 81: rollout-operator admits two zones at a time.
 func TestDefect6TwoZonesAtTheSameInstant(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.guarded()
@@ -278,7 +278,7 @@ func (w *world) restore() {
 	wantNo(w.t, w.client.Status().Update(w.t.Context(), g))
 }
 
-// A StatefulSet whose group has no object is not scaled down: nobody could be kept
+// A StatefulSet whose group has no object is not scaled down: no rollout could be kept
 // from doing something else at the same time.
 func TestNoLockNoDownscale(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)

@@ -2,7 +2,7 @@ package guard
 
 import "github.com/spillway-dev/spillway/rollout"
 
-// The reasons of answers to evictions in metrics, in the predecessor's words, so that
+// The reasons of answers to evictions in metrics, in rollout-operator's words, so that
 // its dashboards and alerts go on.
 const (
 	// reasonAllowed: the eviction was allowed.
@@ -42,15 +42,15 @@ const (
 	// the Pods that the answer names.
 	reasonDenied rollout.Reason = "denied"
 	// reasonLocked: another zone of the group is being disrupted.
-	// Action: nothing, it passes by itself when the rollout or downscale is over;
+	// Action: nothing, it passes automatically when the rollout or downscale is over;
 	// spillway explain rolloutgroup/NAME says who holds the lock.
 	reasonLocked rollout.Reason = "locked"
 	// reasonNative: a PodDisruptionBudget of Kubernetes allows no disruption now.
 	// Action: nothing if its Pods become ready; otherwise fix them, or that budget.
 	reasonNative rollout.Reason = "native-pdb"
-	// reasonOvertaken: too many evictions were decided at a time.
-	// Action: nothing, whoever drains tries again.
-	reasonOvertaken rollout.Reason = "overtaken"
+	// reasonConflict: too many evictions were decided at a time.
+	// Action: nothing, the client that drains tries again.
+	reasonConflict rollout.Reason = "conflict"
 	// reasonError: the eviction could not be decided upon, because something failed.
 	// Action: see the answer or the log of the manager for what failed.
 	reasonError rollout.Reason = "failed"

@@ -12,9 +12,9 @@ import (
 // podEviction is the name of a webhook, and of the policy that asks for its answer.
 const podEviction = "pod-eviction.zones.spillway.dev"
 
-// unanswered is a policy that refuses an eviction that nobody has answered, in a
+// unanswered is a policy that refuses an eviction that no webhook has answered, in a
 // namespace that has a budget: the budgets are its parameters. So a manager that is
-// down keeps nobody else from draining nodes.
+// down keeps no other client from draining nodes.
 //
 // A Scale cannot be guarded like that: what a webhook adds to it is gone before
 // policies see it.
@@ -31,7 +31,7 @@ func unanswered() []client.Object {
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: "'" + vocabulary.Admitted + "' in object.metadata.?annotations.orValue({})", Reason: &forbidden,
 				MessageExpression: "'Pod ' + request.name + ' is in a namespace with ZoneAwarePodDisruptionBudget ' + params.metadata.name + " +
-					"', and nobody answers for Spillway; start its manager, or drain with --disable-eviction, which no budget guards'",
+					"', and the webhook of Spillway does not answer; start its manager, or drain with --disable-eviction, which no budget guards'",
 			}},
 		}),
 		binding(podEviction, podEviction, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: &allow}),

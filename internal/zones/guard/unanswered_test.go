@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
 
-// unanswered installs the policies about what nobody answers, for the namespace alone.
+// unanswered installs the policies about what no webhook answers, for the namespace alone.
 func (w *world) unanswered() {
 	w.t.Helper()
 	for _, obj := range guard.Declare(w.options).Unanswered {
@@ -42,12 +42,12 @@ func (w *world) eventuallyRefused(ask func() error, text string) {
 	})
 }
 
-// With nobody there to answer, only those keep their Pods who rely on an answer.
-func TestNobodyAnswers(t *testing.T) {
+// With no webhook to answer, only those keep their Pods that rely on an answer.
+func TestNoWebhookAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.unanswered()
 	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
-	w.group(zone("zone-a", 3, labelled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
+	w.group(zone("zone-a", 3, labeled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
 
 	wantNo(t, w.patch("zone-b", 2))
 	wantError(t, w.patch("zone-a", 2), "failed calling webhook")
@@ -55,7 +55,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 	wantNo(t, w.evict("zone-b-0"))
 	w.create(budget())
-	w.eventuallyRefused(func() error { return w.evict("zone-b-1", client.DryRunAll) }, "with ZoneAwarePodDisruptionBudget ingester-rollout, and nobody answers")
+	w.eventuallyRefused(func() error { return w.evict("zone-b-1", client.DryRunAll) }, "with ZoneAwarePodDisruptionBudget ingester-rollout, and the webhook of Spillway does not answer")
 	wantRefused(t, w.evict("zone-b-1"), 403, "start its manager")
 }
 
@@ -69,7 +69,7 @@ func (w *world) evictUnguarded(pod string) error {
 
 // An eviction that is allowed passes the policy; and one that is refused is refused,
 // also if it says that it was admitted.
-func TestSomebodyAnswers(t *testing.T) {
+func TestAWebhookAnswers(t *testing.T) {
 	pods := testenv.ServePods(t)
 	w := newWorld(t)
 	w.guarded()

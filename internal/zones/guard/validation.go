@@ -12,7 +12,7 @@ import (
 )
 
 // validator refuses budgets that could not be understood. The kind's own rules say
-// the same; this is for clusters where the predecessor's kind is still installed.
+// the same; this is for clusters where rollout-operator's kind is still installed.
 type validator struct{}
 
 // Handle answers one request.

@@ -192,7 +192,7 @@ func told(pods *testenv.Pods) option {
 	}
 }
 
-func labelled(key, value string) option {
+func labeled(key, value string) option {
 	return func(s *appsv1.StatefulSet) { s.Labels[key] = value }
 }
 

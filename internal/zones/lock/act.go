@@ -27,7 +27,7 @@ type Keeper struct {
 	Writer client.StatusClient
 }
 
-// Write writes a status, if nobody has written the group since it was read.
+// Write writes a status, if no client has written the group since it was read.
 func (k Keeper) Write(ctx context.Context, group *v1alpha1.RolloutGroup) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func (k Keeper) Write(ctx context.Context, group *v1alpha1.RolloutGroup) error {
 }
 
 // Change makes a change to the status as it is, and writes it if it is one. It is
-// made again if somebody else was faster.
+// made again if another client was faster.
 func (k Keeper) Change(ctx context.Context, key client.ObjectKey, change func(*v1alpha1.RolloutGroupStatus) bool) error {
 	var err error
 	for range attempts {

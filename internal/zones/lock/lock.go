@@ -2,9 +2,9 @@
 // group, and the downscale that it is held for.
 //
 // Except for [Keeper] all of it is pure: it changes a status that is then written with the
-// resourceVersion that was observed. Whoever takes the lock reads the group first
+// resourceVersion that was observed. What takes the lock reads the group first
 // and what he decides from after it, both from the API server itself; so between
-// his look and his write nobody else has decided anything.
+// its read and its write no other client has decided anything.
 package lock
 
 import (
@@ -40,7 +40,7 @@ func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
 	switch {
 	case l != nil && (s.Downscale != nil || !Expired(s, now)):
 		return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
-	case s.Downscale != nil: // somebody has taken the lock when it had expired, and given it back
+	case s.Downscale != nil: // a user has taken the lock when it had expired, and given it back
 		d := s.Downscale
 		return &rollout.Lock{Holder: DownscaleHolder(d.Zone), Purpose: string(v1alpha1.PurposeDownscale), Unit: d.Zone, Since: d.At.Time}
 	default:
@@ -48,7 +48,7 @@ func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
 	}
 }
 
-// Expired is true if somebody holds a lock whose time is over.
+// Expired is true if a lock is held whose time is over.
 func Expired(s *v1alpha1.RolloutGroupStatus, now time.Time) bool {
 	return s.Lock != nil && s.Lock.Expires != nil && !now.Before(s.Lock.Expires.Time)
 }
@@ -68,7 +68,7 @@ func IsRetry(before, d *v1alpha1.Downscale) bool {
 	return before != nil && before.AdmittedAt != nil && before.Zone == d.Zone && before.UID == d.UID && before.To == d.To && before.From == d.From
 }
 
-// Admit notes that the API server is told to go on; false if the lock was lost.
+// Admit notes that the write was admitted; false if the lock was lost.
 func Admit(s *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale, now time.Time) bool {
 	if !Holds(s, d) {
 		return false
@@ -132,7 +132,7 @@ func take(s *v1alpha1.RolloutGroupStatus, holder string, purpose v1alpha1.Purpos
 }
 
 // See notes how new the views are from which the lock was taken or given back:
-// whoever decides next has to know as much.
+// the next that decides must know as much.
 func See(s *v1alpha1.RolloutGroupStatus, seen v1alpha1.Seen) {
 	if s.Seen == nil {
 		s.Seen = &v1alpha1.Seen{}

@@ -67,7 +67,7 @@ func TestARetryKnowsOfTheAttemptBefore(t *testing.T) {
 	again := downscale("a", noon.Add(time.Minute))
 	TakeForDownscale(s, first)
 	if IsRetry(s.Downscale, &again) {
-		t.Error("the first attempt still prepares, and is somebody else's")
+		t.Error("the first attempt still prepares, and is another client's")
 	}
 	Admit(s, &first, noon)
 	if !IsRetry(s.Downscale, &again) {

@@ -52,7 +52,7 @@ type Answer struct {
 	Err error
 }
 
-// MayCount is true if the Pod may have done what it was told: it said so, or nobody
+// MayCount is true if the Pod may have done what it was asked: it said so, or nothing
 // knows.
 func (a *Answer) MayCount() bool { return a.Reached && (a.Status == 0 || a.Status/100 == 2) }
 

@@ -35,11 +35,11 @@ func TestByNameAtItsAddress(t *testing.T) {
 		target notice.Target
 		want   string
 	}{
-		"its address":            {notice.Target{URL: "https://example.com:" + u.Port(), IP: u.Hostname()}, ""},
-		"no address":             {notice.Target{URL: server.URL}, ""},
-		"another's certificate":  {notice.Target{URL: "https://example.org:" + u.Port(), IP: u.Hostname()}, "certificate"},
-		"nobody at this address": {notice.Target{URL: "https://example.com:1", IP: u.Hostname()}, "refused"},
-		"no URL":                 {notice.Target{URL: "https://[", IP: u.Hostname()}, "missing"},
+		"its address":             {notice.Target{URL: "https://example.com:" + u.Port(), IP: u.Hostname()}, ""},
+		"no address":              {notice.Target{URL: server.URL}, ""},
+		"another's certificate":   {notice.Target{URL: "https://example.org:" + u.Port(), IP: u.Hostname()}, "certificate"},
+		"nothing at this address": {notice.Target{URL: "https://example.com:1", IP: u.Hostname()}, "refused"},
+		"no URL":                  {notice.Target{URL: "https://[", IP: u.Hostname()}, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := caller.Call(t.Context(), http.MethodPost, []notice.Target{test.target})[0]
@@ -53,7 +53,7 @@ func TestByNameAtItsAddress(t *testing.T) {
 	}
 }
 
-// Whoever does not answer costs its own time only; and no more than so many are called
+// A Pod that does not answer costs its own time only; and no more than so many are called
 // at a time.
 func TestSlowOnesAreCalledSideBySide(t *testing.T) {
 	var now, most atomic.Int64

@@ -15,7 +15,7 @@ import (
 // DefaultDomain is the domain under which Services have names.
 const DefaultDomain = "cluster.local."
 
-// Endpoint is where the Pods of a StatefulSet are told.
+// Endpoint is where the Pods of a StatefulSet are called.
 type Endpoint struct {
 	// URL is all but the host, of which the port counts.
 	URL url.URL
@@ -23,7 +23,7 @@ type Endpoint struct {
 	Service string
 }
 
-// EndpointOf is where Pods are told that they go; missing names what it lacks, empty
+// EndpointOf is where Pods are asked to prepare; missing names what it lacks, empty
 // if nothing.
 func EndpointOf(set *appsv1.StatefulSet) (e Endpoint, missing string) {
 	scheme, port := vocabulary.PrepareDownscaleScheme.Get(set.Annotations), vocabulary.PrepareDownscalePort.Get(set.Annotations)
@@ -41,12 +41,12 @@ func EndpointOf(set *appsv1.StatefulSet) (e Endpoint, missing string) {
 	case e.Service == "":
 		missing = "the serviceName is not set or empty."
 	case scheme != "http" && scheme != "https":
-		missing = "the " + vocabulary.PrepareDownscaleScheme.Native + " annotation is " + strconv.Quote(scheme) + ` and has to be "http" or "https".`
+		missing = "the " + vocabulary.PrepareDownscaleScheme.Native + " annotation is " + strconv.Quote(scheme) + ` and must be "http" or "https".`
 	}
 	return e, missing
 }
 
-// Targets are where Pods are told.
+// Targets are where Pods are called.
 func (e Endpoint) Targets(namespace, domain string, pods []corev1.Pod) []Target {
 	targets := make([]Target, len(pods))
 	for i := range pods {
@@ -79,8 +79,8 @@ func Ordinal(set, pod string) int {
 }
 
 // Leaving are the Pods that go when a StatefulSet goes from so many replicas to
-// fewer. Only those are told that exist, have been started, and stay so far: the
-// others have nobody to listen, and nothing to lose.
+// fewer. Only those are called that exist, have been started, and stay so far: the
+// others have no process to listen, and nothing to lose.
 func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev1.Pod {
 	first := FirstOrdinal(set)
 	var gone []corev1.Pod
@@ -93,7 +93,7 @@ func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev
 	return gone
 }
 
-// CanListen is true of a Pod in which somebody may listen.
+// CanListen is true of a Pod in which a process may listen.
 func CanListen(p *corev1.Pod) bool {
 	switch {
 	case p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:

@@ -91,7 +91,7 @@ func (a *actor) call(ctx context.Context, s *snapshot, call Call, m *memory) err
 	return failed
 }
 
-// listening are the Pods to call. Where there is nobody to listen there is nothing to
+// listening are the Pods to call. Where no process listens there is nothing to
 // prepare, and nothing to undo.
 func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call, said map[int]Answer) []corev1.Pod {
 	wanted := map[int]bool{}
@@ -110,7 +110,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 }
 
 // told is what an answer means. One of a Pod that stays and says 409 is kept as it is
-// by somebody else.
+// by another client.
 func (a *actor) answer(call Call, answer *notice.Answer) (Answer, error) {
 	asked := a.options.Now()
 	switch {
@@ -158,7 +158,7 @@ func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 	return nil
 }
 
-// lock takes the lock for a downscale that no guard prepares, if nobody has written the
+// lock takes the lock for a downscale that no guard prepares, if no client has written the
 // group since it was seen: what it was decided from is in its status.
 func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	now := metav1.NewMicroTime(a.options.Now())
@@ -254,7 +254,7 @@ func (a *actor) undo(ctx context.Context, d *v1alpha1.Downscale, set *appsv1.Sta
 // stay tells Pods that they stay.
 func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
 	endpoint, missing := notice.EndpointOf(set)
-	if missing != "" { // it was taken away since; nobody can be told
+	if missing != "" { // it was taken away since; there is nothing to call
 		return nil
 	}
 	var failed error

@@ -8,7 +8,7 @@ import (
 )
 
 // delay lets only Pods go that have been prepared for long enough: as many as there are
-// in a row at the end. The others are told what they are to do.
+// in a row at the end. The others are called.
 func (o *Observed) delay(w *wish) {
 	s := w.set
 	stays := min(w.to, s.Replicas)
@@ -21,13 +21,13 @@ func (o *Observed) delay(w *wish) {
 	if ask := o.toPrepare(s, stays); len(ask) > 0 {
 		w.calls = append(w.calls, Call{Set: s.Name, Prepare: true, Ordinals: ask})
 		w.block = &rollout.Block{Reason: ReasonDelay, Message: fmt.Sprintf(
-			"its %d last Pods are told to prepare, for %s", s.Replicas-stays, s.Settings.Delay.For)}
+			"its %d last Pods are preparing, for %s", s.Replicas-stays, s.Settings.Delay.For)}
 		return
 	}
 	allowed, until := o.ripe(s, stays)
 	if allowed == s.Replicas {
 		w.block = &rollout.Block{Reason: ReasonDelay, Until: until, Message: fmt.Sprintf(
-			"%s-%d has to be prepared for %s, until %s", s.Name, s.FirstOrdinal+s.Replicas-1, s.Settings.Delay.For, rollout.Clock(until))}
+			"%s-%d must be prepared for %s, until %s", s.Name, s.FirstOrdinal+s.Replicas-1, s.Settings.Delay.For, rollout.Clock(until))}
 		return
 	}
 	w.to = allowed

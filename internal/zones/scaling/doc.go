@@ -7,12 +7,12 @@
 //   - Replicas are written only while the StatefulSet is the one that was seen, by its
 //     resourceVersion.
 //   - What takes replicas away is done for one StatefulSet of a group at a time, under
-//     the lock of the group. What adds some waits for nobody but its leader.
+//     the lock of the group. What adds some waits for its leader alone.
 //   - With a delayed downscale no Pod goes that did not say, just before, that it has
 //     been prepared for as long as was asked; and no Pod that stays remains prepared.
 //     What the Pods say is the only state. Memory saves calls: losing it repeats some.
 //   - What a StatefulSet's annotations make impossible concerns that one alone, and is
 //     said.
-//   - Where a downscale was written down and nobody sees it happen, its Pods are told
+//   - Where a downscale was written down and does not happen, its Pods are called
 //     otherwise, and the lock is given back.
 package scaling

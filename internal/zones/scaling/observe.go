@@ -46,7 +46,7 @@ func groupOf(obj client.Object) string {
 	return vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations())
 }
 
-// observe looks at a group: first at what was decided before, then at the rest.
+// observe reads a group: first at what was decided before, then at the rest.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
 	s := snapshot{key: key, Observed: Observed{Now: o.options.Now(), Name: key.Name, Refusals: m.Refusals(o.options.Now())}}
 	group := &v1alpha1.RolloutGroup{}
@@ -175,8 +175,8 @@ func (o *observer) set(ctx context.Context, namespace, name string) (*appsv1.Sta
 	return set, nil
 }
 
-// evictionsSeen is true if all Pods whose eviction was admitted are on their way out;
-// and how new a view has to be to know that.
+// evictionsSeen is true if all Pods whose eviction was admitted are being replaced out;
+// and how new a view must be to know that.
 func (o *observer) evictionsSeen(ctx context.Context, namespace string) (bool, v1alpha1.Seen, error) {
 	budgets := &zonesv1.ZoneAwarePodDisruptionBudgetList{}
 	err := o.live.List(ctx, budgets, client.InNamespace(namespace))

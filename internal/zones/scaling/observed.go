@@ -9,7 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// Observed is one group, read at one moment. Nobody changes it.
+// Observed is one group, read at one moment. It does not change.
 type Observed struct { //nolint:recvcheck // tables of tests build it by values
 	Now  time.Time
 	Name string
@@ -76,7 +76,7 @@ func (o *Observed) set(name string) *Set {
 	return nil
 }
 
-// lastDownscale is when a set was scaled down last, by us or a predecessor.
+// lastDownscale is when a set was scaled down last, by us or rollout-operator.
 func (o *Observed) lastDownscale(s *Set) time.Time {
 	last := s.Settings.LastDownscale
 	for i := range o.Status.Downscales {

@@ -2,7 +2,7 @@ package scaling
 
 import "time"
 
-// Options are the choices of whoever runs the manager.
+// Options are what the user of the manager chooses.
 type Options struct {
 	// ClusterDomain is the domain under which Services have names; it has a default.
 	ClusterDomain string
@@ -17,7 +17,7 @@ const (
 	// keep no other waiting.
 	groupsParallel = 32
 	// maxPasses bounds how many passes follow one another: what Pods say is decided
-	// upon at once.
+	// upon immediately.
 	maxPasses = 4
 	// writeTimeout bounds one write. Guards tell Pods within it.
 	writeTimeout = 35 * time.Second

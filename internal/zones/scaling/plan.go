@@ -43,7 +43,7 @@ type Call struct {
 type Scale struct {
 	Set      *Set
 	From, To int
-	// Locks is true if the lock has to be taken for it; otherwise the guards do.
+	// Locks is true if the lock must be taken for it; otherwise the guards do.
 	Locks bool
 }
 
@@ -156,7 +156,7 @@ func (o *Observed) wishes() []wish {
 	return wishes
 }
 
-// wish is what a set is to become; false if nobody asks for anything.
+// wish is what a set is to become; false if nothing is asked for.
 func (o *Observed) wish(s *Set) (wish, bool) {
 	w := wish{set: s, to: s.Replicas}
 	switch {

@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// zone is a StatefulSet all of whose Pods are ready; the pairs are annotations in the
-// predecessor's language.
+// zone is a StatefulSet all of whose Pods are ready; the pairs are annotations in
+// rollout-operator's language.
 func zone(name string, replicas int, pairs ...string) Set {
 	annotations := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -116,20 +116,20 @@ func TestDecide(t *testing.T) {
 	}{
 		"nothing is asked":       {group(zone("a", 3), zone("b", 2)), ""},
 		"all are where they are": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "1h")), ""},
-		"up at once, all of a chain": {group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "b")),
+		"up immediately, all of a chain": {group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "b")),
 			"scale b 1 to 3 lock=false\n"},
 		"up waits for the leader": {group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 1, leader, "a", "rollout-upscale-only-when-leader-ready", "true")),
 			"LeaderNotReady: b is waiting: its leader a has 2 of 3 replicas ready\n"},
 		"up does not wait for a lock": {group(zone("a", 3), zone("b", 1, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "a"}),
 			"scale b 1 to 3 lock=false\n"},
-		"down, nobody has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
+		"down, none has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
 		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC, and 1h0m0s have to pass\nwake in 50m0s\n"},
 		"its own downscale does not matter": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("b", time.Minute), "scale b 3 to 1 lock=true\n"},
 		"the minimum time is over":          {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", time.Hour), "scale b 3 to 1 lock=true\n"},
 		"no minimum time is said": {group(zone("a", 1), zone("b", 3, leader, "a")).scaledDown("a", time.Hour),
 			"MinTimeBetweenZonesDownscale: b is waiting: it does not say how long to wait after a was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
-		"what a predecessor has noted counts": {group(zone("a", 1, "last-downscale", "2026-05-04T11:30:00Z"), zone("b", 3, leader, "a", minTime, "1h")),
+		"what rollout-operator has noted counts": {group(zone("a", 1, "last-downscale", "2026-05-04T11:30:00Z"), zone("b", 3, leader, "a", minTime, "1h")),
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC, and 1h0m0s have to pass\nwake in 30m0s\n"},
 		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
 			"Locked: downscale is waiting: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
@@ -142,33 +142,33 @@ func TestDecide(t *testing.T) {
 			"LeaderMissing: a is waiting: its leaders follow one another: a follows c follows a\n" +
 				"scale b"},
 		"what is not understood": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "soon")),
-			"InvalidInput: b is waiting: annotation grafana.com/min-time-between-zones-downscale: \"soon\" has to be a duration such as \"12h\"\n"},
+			"InvalidInput: b is waiting: annotation grafana.com/min-time-between-zones-downscale: invalid value \"soon\": must be a duration such as \"12h\"\n"},
 		"a mirrored object": {group(zone("a", 3, mirrored...).mirroring(5, 3), zone("b", 3, mirrored...).mirroring(5, 3)),
 			"scale a 3 to 5 lock=false\nscale b 3 to 5 lock=false\n"},
-		"is told how many there are":       {group(zone("a", 5, mirrored...).mirroring(5, 3), zone("b", 4, mirror("rollout-force-replicas", "4")...).mirroring(5, 3)), "write back 5 to ReplicaTemplate ingester\n"},
-		"unless nobody wants it told":      {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "false")...).mirroring(5, 3)), ""},
+		"gets how many there are":          {group(zone("a", 5, mirrored...).mirroring(5, 3), zone("b", 4, mirror("rollout-force-replicas", "4")...).mirroring(5, 3)), "write back 5 to ReplicaTemplate ingester\n"},
+		"unless it is not wanted":          {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "false")...).mirroring(5, 3)), ""},
 		"nor where that is not understood": {group(zone("a", 5, mirror("rollout-mirror-replicas-from-resource-write-back", "perhaps")...).mirroring(5, 3)), ""},
 		"one that cannot be read": {group(zone("a", 5, mirrored...).with(func(s *Set) { s.Mirrored = &Mirrored{Problem: "not found"} })),
 			"MirrorUnreadable: a is waiting: ReplicaTemplate ingester: not found\n"},
-		"a delay: all are told what they are to do": {group(zone("a", 3, delayed...).mirroring(2, 3)),
-			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a is waiting: its 1 last Pods are told to prepare, for 30m0s\n"},
+		"a delay: all are called": {group(zone("a", 3, delayed...).mirroring(2, 3)),
+			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a is waiting: its 1 last Pods are preparing, for 30m0s\n"},
 		"a delay: none is ripe": {group(zone("a", 3, delayed...).mirroring(1, 3).prepared(map[int]time.Duration{1: time.Hour, 2: 10 * time.Minute})),
-			"DownscaleDelayed: a is waiting: a-2 has to be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
+			"DownscaleDelayed: a is waiting: a-2 must be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
 		"a delay: those in a row at the end go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Minute, 3: time.Hour})),
 			"scale a 4 to 3 lock=true\n"},
 		"a delay: all go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Hour, 3: time.Hour})),
 			"scale a 4 to 1 lock=true\n"},
 		"a delay: ripe ones are asked again": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) {
 			s.Answers[1] = Answer{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
-		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: its 1 last Pods are told to prepare, for 30m0s\n"},
-		"a delay: idle, nobody is called":     {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
-		"a delay: 10, 9 and 10 again":         {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
-		"a delay: Pods that are not there go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Answers[1] = Answer{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
-		"a downscale is awaited":              {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "wake in 59s\n"},
-		"a downscale was seen":                {group(zone("a", 2)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Land\n"},
-		"a downscale did not come":            {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Hour), "Undo\n"},
-		"a downscale of what is gone":         {group().pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Drop\n"},
-		"a manager before us took the lock":   {group(zone("a", 1), zone("b", 3, leader, "a")).pending(v1alpha1.Downscale{Zone: "b", UID: "b", From: 3, To: 1}, time.Second), "scale b 3 to 1 lock=true\nwake in 59s\n"},
+		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: its 1 last Pods are preparing, for 30m0s\n"},
+		"a delay: idle, no Pod is called":    {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
+		"a delay: 10, 9 and 10 again":        {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
+		"a delay: Pods that do not exist go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Answers[1] = Answer{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
+		"a downscale is awaited":             {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "wake in 59s\n"},
+		"a downscale was seen":               {group(zone("a", 2)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Land\n"},
+		"a downscale did not come":           {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Hour), "Undo\n"},
+		"a downscale of what is gone":        {group().pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Drop\n"},
+		"a manager before us took the lock":  {group(zone("a", 1), zone("b", 3, leader, "a")).pending(v1alpha1.Downscale{Zone: "b", UID: "b", From: 3, To: 1}, time.Second), "scale b 3 to 1 lock=true\nwake in 59s\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := told(test.observed)
@@ -185,8 +185,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Defect 16: with the predecessor one leader that is missing keeps all others from
-// being scaled, and nobody is told.
+// Defect 16: with rollout-operator one leader that is missing keeps all others from
+// being scaled, and no Event says so.
 func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 	got := told(group(zone("a", 3), zone("b", 1, leader, "a"), zone("c", 1, leader, "gone")))
 	want := "scale b 1 to 3 lock=false\nLeaderMissing: c is waiting: its leader gone is not in the group; name one that is\n"
@@ -195,7 +195,7 @@ func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 	}
 }
 
-// Defect 7: where the predecessor keeps the time of the last downscale elsewhere, its
+// Defect 7: where rollout-operator keeps the time of the last downscale elsewhere, its
 // controller does not read it there. Ours reads what the guards have written.
 func TestDefect7WhatTheGuardsHaveWrittenKeepsFollowersWaiting(t *testing.T) {
 	o := group(zone("a", 1), zone("b", 3, leader, "a", minTime, "12h")).scaledDown("a", time.Hour)

@@ -10,8 +10,8 @@ import (
 const (
 	// ReasonInvalid: an annotation cannot be understood.
 	ReasonInvalid = reasons.Invalid
-	// ReasonLeader: the leader is not there, or follows the set itself.
-	// Action: name a StatefulSet of the group as the leader that follows nobody.
+	// ReasonLeader: the leader does not exist, or follows the set itself.
+	// Action: name a StatefulSet of the group as the leader that follows no other.
 	ReasonLeader rollout.Reason = "LeaderMissing"
 	// ReasonLeaderNotReady: not all Pods of the leader are ready.
 	// Action: nothing if they become ready; otherwise fix the Pods of the leader.
@@ -23,7 +23,7 @@ const (
 	// names.
 	ReasonMirror rollout.Reason = "MirrorUnreadable"
 	// ReasonDelay: Pods have not been prepared for long enough.
-	// Action: nothing, it passes by itself; if Pods do not answer when they are told to
+	// Action: nothing, it passes automatically; if Pods do not answer when they are asked to
 	// prepare, see whether they serve the path that the annotation names.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
 )

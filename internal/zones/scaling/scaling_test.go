@@ -45,7 +45,7 @@ func TestFollowersFollow(t *testing.T) {
 	w.scale(zoneNamed("zone-a"), 1)
 	w.replicas("zone-c", 1)
 	w.replicas("zone-b", 1)
-	// Whoever went second waited for as long as was asked; and the lock is free again.
+	// The second one waited for as long as was asked; and the lock is free again.
 	w.eventually(func() error {
 		s := w.status()
 		if len(s.Downscales) != 2 || s.Lock != nil || s.Downscale != nil {
@@ -59,7 +59,7 @@ func TestFollowersFollow(t *testing.T) {
 	}
 }
 
-// Performance: the predecessor does not watch what is mirrored, and sees a change of it
+// Performance: rollout-operator does not watch what is mirrored, and sees a change of it
 // after minutes. It is written back to.
 func TestAMirroredResourceUnderAnAutoscaler(t *testing.T) {
 	w := newWorld(t)
@@ -105,7 +105,7 @@ func TestADelayedDownscale(t *testing.T) {
 	w.create(template(4), zone("zone-a", 4, mirrors, delayed(pods, "1h")))
 	w.replicas("zone-a", 4)
 	w.manage()
-	w.eventually(func() error { // each Pod is told once that it stays
+	w.eventually(func() error { // each Pod is called once to stay
 		if n := pods.Calls()["DELETE zone-a-3"]; n != 1 {
 			return fmt.Errorf("%d calls", n)
 		}
@@ -135,7 +135,7 @@ func (w *world) poke(name string) {
 // restart runs another manager, which knows nothing but what can be read and asked.
 func (w *world) restart() { w.managed(w.requests) }
 
-// Author-admitted by the predecessor: of 10, 9 and 10 again a Pod remains prepared.
+// Author-admitted by rollout-operator: of 10, 9 and 10 again a Pod remains prepared.
 func TestTenNineTenLeavesNoPodPrepared(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.create(template(10), zone("zone-a", 10, mirrors, delayed(pods, "1h")))
@@ -148,9 +148,9 @@ func TestTenNineTenLeavesNoPodPrepared(t *testing.T) {
 	w.replicas("zone-a", 10)
 }
 
-// Performance: the predecessor calls all Pods on every reconcile, though nothing is
+// Performance: rollout-operator calls all Pods on every reconcile, though nothing is
 // pending; and one that is slow delays all others.
-func TestNobodyIsCalledWhenNothingIsPending(t *testing.T) {
+func TestNoPodIsCalledWhenNothingIsPending(t *testing.T) {
 	w, pods, slow := newWorld(t), testenv.ServePods(t), testenv.ServePods(t)
 	slow.Answer("slow-0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	elsewhere := func(s *appsv1.StatefulSet) { s.Labels["rollout-group"] = "slow" }

@@ -32,7 +32,7 @@ type Settings struct {
 	Delay *Delay
 	// Prepares is true if the guards tell Pods before they go.
 	Prepares bool
-	// LastDownscale is when a predecessor has scaled down last, zero if it did not.
+	// LastDownscale is when rollout-operator has scaled down last, zero if it did not.
 	LastDownscale time.Time
 	// Problems are mistakes that keep the StatefulSet as it is.
 	Problems []Problem
@@ -63,7 +63,7 @@ type Problem struct {
 
 // String is the problem as a clause.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: %q %s", p.Field, p.Value, p.Action)
+	return fmt.Sprintf("annotation %s: invalid value %q: %s", p.Field, p.Value, p.Action)
 }
 
 // reader reads settings.
@@ -101,13 +101,13 @@ func (r *reader) readMinTime() {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
-		r.problem(name, value, `has to be a duration such as "12h"`)
+		r.problem(name, value, `must be a duration such as "12h"`)
 		return
 	}
 	r.s.MinTime = &d
 }
 
-// readForce ignores what it does not understand, as the predecessor does: the
+// readForce ignores what it does not understand, as rollout-operator does: the
 // StatefulSet then follows as if nothing were forced.
 func (r *reader) readForce() {
 	if n, err := strconv.ParseInt(vocabulary.ForceReplicas.Get(r.annotations), 10, 32); err == nil && n >= 0 {
@@ -124,7 +124,7 @@ func (r *reader) readMirror() {
 	value, field, _ := vocabulary.MirrorAPIVersion.Lookup(r.annotations)
 	version, err := schema.ParseGroupVersion(value)
 	if err != nil {
-		r.problem(field, value, `has to be a group and version such as "apps/v1"`)
+		r.problem(field, value, `must be a group and version such as "apps/v1"`)
 		return
 	}
 	back, _, said := vocabulary.MirrorWriteBack.Lookup(r.annotations)
@@ -140,7 +140,7 @@ func (r *reader) readDelay() {
 	}
 	d, err := model.ParseDuration(value)
 	if err != nil {
-		r.problem(name, value, `has to be a duration such as "30m" or "1d"`)
+		r.problem(name, value, `must be a duration such as "30m" or "1d"`)
 		return
 	}
 	u, err := parseURL(at)
@@ -156,7 +156,7 @@ func (r *reader) readDelay() {
 func parseURL(at string) (*url.URL, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New(`has to be a URL such as "http://pod:80/path", of which the host is replaced`)
+		return nil, errors.New(`must be a URL such as "http://pod:80/path", of which the host is replaced`)
 	}
 	return u, nil
 }
@@ -168,7 +168,7 @@ func (r *reader) readLastDownscale() {
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		r.problem(name, value, `has to be a time such as "2026-05-04T12:00:00Z"`)
+		r.problem(name, value, `must be a time such as "2026-05-04T12:00:00Z"`)
 		return
 	}
 	r.s.LastDownscale = at

@@ -16,12 +16,12 @@ const (
 	Wait Verdict = ""
 	// Land: the downscale was seen.
 	Land Verdict = "Land"
-	// Undo: it will not come any more; its Pods are told so.
+	// Undo: it will not come any more; its Pods are called to stay.
 	Undo Verdict = "Undo"
-	// Drop: it concerns nobody any more.
+	// Drop: it concerns nothing any more.
 	Drop Verdict = "Drop"
 	// Revive: Pods that were to go stay after all, because there are to be more again
-	// before they were gone. They are told so.
+	// before they were gone. They are called to stay.
 	Revive Verdict = "Revive"
 	// Release gives back the lock that evictions hold, if all of them were seen.
 	Release Verdict = "Release"
@@ -42,7 +42,7 @@ type Settlement struct {
 	Wake time.Time
 }
 
-// settle decides from a cache; whoever acts upon it looks at the API server first.
+// settle decides from a cache; what acts upon it reads from the API server first.
 func (o *Observed) settle() Settlement {
 	if o.Refusals.PutOff(settling, o.Now) {
 		return Settlement{}

@@ -269,7 +269,7 @@ func (w *world) replicas(name string, n int32) {
 	testenv.Eventually(w.t, func(context.Context) error {
 		s := w.set(name)
 		if *s.Spec.Replicas != n || s.Status.Replicas != n || s.Status.ReadyReplicas != n {
-			return fmt.Errorf("%s: %d replicas are wanted, %d are there, %d ready; want %d", name, *s.Spec.Replicas, s.Status.Replicas, s.Status.ReadyReplicas, n)
+			return fmt.Errorf("%s: %d replicas are wanted, %d exist, %d ready; want %d", name, *s.Spec.Replicas, s.Status.Replicas, s.Status.ReadyReplicas, n)
 		}
 		return nil
 	})

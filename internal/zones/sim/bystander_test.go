@@ -60,7 +60,7 @@ func (b *bystander) goOn() {
 }
 
 // holds is true while an eviction holds the lock, which it does for a while only:
-// whoever was evicted may never be ready again.
+// what was evicted may never be ready again.
 func holds(w *world) bool {
 	lock := w.group.status.Lock
 

@@ -215,7 +215,7 @@ func (w *world) kubelets() {
 		case !p.ready && !bad && w.chance(0.3):
 			w.turn(p, true)
 		case w.storm && w.chance(0.02):
-			p.version = w.nextPod() // somebody annotates it
+			p.version = w.nextPod() // a user annotates it
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -45,8 +46,8 @@ type manager struct {
 	view     view
 	requests []request
 	refusals ring.Refusals
-	// calm are the generations of a set that follow from its own writes alone.
-	calm map[types.UID]generations
+	// verified are the generations of a set that follow from its own writes alone.
+	verified map[types.UID]generations
 	// own are the moves that it has permitted.
 	own []v1alpha1.Move
 	// looked is true while nothing has changed since it last decided; wake is when
@@ -65,7 +66,7 @@ type manager struct {
 type generations struct{ opened, held int64 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: ring.Refusals{}, calm: map[types.UID]generations{}}
+	m := &manager{rules: r, world: w, name: name, crash: 0.03, refusals: ring.Refusals{}, verified: map[types.UID]generations{}}
 	m.refresh(0)
 
 	return m
@@ -108,7 +109,7 @@ func (m *manager) act() {
 	case m.world.storm && m.world.chance(m.crash):
 		m.world.notef("%s crashes", m.name)
 		m.world.count("crashes")
-		m.requests, m.looked, m.refusals, m.calm = nil, false, ring.Refusals{}, map[types.UID]generations{}
+		m.requests, m.looked, m.refusals, m.verified = nil, false, ring.Refusals{}, map[types.UID]generations{}
 	case len(m.requests) > 0:
 		m.goOn()
 	default:
@@ -218,7 +219,7 @@ func (m *manager) observed() zones.Observed {
 	o.Sets = make([]zones.Set, 0, len(v.sets))
 	for i := range v.sets {
 		s := v.observed(&v.sets[i])
-		s.Verified = m.calm[s.UID].held == s.Generation
+		s.Verified = m.verified[s.UID].held == s.Generation
 		o.Sets = append(o.Sets, s)
 	}
 
@@ -382,8 +383,10 @@ func (s moves) String() string {
 	return text + " under the lock for " + strconv.Quote(s.Lock.Zone)
 }
 
-func (m *manager) meets(uid types.UID, version uint64, write zones.Write) bool {
-	if m.unconditional || uid == write.UID && number(version) == write.ResourceVersion {
+// meets is true if the preconditions of a write hold, as the API server checks them: one
+// that the write does not name is none.
+func (m *manager) meets(uid types.UID, version uint64, want client.Preconditions) bool {
+	if m.unconditional || (want.UID == nil || *want.UID == uid) && (want.ResourceVersion == nil || *want.ResourceVersion == number(version)) {
 		return true
 	}
 
@@ -392,11 +395,32 @@ func (m *manager) meets(uid types.UID, version uint64, write zones.Write) bool {
 	return false
 }
 
+// ofPatch are the preconditions in a patch, as the ring writes it.
+func (m *manager) ofPatch(write zones.Write) (want client.Preconditions) {
+	patch, err := ring.MergePatch(write.UID, write.ResourceVersion, map[string]any{})
+	if err != nil {
+		m.world.oracle.complainf("no patch: %v", err)
+
+		return want
+	}
+
+	raw, _ := patch.Data(nil)
+	object := struct {
+		Metadata *client.Preconditions `json:"metadata"`
+	}{&want}
+
+	if err := json.Unmarshal(raw, &object); err != nil {
+		m.world.oracle.complainf("no patch: %v", err)
+	}
+
+	return want
+}
+
 func (m *manager) deletePod(write zones.Write) {
 	w := m.world
 	p := w.podNamed(write.Pod)
 
-	if p == nil || p.terminating || !m.meets(p.uid, p.version, write) {
+	if p == nil || p.terminating || !m.meets(p.uid, p.version, ring.Preconditions(write.UID, write.ResourceVersion)) {
 		return
 	}
 
@@ -442,7 +466,7 @@ func (m *manager) writeSet(write zones.Write) {
 // meetsSet is meets for a set; what is held in its turn is held at its generation.
 func (m *manager) meetsSet(s *set, write zones.Write) bool {
 	if write.Generation == 0 {
-		return m.meets(s.uid, s.version, write)
+		return m.meets(s.uid, s.version, m.ofPatch(write))
 	}
 
 	if m.unconditional || s.uid == write.UID && s.generation == write.Generation {
@@ -463,12 +487,12 @@ func (m *manager) written(s *set, write zones.Write) {
 
 	m.looked = false
 
-	switch before := m.calm[s.uid]; {
+	switch before := m.verified[s.uid]; {
 	case write.Act != zones.Hold:
-		m.calm[s.uid] = generations{opened: s.generation}
+		m.verified[s.uid] = generations{opened: s.generation}
 	case write.Done && before.opened != 0 && s.generation == before.opened+1 || m.careless:
-		m.calm[s.uid] = generations{opened: before.opened, held: s.generation}
+		m.verified[s.uid] = generations{opened: before.opened, held: s.generation}
 	default:
-		delete(m.calm, s.uid)
+		delete(m.verified, s.uid)
 	}
 }

@@ -44,7 +44,7 @@ func (o *oracle) gone(zone string) {
 
 func (o *oracle) isDisrupted(name string) bool { return o.disrupted[name] != "" }
 
-// tookDown checks the rules in the moment in which somebody takes a Pod down.
+// tookDown checks the rules in the moment in which a Pod is taken down.
 func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 	o.look()
 
@@ -85,7 +85,7 @@ func (o *oracle) look() {
 	}
 }
 
-// isBack is true once a Pod is up again. Where Pods flap it is so at once: that it
+// isBack is true once a Pod is up again. Where Pods flap it is so immediately: that it
 // breaks before it has been ready for long enough is something that no view may
 // show in time.
 func (o *oracle) isBack(s *set, p *pod) bool {
@@ -112,12 +112,12 @@ func (o *oracle) checkOneZone(by string) {
 
 	if len(all) > 1 {
 		slices.Sort(all)
-		o.complainf("%v are disrupted at once, the last by %s", all, by)
+		o.complainf("%v are disrupted at the same time, the last by %s", all, by)
 	}
 }
 
-// checkBudget counts what was taken down; in a world in which nothing breaks by
-// itself, all that is not up.
+// checkBudget counts what was taken down; in a world in which nothing breaks
+// automatically, all that is not up.
 func (o *oracle) checkBudget(s *set, by string) {
 	w, down := o.world, 0
 
@@ -270,7 +270,7 @@ func available(v *zones.Observed, s *zones.Set, p *zones.Pod) bool {
 	return p.Ready && !v.Now.Before(p.Since.Add(minReady))
 }
 
-// statusWritten: nobody takes the lock from somebody else.
+// statusWritten: no manager takes the lock from another client.
 func (o *oracle) statusWritten(_ *view, s *v1alpha1.RolloutGroupStatus) {
 	if holds(o.world) && (s.Lock == nil || s.Lock.Holder != eviction) {
 		o.complainf("the lock is taken from an eviction")

@@ -16,7 +16,7 @@ type rules struct {
 	plan func(*manager, zones.Observed) zones.Plan
 	// unconditional writes carry no preconditions.
 	unconditional bool
-	// overwrites the status whoever has written it meanwhile.
+	// overwrites the status whatever client has written it meanwhile.
 	overwrites bool
 	// late acts upon moves however old they are.
 	late bool
@@ -64,23 +64,23 @@ func broken() map[string]*rules {
 	none := allRules().plan
 
 	return map[string]*rules{
-		"writes carry no preconditions":                {plan: none, unconditional: true},
-		"the status is written whoever has done so":    {plan: none, overwrites: true},
-		"moves are acted upon however old they are":    {plan: none, late: true},
-		"a cache is good enough":                       {plan: none, trusting: true},
-		"nobody knows how old a view is":               {plan: none, ageless: true},
-		"what is held is taken for done":               {plan: none, careless: true},
-		"what is done is not written down before":      {plan: none, rash: true},
-		"somebody else's lock is none":                 blind(freeLock),
-		"one Pod more than may be down is":             blind(widerBudget),
-		"every Pod is taken for ready":                 blind(allReady),
-		"a status speaks of the spec":                  blind(allObserved),
-		"a pause is none":                              blind(noPause),
-		"it is always time":                            blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
-		"nothing soaks":                                blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
-		"a Pod is available as soon as it is ready":    blind(noMinReady),
-		"only one's own moves count":                   blind(onlyOwnMoves),
-		"what a controller has replaced is not minded": blind(nothingOpened),
+		"writes carry no preconditions":                     {plan: none, unconditional: true},
+		"the status is written whatever client has done so": {plan: none, overwrites: true},
+		"moves are acted upon however old they are":         {plan: none, late: true},
+		"a cache is good enough":                            {plan: none, trusting: true},
+		"how old a view is is unknown":                      {plan: none, ageless: true},
+		"what is held is taken for done":                    {plan: none, careless: true},
+		"what is done is not written down before":           {plan: none, rash: true},
+		"another client's lock is none":                     blind(freeLock),
+		"one Pod more than may be down is":                  blind(widerBudget),
+		"every Pod is taken for ready":                      blind(allReady),
+		"a status speaks of the spec":                       blind(allObserved),
+		"a pause is none":                                   blind(noPause),
+		"it is always time":                                 blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
+		"nothing soaks":                                     blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
+		"a Pod is available as soon as it is ready":         blind(noMinReady),
+		"only one's own moves count":                        blind(onlyOwnMoves),
+		"what a controller has replaced is not minded":      blind(nothingOpened),
 	}
 }
 

@@ -228,10 +228,10 @@ func (w *world) exposeZone(s *set) {
 	}
 }
 
-// calm ends the storm: nothing breaks any more, nothing is paused, and what is
+// settle ends the storm: nothing breaks any more, nothing is paused, and what is
 // wanted works.
-func (w *world) calm() {
-	w.notef("calm")
+func (w *world) settle() {
+	w.notef("the storm is over")
 
 	w.storm = false
 	w.respecify("resumes", func(spec *v1alpha1.RolloutGroupSpec) {

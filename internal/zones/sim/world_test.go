@@ -85,7 +85,7 @@ type world struct {
 
 	habits
 
-	// flaps is true of a world in which Pods break by themselves, or users do
+	// flaps is true of a world in which Pods break automatically, or users do
 	// what takes Pods away.
 	flaps bool
 	storm bool
@@ -96,7 +96,7 @@ type world struct {
 	// writes are those of the managers.
 	writes int
 	// counts are how often something happened, by its word. The log is kept only
-	// of a world that is told, as words cost more than all the rest.
+	// of a world that is logged, as words cost more than all the rest.
 	counts map[string]int
 	told   bool
 	log    []string
@@ -107,7 +107,7 @@ type habits struct {
 	// lazy is how likely a manager does not look at a kind anew, frozen that it
 	// loses a watch, sleepy that it does not run for a while.
 	lazy, frozen, sleepy float64
-	// keen is how likely the controller looks at a set, and sees its spec.
+	// keen is how likely the controller observes a set, and sees its spec.
 	keen float64
 }
 
@@ -255,13 +255,13 @@ func (w *world) respecified(s *set) {
 	w.changed(s)
 }
 
-// remove takes a Pod away at once.
+// remove takes a Pod away immediately.
 func (w *world) remove(name string) {
 	w.nextPod()
 	w.pods = slices.DeleteFunc(w.pods, func(p pod) bool { return p.name == name })
 }
 
-// minReady is how long a Pod of a set has to be ready.
+// minReady is how long a Pod of a set must be ready.
 func (w *world) minReady(s *set) time.Duration {
 	return max(s.minReady, time.Duration(w.group.spec.MinReadySeconds)*time.Second)
 }
@@ -271,7 +271,7 @@ func (w *world) isUp(s *set, p *pod) bool {
 	return p != nil && !p.terminating && p.ready && !w.now.Before(p.since.Add(w.minReady(s)))
 }
 
-// isWell is true if every replica of every zone is up, and nobody may take one down.
+// isWell is true if every replica of every zone is up, and no client may take one down.
 func (w *world) isWell() bool {
 	for i := range w.sets {
 		s := &w.sets[i]
