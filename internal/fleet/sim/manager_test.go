@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // view is what a manager sees: each kind as it was at some moment.
@@ -47,7 +48,7 @@ type manager struct {
 	name     string
 	view     view
 	requests []request
-	refusals map[string]model.Refusal
+	refusals ring.Refusals
 	// skew is by how much its clock is ahead.
 	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
@@ -61,7 +62,7 @@ type manager struct {
 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, refusals: map[string]model.Refusal{}, own: map[string]time.Time{}}
+	m := &manager{rules: r, world: w, name: name, refusals: map[string]ring.Refusal{}, own: map[string]time.Time{}}
 	if w.skewed {
 		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
 	}
@@ -122,7 +123,7 @@ func (m *manager) act() {
 	case w.storm && w.chance(0.03):
 		w.notef("%s crashes", m.name)
 		w.count("crashes")
-		m.requests, m.looked, m.refusals = nil, false, map[string]model.Refusal{}
+		m.requests, m.looked, m.refusals = nil, false, map[string]ring.Refusal{}
 	case len(m.requests) > 0:
 		for range m.haste() {
 			m.goOn()
@@ -321,7 +322,7 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = model.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = ring.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
 	case r.write.Act == decision.AddFinalizer:

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -40,6 +42,7 @@ type decision struct {
 	rest     rollout.Observed
 	plan     rollout.Plan
 	restPlan rollout.Plan
+	intents  *ring.Intents[v1alpha1.Move]
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
@@ -48,6 +51,7 @@ func decide(o *model.Observed) *decision {
 	d := &decision{o: o}
 	d.chooseTarget()
 	d.validate()
+	d.intents = d.moves()
 	d.groupMembers()
 	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
 	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
@@ -201,22 +205,7 @@ func (d *decision) isPaused() bool { return d.o.Module.Spec.Suspend || len(d.pro
 // wake is when time alone changes something: by the engine, or because a move runs
 // out, or a refused write is tried again.
 func (d *decision) wake() time.Time {
-	wake := d.plan.Wake
-	sooner := func(at time.Time) {
-		if at.After(d.o.Now) {
-			wake = model.Earlier(wake, at)
-		}
-	}
-	for i := range d.o.Module.Status.Moves {
-		if m := &d.o.Module.Status.Moves[i]; !isDone(m, d.record(m.Cluster)) {
-			sooner(m.At.Add(ActWithin))
-			sooner(m.At.Add(WithdrawAfter))
-		}
-	}
-	for _, r := range d.o.Refusals {
-		sooner(r.At)
-	}
-	return wake
+	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), d.o.Refusals.Wake(d.o.Now))
 }
 
 // opening is whether a window is open, and when the next one opens.
@@ -227,7 +216,7 @@ func opening(windows []v1alpha1.Window, now time.Time) (open bool, next time.Tim
 			return false, time.Time{}, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
 		}
 		open = open || !w.Closes(now).IsZero()
-		next = model.Earlier(next, w.Opens(now))
+		next = ring.Earlier(next, w.Opens(now))
 	}
 	return open, next, nil
 }

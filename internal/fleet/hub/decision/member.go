@@ -219,7 +219,7 @@ func (d *decision) assess(m *member) {
 // lookBack is at writes that were refused.
 func (d *decision) addRefusal(m *member) {
 	if r, refused := d.o.Refusals[m.Name]; refused {
-		m.leaf.RetryAt, m.leaf.RetryReason = r.At, r.Reason
+		m.leaf.RetryAt, m.leaf.RetryReason = r.At, model.Short(r.Reason, model.SaidLength)
 	}
 }
 

@@ -61,7 +61,7 @@ func (d *decision) deletionWrites() []Write {
 			writes = append(writes, d.removal(clusters[r.Cluster], r)...)
 		}
 	}
-	if left == 0 && len(d.moves()) == 0 {
+	if left == 0 && len(d.intents.Kept()) == 0 {
 		return []Write{{Act: RemoveFinalizer}}
 	}
 	return writes[:min(len(writes), maxWrites)]

@@ -56,7 +56,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Module.Generation
 	s.ObservedSync = observedSync(d.o.Module.Template().Sync)
-	s.Moves = d.moves()
+	s.Moves = d.intents.Kept()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
 		s.Seen = d.seen()
 	}
@@ -101,7 +101,7 @@ func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 // deletingStatus is that of a module on its way out.
 func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
-	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.moves()
+	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.intents.Kept()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) {
 		s.Seen = d.seen()
 	}

@@ -105,7 +105,7 @@ func (d *decision) block() *rollout.Block {
 		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
-		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + r.Reason, Until: r.At}
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
