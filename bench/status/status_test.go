@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -86,7 +87,7 @@ func (w *world) command() (took [3]time.Duration) {
 	for i := range took {
 		var out, errs bytes.Buffer
 		start := time.Now()
-		code := cli.Run(w.t.Context(), cli.Environment{
+		code := cli.Run(w.t.Context(), command.Environment{
 			Args: []string{"spillway", "status", "-A"}, Out: &out, Err: &errs, Now: time.Now,
 			Lookup: func(name string) (string, bool) {
 				return testenv.Shared().Kubeconfig(), name == "SPILLWAY_KUBECONFIG"

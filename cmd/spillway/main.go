@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, cli.Environment{
+	code := cli.Run(ctx, command.Environment{
 		Args: os.Args, Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
 	})
 	stop()

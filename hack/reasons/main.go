@@ -1,5 +1,5 @@
 // Reasons writes what is generated from the reasons in the sources: docs/reasons.md
-// and the table of package reasons. It is run in the root of the module.
+// and the table of package reasons. Run it in the root of the module.
 package main
 
 import (
@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"github.com/spillway-dev/spillway/internal/reasons/catalogue"
 )
 
 func main() {
@@ -19,18 +17,18 @@ func main() {
 }
 
 func run() error {
-	c, err := catalogue.Read(".", "./...")
+	c, err := read(".", "./...")
 	if err != nil {
 		return err
 	}
-	if len(c.Problems) > 0 {
-		return errors.New(strings.Join(c.Problems, "\n"))
+	if len(c.problems) > 0 {
+		return errors.New(strings.Join(c.problems, "\n"))
 	}
-	table, err := c.Table()
+	table, err := c.table()
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(catalogue.PageFile, c.Page()), write(catalogue.TableFile, table))
+	return errors.Join(write("docs/reasons.md", c.page()), write("internal/reasons/zz_generated.reasons.go", table))
 }
 
 func write(name string, content []byte) error {

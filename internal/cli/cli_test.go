@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func spillway() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, cli.Environment{
+	code := cli.Run(ctx, command.Environment{
 		Args: os.Args, Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
 	})
 	stop()
@@ -82,7 +83,7 @@ func TestThePredecessorIsThere(t *testing.T) {
 	} {
 		out := &testenv.Buffer{}
 		args := append([]string{"spillway"}, strings.Fields(test.command)...)
-		code := cli.Run(t.Context(), cli.Environment{
+		code := cli.Run(t.Context(), command.Environment{
 			Args: append(args, "--kubeconfig="+testenv.Shared().Kubeconfig()), Out: out, Err: out, Now: time.Now, Lookup: os.LookupEnv,
 		})
 		if code != test.code || !strings.Contains(out.String(), test.says) {

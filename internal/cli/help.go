@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/completion"
+	"github.com/spillway-dev/spillway/internal/cli/display"
 )
 
 // helpWidth is how wide help texts are, also where the terminal is wider.
@@ -17,25 +21,25 @@ const exitCodes = "The exit code is 0, or 1 with an error that says what is wron
 
 // finish makes all commands alike: how they help, what they say of their exit code, and
 // how they complete what somebody types.
-func finish(root *cobra.Command, env Environment) {
+func finish(root *cobra.Command, env command.Environment) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		writeUsage(cmd.OutOrStderr(), cmd)
 		return nil
 	})
-	addCompletion(root)
-	c := completer{lookup: env.Lookup}
+	completion.Add(root)
+	c := completion.Completer{Lookup: env.Lookup}
 	each(root, func(cmd *cobra.Command) {
 		sayExitCode(cmd)
 		cmd.Example = strings.ReplaceAll(cmd.Example, "  spillway ", "  "+root.DisplayName()+" ")
-		c.complete(cmd)
+		c.Complete(cmd)
 	})
 }
 
 // Commands are all commands, for whoever writes about them.
 func Commands() *cobra.Command {
 	nothing := func(string) (string, bool) { return "", false }
-	return newRoot(Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
+	return newRoot(command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
 }
 
 // Help is what a command says of itself.
@@ -78,10 +82,10 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 
 // folded fills the lines of each paragraph anew, but not of one that is indented.
 func folded(text string) string {
-	s, paragraphs := style{width: helpWidth}, strings.Split(text, "\n\n")
+	s, paragraphs := display.Style{Width: helpWidth}, strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
 		if !strings.HasPrefix(p, " ") {
-			paragraphs[i] = s.fold(strings.Join(strings.Fields(p), " "), 0)
+			paragraphs[i] = s.Fold(strings.Join(strings.Fields(p), " "), 0)
 		}
 	}
 	return strings.Join(paragraphs, "\n\n")
@@ -100,10 +104,10 @@ func writeUsage(w io.Writer, cmd *cobra.Command) {
 	}
 	writeCommands(w, cmd)
 	if cmd.HasAvailableLocalFlags() {
-		_, _ = fmt.Fprintf(w, "\nFlags:\n%s", trimmed(cmd.LocalFlags().FlagUsagesWrapped(helpWidth)))
+		_, _ = fmt.Fprintf(w, "\nFlags:\n%s", display.TrimLines(cmd.LocalFlags().FlagUsagesWrapped(helpWidth)))
 	}
 	if cmd.HasAvailableInheritedFlags() {
-		_, _ = fmt.Fprintf(w, "\nGlobal flags:\n%s", trimmed(cmd.InheritedFlags().FlagUsagesWrapped(helpWidth)))
+		_, _ = fmt.Fprintf(w, "\nGlobal flags:\n%s", display.TrimLines(cmd.InheritedFlags().FlagUsagesWrapped(helpWidth)))
 	}
 	if cmd.HasAvailableSubCommands() {
 		_, _ = fmt.Fprintf(w, "\n%s\n", folded(`Use "`+cmd.CommandPath()+` [command] --help" for more about a command.`))
@@ -116,20 +120,11 @@ func writeCommands(w io.Writer, cmd *cobra.Command) {
 		return
 	}
 	_, _ = fmt.Fprint(w, "\nCommands:\n")
-	s := style{width: helpWidth}
+	s := display.Style{Width: helpWidth}
 	for _, beneath := range cmd.Commands() {
 		if beneath.IsAvailableCommand() || beneath.Name() == "help" {
 			padding := beneath.NamePadding()
-			_, _ = fmt.Fprintf(w, "  %-*s %s\n", padding, beneath.Name(), s.fold(beneath.Short, padding+3))
+			_, _ = fmt.Fprintf(w, "  %-*s %s\n", padding, beneath.Name(), s.Fold(beneath.Short, padding+3))
 		}
 	}
-}
-
-// trimmed is text without blanks at the ends of lines.
-func trimmed(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
 func noVariables(string) (string, bool) { return "", false }
@@ -15,7 +17,7 @@ func noVariables(string) (string, bool) { return "", false }
 func helped(t *testing.T, args ...string) string {
 	t.Helper()
 	var b strings.Builder
-	if code := Run(t.Context(), Environment{Args: append(args, "--help"), Out: &b, Err: &b, Lookup: noVariables, Now: time.Now}); code != 0 {
+	if code := Run(t.Context(), command.Environment{Args: append(args, "--help"), Out: &b, Err: &b, Lookup: noVariables, Now: time.Now}); code != 0 {
 		t.Fatalf("%v: exit code %d: %s", args, code, b.String())
 	}
 	return b.String()
@@ -24,7 +26,7 @@ func helped(t *testing.T, args ...string) string {
 // Every command says what it does, gives an example, and says what its exit code means;
 // in lines that any terminal can hold.
 func TestEveryCommandHelps(t *testing.T) {
-	root := newRoot(Environment{Args: []string{"spillway"}, Lookup: noVariables, Now: time.Now})
+	root := newRoot(command.Environment{Args: []string{"spillway"}, Lookup: noVariables, Now: time.Now})
 	each(root, func(cmd *cobra.Command) {
 		path := strings.Fields(cmd.CommandPath())
 		t.Run(strings.Join(path, " "), func(t *testing.T) {

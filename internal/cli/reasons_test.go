@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestMendsNameCommands(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`spillway((?: [a-z]+)+)((?: --[a-z-]+(?: [a-z]+)?)*)`)
-	root, found := newRoot(Environment{Args: []string{"spillway"}, Now: time.Now}), 0
+	root, found := newRoot(command.Environment{Args: []string{"spillway"}, Now: time.Now}), 0
 	for _, word := range reasons.All() {
 		_, action, _ := reasons.Of(word)
 		for _, match := range named.FindAllStringSubmatch(action, -1) {

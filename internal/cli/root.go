@@ -12,36 +12,33 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
 
-// Environment is all that a command knows of the process that it runs in.
-type Environment struct {
-	// Args are the program's name and its arguments.
-	Args     []string
-	Out, Err io.Writer
-	// Lookup finds an environment variable.
-	Lookup func(name string) (value string, ok bool)
-	// Now is the clock.
-	Now func() time.Time
-}
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/offline"
+	"github.com/spillway-dev/spillway/internal/cli/ops"
+	"github.com/spillway-dev/spillway/internal/cli/plan"
+	"github.com/spillway-dev/spillway/internal/cli/show"
+	"github.com/spillway-dev/spillway/internal/cli/steer"
+	"github.com/spillway-dev/spillway/internal/cli/watch"
+)
 
 // pluginName is the name of the link by which kubectl finds the plugin.
 const pluginName = "kubectl-spillway"
 
 // Run runs the command in args and returns the exit code.
-func Run(ctx context.Context, env Environment) int {
+func Run(ctx context.Context, env command.Environment) int {
 	root := newRoot(env)
 	root.SetArgs(env.Args[1:])
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = io.WriteString(env.Err, errorText(styleOf(env.Err, env.Lookup), err))
-		if coded := (exitError{}); errors.As(err, &coded) {
-			return coded.code
+		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), err))
+		if coded := (command.ExitError{}); errors.As(err, &coded) {
+			return coded.Code
 		}
 		return 1
 	}
@@ -50,16 +47,16 @@ func Run(ctx context.Context, env Environment) int {
 
 // errorText says what went wrong: in one line, unless the error has more or it is a
 // terminal on which that would not fit.
-func errorText(s style, err error) string {
+func errorText(s display.Style, err error) string {
 	const lead = "error: "
 	var text strings.Builder
 	for line := range strings.Lines(lead + err.Error()) {
-		text.WriteString(s.fold(strings.TrimSuffix(line, "\n"), len(lead)) + "\n")
+		text.WriteString(s.Fold(strings.TrimSuffix(line, "\n"), len(lead)) + "\n")
 	}
 	return text.String()
 }
 
-func newRoot(env Environment) *cobra.Command {
+func newRoot(env command.Environment) *cobra.Command {
 	use := "spillway"
 	if filepath.Base(env.Args[0]) == pluginName {
 		use = "kubectl spillway"
@@ -74,34 +71,14 @@ func newRoot(env Environment) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return fromEnvironment(cmd.Flags(), env.Lookup)
+			return command.FromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newManager(env), newInstall(env), newUninstall(env), newCheck(env), newExplain(env), newStatus(env), newPause(env), newResume(env), newRetry(env), newPlan(env), newFleet(env), newLint(env), newSimulate(env), newDemo(env), newVersion())
-	root.AddCommand(newHistory(env), newEvents(env), newWatch(env))
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), ops.NewCheck(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
+	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	finish(root, env)
 	return root
-}
-
-// variable is the environment variable that a flag can be set by.
-func variable(flag string) string {
-	return "SPILLWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// fromEnvironment sets the flags that were not given from the environment.
-func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	var failed error
-	flags.VisitAll(func(f *pflag.Flag) {
-		value, ok := lookup(variable(f.Name))
-		if !ok || f.Changed || failed != nil {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			failed = fmt.Errorf("environment variable %s: %w", variable(f.Name), err)
-		}
-	})
-	return failed
 }

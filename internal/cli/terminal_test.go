@@ -20,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -88,7 +89,7 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &testenv.Buffer{}
-	if code := cli.Run(t.Context(), cli.Environment{
+	if code := cli.Run(t.Context(), command.Environment{
 		Args: []string{"spillway", "install", "--rings=zones", "-n", namespace + "-system", "--watch-namespaces=" + namespace, "--kubeconfig=" + testenv.Shared().Kubeconfig()},
 		Out:  out, Err: out, Now: time.Now, Lookup: os.LookupEnv,
 	}); code != 0 {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -17,7 +18,7 @@ func (c *cluster) spillway(args ...string) (out string, code int) {
 	b := &testenv.Buffer{}
 	all := append([]string{"spillway"}, args...)
 	all = append(all, "--kubeconfig", testenv.Shared().Kubeconfig(), "-n", c.namespace)
-	code = cli.Run(c.t.Context(), cli.Environment{
+	code = cli.Run(c.t.Context(), command.Environment{
 		Args: all, Out: b, Err: b, Now: time.Now, Lookup: func(string) (string, bool) { return "", false },
 	})
 	return b.String(), code

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// page is where the documentation of all reasons is, in the repository.
+// page is the documentation of all reasons, as a path in the repository.
 const page = "docs/reasons.md"
 
-// entry is what the table has of a reason.
+// entry has what the table knows of one reason.
 type entry struct{ anchor, cause, action string }
 
-// Of says what brings a reason about, and what a person does about it, in sentences
-// that begin small and have no full stop; ok is false for a word that is no reason. The
+// Of returns the cause of a reason, and what a person does about it, as sentences
+// in lower case without a full stop; ok is false for a word that is not a reason. The
 // word is a [github.com/spillway-dev/spillway/rollout.Reason], or the text
 // of one that was read from a status or an Event.
 func Of[W ~string](word W) (cause, action string, ok bool) {
@@ -20,8 +20,8 @@ func Of[W ~string](word W) (cause, action string, ok bool) {
 	return e.cause, e.action, ok
 }
 
-// Link is where the documentation of a reason is, as a path in the repository; empty
-// for a word that is no reason.
+// Link returns the place of a reason's documentation, as a path in the repository;
+// empty for a word that is not a reason.
 func Link[W ~string](word W) string {
 	if e, ok := table[string(word)]; ok {
 		return page + "#" + e.anchor
@@ -29,5 +29,5 @@ func Link[W ~string](word W) string {
 	return ""
 }
 
-// All are the words of all reasons, sorted.
+// All returns the words of all reasons, sorted.
 func All() []string { return slices.Sorted(maps.Keys(table)) }

@@ -9,8 +9,8 @@ import (
 func TestOf(t *testing.T) {
 	t.Parallel()
 	cause, action, ok := reasons.Of(reasons.Complete)
-	if !ok || cause != "everything is where it should be, and well" || action != "nothing, this is how it should be" {
-		t.Errorf("of Complete: %q, %q, %v", cause, action, ok)
+	if !ok || cause != "everything is at its revision, and healthy" || action != "nothing, this is the desired state" {
+		t.Errorf("Of(Complete) = %q, %q, %v", cause, action, ok)
 	}
 	if link := reasons.Link("ConfigMissing"); link != "docs/reasons.md#configmissing" {
 		t.Error(link)
@@ -21,7 +21,7 @@ func TestOfNoReason(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"", "configmissing", "Whatever"} {
 		if cause, action, ok := reasons.Of(word); ok || cause != "" || action != "" || reasons.Link(word) != "" {
-			t.Errorf("%q is a reason", word)
+			t.Errorf("%q is taken for a reason", word)
 		}
 	}
 }

@@ -1,0 +1,53 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Environment is all that a command knows of the process that it runs in.
+type Environment struct {
+	// Args are the program's name and its arguments.
+	Args     []string
+	Out, Err io.Writer
+	// Lookup finds an environment variable.
+	Lookup func(name string) (value string, ok bool)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// variable is the environment variable that a flag can be set by.
+func variable(flag string) string {
+	return "SPILLWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// FromEnvironment sets the flags that were not given from the environment.
+func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var failed error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value, ok := lookup(variable(f.Name))
+		if !ok || f.Changed || failed != nil {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			failed = fmt.Errorf("environment variable %s: %w", variable(f.Name), err)
+		}
+	})
+	return failed
+}
+
+// ExitError is an error with an exit code of its own.
+type ExitError struct {
+	Err  error
+	Code int
+}
+
+// Error implements error.
+func (e ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e ExitError) Unwrap() error { return e.Err }

@@ -1,0 +1,33 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// OutputFlag adds the flag that asks for JSON.
+func OutputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "", `"json", or empty for people`)
+}
+
+// Show writes a value as JSON, or for people.
+func Show(w io.Writer, output string, value any, forPeople func(io.Writer)) error {
+	switch output {
+	case "":
+		forPeople(w)
+		return nil
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(value); err != nil {
+			return fmt.Errorf("write JSON: %w", err)
+		}
+		return nil
+	default:
+		return fmt.Errorf("--output: %q is not known; use json or leave it out", output)
+	}
+}

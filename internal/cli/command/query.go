@@ -1,0 +1,102 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// Query is what explain and status have in common.
+type Query struct {
+	Env     Environment
+	Cluster Cluster
+	Rings   RingFlags
+	Output  string
+	flags   *pflag.FlagSet
+}
+
+// NewQuery adds the flags of a query to a command.
+func NewQuery(env Environment, cmd *cobra.Command) *Query {
+	a := &Query{Env: env, flags: cmd.Flags()}
+	a.Cluster.AddFlags(cmd.Flags())
+	a.Cluster.AddNamespaceFlag(cmd.Flags())
+	a.Rings.Add(cmd.Flags())
+	OutputFlag(cmd, &a.Output)
+	return a
+}
+
+// Connect returns a reader, and the options by which the manager decides: those
+// of the manager that is installed, unless they are given here.
+func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, config.Options, error) {
+	reader, err := a.Cluster.Client()
+	if err != nil {
+		return nil, config.Options{}, err
+	}
+	if err := a.AdoptInstalled(ctx, reader, namespace); err != nil {
+		return nil, config.Options{}, err
+	}
+	options, err := a.Rings.Options(a.Env.Now)
+	return reader, options, err
+}
+
+// AdoptInstalled takes over the flags of the manager's Deployment, of the one
+// that looks at the namespace if there are several. Where none can be seen, the
+// defaults have to do.
+func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namespace string) error {
+	var list appsv1.DeploymentList
+	if err := reader.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil || len(list.Items) == 0 {
+		return nil //nolint:nilerr // not being allowed to look is not the asker's fault
+	}
+	installed := list.Items[0]
+	for _, d := range list.Items {
+		if LooksAt(ManagerArgs(d), namespace) {
+			installed = d
+		}
+	}
+	for _, arg := range ManagerArgs(installed) {
+		if err := a.adopt(arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ManagerArgs returns the arguments of the containers of a manager's Deployment.
+func ManagerArgs(d appsv1.Deployment) []string {
+	var args []string
+	for _, container := range d.Spec.Template.Spec.Containers {
+		args = append(args, container.Args...)
+	}
+	return args
+}
+
+// LooksAt is true if a manager with these arguments looks at the namespace.
+func LooksAt(args []string, namespace string) bool {
+	for _, arg := range args {
+		if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok {
+			return slices.Contains(strings.Split(watched, ","), namespace)
+		}
+	}
+	return true
+}
+
+func (a *Query) adopt(arg string) error {
+	name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+	f := a.flags.Lookup(name)
+	if !ok || f == nil || f.Changed || name == "kubeconfig" {
+		return nil
+	}
+	if err := a.flags.Set(name, value); err != nil {
+		return fmt.Errorf("the installed manager runs with %s: %w", arg, err)
+	}
+	return nil
+}

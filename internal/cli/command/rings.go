@@ -1,0 +1,87 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// RingFlags are the flags that decide what the rings do. The commands that
+// explain have them too, because they decide by the same code.
+type RingFlags struct {
+	namespaces             []string
+	UpdateRate             string
+	updateBurst            int
+	maxRolling             int
+	maxRollingPerNamespace int
+	coalesceWindow         time.Duration
+	allowCrossNamespace    bool
+	suspendBy              string
+}
+
+// Add adds the flags.
+func (f *RingFlags) Add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.namespaces, "namespaces", nil, "namespaces to look at, separated by commas (default: all)")
+	flags.StringVar(&f.UpdateRate, "update-rate", "0", `workloads rolled per second in the long run; 0 or "Inf" is no limit`)
+	flags.IntVar(&f.updateBurst, "update-burst", 100, "workloads that may be rolled at once before --update-rate applies")
+	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
+	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
+	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
+	flags.StringVar(&f.suspendBy, "suspend-by", string(config.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
+	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads name config of other namespaces that do not share it")
+}
+
+// Options checks the flags and turns them into options of the config ring.
+func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
+	rate, err := f.rate()
+	if err != nil {
+		return config.Options{}, err
+	}
+	for name, n := range map[string]int{"max-rolling": f.maxRolling, "max-rolling-per-namespace": f.maxRollingPerNamespace} {
+		if n < 0 {
+			return config.Options{}, fmt.Errorf("--%s: %d is negative; use 0 for no limit", name, n)
+		}
+	}
+	if f.updateBurst < 1 {
+		return config.Options{}, fmt.Errorf("--update-burst: %d would never let anything pass; use 1 or more", f.updateBurst)
+	}
+	if f.coalesceWindow < 0 {
+		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll at once", f.coalesceWindow)
+	}
+	for _, namespace := range f.namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return config.Options{}, fmt.Errorf("--namespaces: %q is no namespace; separate names by commas, without spaces", namespace)
+		}
+	}
+	ways := []config.SuspendBy{config.SuspendByGate, config.SuspendByScheduler, config.SuspendNot}
+	if !slices.Contains(ways, config.SuspendBy(f.suspendBy)) {
+		return config.Options{}, fmt.Errorf("--suspend-by: %q is not known; use scheduling-gate, scheduler or none", f.suspendBy)
+	}
+	slices.Sort(f.namespaces)
+	return config.Options{
+		Namespaces: slices.Compact(f.namespaces), UpdateRate: rate, UpdateBurst: f.updateBurst,
+		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
+		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: config.SuspendBy(f.suspendBy), Now: now,
+	}, nil
+}
+
+func (f *RingFlags) rate() (float64, error) {
+	rate, err := strconv.ParseFloat(f.UpdateRate, 64)
+	if err != nil || rate < 0 || math.IsNaN(rate) {
+		return 0, fmt.Errorf(`--update-rate: %q is not a rate; use a number such as 0.5, or 0 or "Inf" for no limit`, f.UpdateRate)
+	}
+	return rate, nil
+}
+
+// RingsFlag adds the flag that chooses rings.
+func RingsFlag(flags *pflag.FlagSet, rings *[]string) {
+	flags.StringSliceVar(rings, "rings", manager.Rings(), "rings to run, separated by commas")
+}

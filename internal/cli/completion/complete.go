@@ -1,0 +1,333 @@
+package completion
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+const (
+	// completionPatience is how long somebody who types waits for the cluster.
+	completionPatience = 2 * time.Second
+	// completionsAtMost bounds how many names are asked for.
+	completionsAtMost = 500
+)
+
+// Completer completes what somebody types, by asking the cluster. Whatever goes wrong,
+// it is quiet and knows nothing: an error in the middle of a line helps nobody.
+type Completer struct {
+	Lookup func(string) (string, bool)
+}
+
+// kindToType is a kind that a person may name, as KIND/NAME; those that are rolled are
+// proposed.
+type kindToType struct {
+	word string
+	gvk  schema.GroupVersionKind
+}
+
+var kindsToType = []kindToType{
+	{"deployment", appsv1.SchemeGroupVersion.WithKind("Deployment")},
+	{"statefulset", appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
+	{"daemonset", appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
+	{"rolloutgroup", spillwayv1.GroupVersion.WithKind("RolloutGroup")},
+	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
+	{"module", fleetv1.GroupVersion.WithKind(model.KindModule)},
+	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(model.KindBootstrap)},
+	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
+}
+
+// Complete lets a command complete its arguments, as its usage names them, and its flags.
+func (c Completer) Complete(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil {
+		words := strings.Fields(cmd.Use)[1:]
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) >= len(words) {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.argument(cmd, strings.Trim(words[len(args)], "[]."), args, typed)
+		}
+	}
+	for flag, names := range map[string]func(*asking) []string{
+		"namespace": (*asking).namespaces, "namespaces": (*asking).namespaces, "watch-namespaces": (*asking).namespaces,
+		"cluster": (*asking).clusters, "stage": (*asking).stages, "gate": (*asking).gates, "to": (*asking).revisions,
+		"context": (*asking).contexts,
+	} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, c.flag(names)) // fails if it has one of its own
+		}
+	}
+	c.words(cmd)
+}
+
+// words completes flags that take one of a few words.
+func (Completer) words(cmd *cobra.Command) {
+	for flag, words := range map[string][]string{"ring": describe.Rings(), "rings": append(describe.Rings(), manager.RingAssemblage)} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	if f := cmd.Flags().Lookup("output"); f != nil {
+		forms := regexp.MustCompile(`\b(json|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
+		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// argument completes an argument by the word that stands for it in the usage.
+func (c Completer) argument(cmd *cobra.Command, word string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch kind, _, _ := strings.Cut(word, "/"); {
+	case word == "KIND/NAME":
+		return c.object(cmd, typed)
+	case strings.HasSuffix(word, "/NAME"):
+		return c.ask(cmd, args, func(a *asking) []string { return a.namesOf(kind, kind+"/") })
+	case word == "MODULE":
+		return c.ask(cmd, args, func(a *asking) []string {
+			return append(a.namesOf("module", "module/"), a.namesOf("bootstrapmodule", "bootstrapmodule/")...)
+		})
+	case word == "INSTANCE":
+		return c.ask(cmd, args, func(a *asking) []string { return a.namesOf("instance", "") })
+	case word == "PLAN":
+		return c.ask(cmd, args, (*asking).plans)
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// object completes KIND/NAME: first the kind, then its names.
+func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	kind, _, named := strings.Cut(typed, "/")
+	if named {
+		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
+	}
+	var words []string
+	for _, k := range kindsToType {
+		if slices.Contains(command.RolledKinds, k.gvk.Kind) {
+			words = append(words, k.word+"/")
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c Completer) flag(names func(*asking) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		all, directive := c.ask(cmd, args, names)
+		if i := strings.LastIndexByte(typed, ','); i >= 0 { // a list goes on
+			for j := range all {
+				all[j] = typed[:i+1] + all[j]
+			}
+		}
+		return all, directive
+	}
+}
+
+// asking is one question to a cluster.
+type asking struct {
+	ctx       context.Context
+	cluster   command.Cluster
+	client    client.Client
+	namespace string
+	args      []string
+}
+
+// ask asks the cluster that the flags mean.
+func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking) []string) ([]string, cobra.ShellCompDirective) {
+	_ = command.FromEnvironment(cmd.Flags(), c.Lookup)
+	a := &asking{args: args}
+	for flag, value := range map[string]*string{"kubeconfig": &a.cluster.Kubeconfig, "context": &a.cluster.Context, "namespace": &a.cluster.Namespace} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			*value = f.Value.String()
+		}
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	a.ctx = ctx
+	names := question(a)
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// connect is false if there is nobody to ask.
+func (a *asking) connect() bool {
+	if a.client != nil {
+		return true
+	}
+	var err error
+	if a.client, err = a.cluster.Client(); err != nil {
+		return false
+	}
+	a.namespace, err = a.cluster.ResolveNamespace()
+	return err == nil
+}
+
+// list are the names of the objects of a kind.
+func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names
+}
+
+// namesOf are the names of a kind, by what a person calls it, each with a prefix.
+func (a *asking) namesOf(kind, prefix string) []string {
+	i := slices.IndexFunc(kindsToType, func(k kindToType) bool { return k.word == canonical(kind) })
+	if i < 0 || !a.connect() {
+		return nil
+	}
+	names := a.list(kindsToType[i].gvk, a.namespace)
+	for j := range names {
+		names[j] = prefix + names[j]
+	}
+	return names
+}
+
+// canonical is the name of a kind by which it is known here.
+func canonical(kind string) string {
+	ref, err := describe.Named(command.NoOtherKinds, "", kind+"/x")
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(ref.Kind)
+}
+
+func (a *asking) namespaces() []string {
+	if !a.connect() {
+		return nil
+	}
+	return a.list(corev1.SchemeGroupVersion.WithKind("Namespace"), "")
+}
+
+// contexts are those of the kubeconfig; no cluster is asked.
+func (a *asking) contexts() []string {
+	raw, err := a.cluster.Loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	return names
+}
+
+// module is the one that was named before, nil if none was.
+func (a *asking) module() (fleet.Module, client.Object) {
+	if len(a.args) == 0 || !a.connect() {
+		return fleet.Module{}, nil
+	}
+	m, err := fleet.Named(a.args[0])
+	if err != nil {
+		return m, nil
+	}
+	m.Namespace = a.namespace
+	module := model.New(m.Kind)
+	if a.client.Get(a.ctx, m.Key(), module) != nil {
+		return m, nil
+	}
+	return m, module
+}
+
+// clusters are those that the module that was named is on.
+func (a *asking) clusters() []string {
+	m, module := a.module()
+	if module == nil {
+		return nil
+	}
+	kind := "ProxyAssemblage"
+	if m.Kind == model.KindBootstrap {
+		kind = "RemoteAssemblage"
+	}
+	return a.list(fleetv1.GroupVersion.WithKind(kind), a.namespace)
+}
+
+func (a *asking) stages() []string {
+	_, module := a.module()
+	if module == nil {
+		return nil
+	}
+	_, status := model.Parts(module)
+	var names []string
+	for i := range status.Stages {
+		names = append(names, status.Stages[i].Name)
+	}
+	return names
+}
+
+// gates are those of the module's stages.
+func (a *asking) gates() []string {
+	m, module := a.module()
+	list := &spillwayv1.RolloutGateList{}
+	if module == nil || a.client.List(a.ctx, list, client.InNamespace(a.namespace)) != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.TargetRef; ref.Kind == m.Kind && ref.Name == m.Name {
+			names = append(names, list.Items[i].Spec.Gate)
+		}
+	}
+	return names
+}
+
+// revisions are where a module can go to.
+func (a *asking) revisions() []string {
+	m, module := a.module()
+	if module == nil {
+		return nil
+	}
+	revisions, err := fleet.Revisions(a.ctx, a.client, m, module)
+	if err != nil {
+		return nil
+	}
+	names := []string{fleet.Latest}
+	for _, r := range revisions {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// plans are those of the Instance that was named.
+func (a *asking) plans() []string {
+	if len(a.args) == 0 || !a.connect() {
+		return nil
+	}
+	i, version := &v1beta1.Instance{}, &v1beta1.OperatorVersion{}
+	if a.client.Get(a.ctx, client.ObjectKey{Namespace: a.namespace, Name: command.InstanceName(a.args[0])}, i) != nil {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
+	if key.Namespace == "" {
+		key.Namespace = i.Namespace
+	}
+	if a.client.Get(a.ctx, key, version) != nil {
+		return nil
+	}
+	var names []string
+	for name := range version.Spec.Plans {
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,150 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
+)
+
+const (
+	// lineWidth is how wide the lines of a chain are at most.
+	lineWidth = 80
+	// deepest is how far the lines of a chain are indented at most.
+	deepest = 20
+)
+
+// Chain writes one sentence, why it is so down to the root, the facts, and what
+// comes next.
+func Chain(w io.Writer, s Style, chain *describe.Chain, now time.Time) {
+	_, _ = fmt.Fprintln(w, s.Paint(Bold, s.Fold(Plain(chain.Links[0].Sentence)+".", 0)))
+	writeBecauses(w, chain.Links)
+	if chain.Details != nil || len(chain.Facts) > 0 {
+		_, _ = fmt.Fprintln(w)
+	}
+	f := NewFacts(w, s)
+	addFacts(f, chain, now)
+	f.Write()
+	writeOutlook(w, s, chain)
+}
+
+// writeBecauses writes the links beneath the first, each deeper than the one that waits
+// for it. What was said before is not said again.
+func writeBecauses(w io.Writer, links []describe.Link) {
+	said := map[string]bool{links[0].Sentence: true}
+	depth := 0
+	for i := range links {
+		if said[links[i].Sentence] {
+			continue
+		}
+		if said[links[i].Sentence], depth = true, depth+1; depth == 1 {
+			_, _ = fmt.Fprintln(w)
+		}
+		writeBecause(w, &links[i], depth)
+	}
+}
+
+// writeBecause writes a link.
+func writeBecause(w io.Writer, link *describe.Link, depth int) {
+	indent := strings.Repeat(" ", min(2*depth, deepest))
+	for i, line := range Wrap("because "+namely(link), lineWidth-len(indent)-2) {
+		if i > 0 {
+			line = "  " + line
+		}
+		_, _ = fmt.Fprintln(w, indent+line)
+	}
+}
+
+// namely is the sentence of a link, with the object if the sentence does not name it.
+func namely(link *describe.Link) string {
+	if strings.Contains(link.Sentence, link.Name) {
+		return link.Sentence
+	}
+	return link.Sentence + " (" + link.String() + ")"
+}
+
+// addFacts adds what the ring knows besides.
+func addFacts(f *Facts, chain *describe.Chain, now time.Time) {
+	switch e := chain.Details.(type) {
+	case config.Explanation:
+		Workload(f, &e)
+	case describe.GroupDetails:
+		Group(f, &e)
+	case plans.Explanation:
+		writeSteps(f, &e, now, EveryPhase)
+	case decision.Explanation:
+		Module(f, &e)
+	case decision.ClusterExplanation:
+		Cluster(f, &e)
+	default:
+		for _, fact := range chain.Facts {
+			f.row(fact.Name, fact.Value)
+		}
+	}
+}
+
+// writeOutlook writes who has it in hand, since when and until when, and what to type:
+// first what makes the file that the next command reads, if it reads one.
+func writeOutlook(w io.Writer, s Style, chain *describe.Chain) {
+	first, root := &chain.Links[0], chain.Root()
+	var rows []describe.Fact
+	text := func(name string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				rows = append(rows, describe.Fact{Name: name, Value: value})
+				return
+			}
+		}
+	}
+	text("owner", root.Owner, first.Owner)
+	text("since", timeText(first.Since), timeText(root.Since))
+	text("until", timeText(root.Until), timeText(first.Until))
+	text("deadline", timeText(chain.Deadline()))
+	ends := root
+	if root.Next == "" {
+		ends = first
+	}
+	if ends.Next != "" {
+		text(factFirst, ends.First)
+		text(factNext, ends.Next)
+	} else {
+		_, action, _ := reasons.Of(root.Reason)
+		text(factMend, action)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w)
+	longest := 0
+	for _, row := range rows {
+		longest = max(longest, len(row.Name))
+	}
+	for _, row := range rows {
+		writeOutlookRow(w, s, fmt.Sprintf("  %-*s  ", longest, row.Name), row)
+	}
+}
+
+// writeOutlookRow writes a row; what is to be typed stays in one line, to be copied.
+func writeOutlookRow(w io.Writer, s Style, lead string, row describe.Fact) {
+	switch row.Name {
+	case factFirst, factNext:
+		_, _ = fmt.Fprintln(w, lead+s.Paint(cyan, row.Value))
+	case factMend:
+		WriteHanging(w, lead, row.Value)
+	default:
+		_, _ = fmt.Fprintln(w, lead+row.Value)
+	}
+}
+
+// The names of the rows that say what is to be done.
+const (
+	factFirst = "first"
+	factNext  = "next"
+	factMend  = "action"
+)

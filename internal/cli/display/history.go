@@ -1,0 +1,110 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// ShownEpisodes is how many rollouts history shows unless it is told otherwise, and
+// shownStretches how many clusters of one; all are in the JSON.
+const (
+	ShownEpisodes  = 10
+	shownStretches = 20
+)
+
+// History writes a paragraph for each episode.
+func History(w io.Writer, s Style, ref describe.Ref, episodes []describe.Episode, now time.Time) {
+	if len(episodes) == 0 {
+		_, _ = fmt.Fprintf(w, "Nothing was rolled of %s yet.\n", ref)
+	}
+	for i := range episodes {
+		if i > 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		writeEpisode(w, s, &episodes[i], now)
+	}
+}
+
+// factColumn is where the facts of an episode begin.
+const factColumn = 11
+
+func writeEpisode(w io.Writer, s Style, e *describe.Episode, now time.Time) {
+	title := s.Paint(Bold, e.What)
+	if e.Outcome != "" {
+		title += "  " + s.Word(e.Outcome)
+	}
+	_, _ = fmt.Fprintln(w, title)
+	for _, fact := range [][2]string{
+		{"began", beganText(e, now)}, {"to", e.To}, {"change", e.Change}, {"by", e.By}, {"message", e.Message},
+	} {
+		if fact[1] != "" {
+			_, _ = fmt.Fprintf(w, "  %-*s%s\n", factColumn-2, fact[0], s.Fold(Plain(fact[1]), factColumn))
+		}
+	}
+	writeStretches(w, s, e, now)
+	for i := range e.Notes {
+		writeNote(w, s, &e.Notes[i], e)
+	}
+}
+
+// beganText says when an episode began, and how long it took if that is known.
+func beganText(e *describe.Episode, now time.Time) string {
+	switch {
+	case e.Started == nil:
+		return "never, as far as is known"
+	case e.Ended != nil:
+		return e.Started.UTC().Format(momentLayout) + ", took " + elapsed(*e.Started, e.Ended, now)
+	case e.Outcome == "Running":
+		return e.Started.UTC().Format(momentLayout) + ", " + elapsed(*e.Started, nil, now) + " ago"
+	default:
+		return e.Started.UTC().Format(momentLayout)
+	}
+}
+
+// writeStretches writes how long the parts took, in columns.
+func writeStretches(w io.Writer, s Style, e *describe.Episode, now time.Time) {
+	f := NewFacts(w, s)
+	shown := min(len(e.Units), shownStretches)
+	for i := range shown {
+		u := &e.Units[i]
+		addStretch(f, strings.ToLower(u.Kind), u, now)
+		for j := range u.Units {
+			addStretch(f, "  "+strings.ToLower(u.Units[j].Kind), &u.Units[j], now)
+		}
+	}
+	f.Write()
+	if more := len(e.Units) - shown; more > 0 {
+		_, _ = fmt.Fprintln(w, s.Paint(Faint, fmt.Sprintf("  and %d more, which -o json has", more)))
+	}
+}
+
+func addStretch(f *Facts, what string, u *describe.Stretch, now time.Time) {
+	took := ""
+	switch {
+	case u.Started == nil:
+	case u.Ended != nil:
+		took = elapsed(*u.Started, u.Ended, now)
+	default:
+		took = "since " + u.Started.UTC().Format(time.TimeOnly)
+	}
+	f.Line(fmt.Sprintf("  %-*s%s", factColumn-2, what, u.Name), u.Outcome, took, u.Message)
+}
+
+// writeNote writes what was told, with its object where that is another one.
+func writeNote(w io.Writer, s Style, n *describe.Note, of *describe.Episode) {
+	text := n.Text
+	if n.About != of.Ref {
+		text = n.About.String() + ": " + text
+	}
+	reason := n.Reason
+	if n.Warning {
+		reason = s.Paint(Red, reason)
+	}
+	at := n.At.UTC().Format(time.TimeOnly)
+	indent := factColumn + len(n.Reason) + 2
+	_, _ = fmt.Fprintf(w, "  %s %s  %s\n", s.Paint(Faint, at), reason, s.Fold(Plain(text), indent))
+}

@@ -1,0 +1,27 @@
+package display
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// TerminalWidth is the width of a terminal, zero if it is none.
+func TerminalWidth(w io.Writer) int {
+	width, _ := TerminalSize(w)
+	return width
+}
+
+// TerminalSize is the size of a terminal, zero if it is none.
+func TerminalSize(w io.Writer) (width, height int) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}

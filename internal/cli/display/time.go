@@ -1,0 +1,46 @@
+package display
+
+import (
+	"fmt"
+	"time"
+)
+
+func timeText(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(momentLayout)
+}
+
+const (
+	momentLayout = "2006-01-02 15:04:05 UTC"
+	// shownRollouts is how many of the last rollouts explain shows; all are in the
+	// JSON.
+	shownRollouts = 3
+)
+
+// elapsed is the time until now in whole seconds, if there is no end yet.
+func elapsed(from time.Time, to *time.Time, now time.Time) string {
+	if to != nil {
+		return to.Sub(from).Round(100 * time.Millisecond).String()
+	}
+	return max(now.Sub(from), 0).Truncate(time.Second).String()
+}
+
+// Age is how long ago something was, in the largest unit, as kubectl writes it.
+func Age(now time.Time, since *time.Time) string {
+	if since == nil {
+		return ""
+	}
+	d := max(now.Sub(*since), 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}

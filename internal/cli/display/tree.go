@@ -1,0 +1,244 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+const (
+	// shownAlike is how many siblings of the same phase a tree shows before it counts
+	// the others.
+	shownAlike = 10
+	// barWidth is that of a bar of progress.
+	barWidth = 10
+	// roomForSentence is what a sentence needs beside the columns; with less it stands
+	// beneath them.
+	roomForSentence = 40
+	// shortestName is how many columns names have at least, however narrow it is.
+	shortestName = 12
+	// beneath is how far a sentence is indented that stands beneath its unit.
+	beneath = 8
+)
+
+// Tree draws units as lines.
+type Tree struct {
+	Now time.Time
+	// Style is that of the terminal. Where there is none nothing is wrapped, so that a
+	// line can be found by what is in it.
+	Style Style
+	// Whole leaves nothing out.
+	Whole bool
+	// Namespaces shows them.
+	Namespaces bool
+}
+
+// Row is a line of the tree before it is known how wide the columns are.
+type Row struct {
+	Name, Phase, Progress, Since, sentence string
+}
+
+// Lines draws the units, one line each, or more where a sentence is wrapped.
+func (t *Tree) Lines(units []describe.Unit) []string {
+	rows := t.rows(nil, units, "", "", "")
+	widths := Columns(rows)
+	if t.Style.Width > 0 {
+		widths.Name = max(min(widths.Name, t.Style.Width-widths.others()), shortestName)
+	}
+	var lines []string
+	for i := range rows {
+		lines = append(lines, t.lay(&rows[i], widths)...)
+	}
+	return lines
+}
+
+// rows draws siblings: prefix stands before what is beneath them, and said is the
+// sentence of the unit above, which is not said again.
+func (t *Tree) rows(rows []Row, units []describe.Unit, prefix, namespace, said string) []Row {
+	folded, top := t.fold(units), namespace == ""
+	for i := range folded {
+		u, branch, trunk := folded[i].unit, "├─ ", "│  "
+		if i == len(folded)-1 {
+			branch, trunk = "└─ ", "   "
+		}
+		if top {
+			branch, trunk = "", ""
+		}
+		if u == nil {
+			rows = append(rows, Row{Name: prefix + branch + folded[i].more})
+			continue
+		}
+		r := t.row(u, said)
+		r.Name = prefix + branch + r.Name
+		rows = append(rows, r)
+		if !u.IsComplete() || t.Whole {
+			rows = t.rows(rows, u.Units, prefix+trunk, inNamespace(u, namespace), Plain(u.Sentence))
+		}
+	}
+	return rows
+}
+
+// inNamespace is the namespace of what is beneath a unit; not empty.
+func inNamespace(u *describe.Unit, namespace string) string {
+	if u.Namespace != "" {
+		return u.Namespace
+	}
+	if namespace != "" {
+		return namespace
+	}
+	return "cluster"
+}
+
+// row is that of one unit.
+func (t *Tree) row(u *describe.Unit, said string) Row {
+	r := Row{Name: Name(u), Phase: string(u.Phase), Progress: progress(u), sentence: Plain(u.Sentence)}
+	if t.Namespaces && u.Namespace != "" {
+		r.Name = u.Namespace + "/" + r.Name
+	}
+	if !u.IsComplete() {
+		r.Since = Age(t.Now, u.Since)
+	}
+	if r.sentence == said || u.IsComplete() && !t.Whole {
+		r.sentence = ""
+	}
+	return r
+}
+
+// Name is how kubectl names an object, and the bare name of what is none.
+func Name(u *describe.Unit) string {
+	switch u.Kind {
+	case "Zone", "Stage", "Step", "Cluster", "Pod":
+		return u.Name
+	case "Plan":
+		return "plan " + u.Name
+	default:
+		return u.String()
+	}
+}
+
+// progress is a bar and the numbers, empty where nothing is counted.
+func progress(u *describe.Unit) string {
+	if u.Total == 0 {
+		return ""
+	}
+	full := barWidth * min(u.Done, u.Total) / u.Total
+	return fmt.Sprintf("%s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), u.Done, u.Total)
+}
+
+// shownUnit is a unit that is shown, or how many more there are.
+type shownUnit struct {
+	unit *describe.Unit
+	more string
+}
+
+// fold counts what would make the tree long: units that do as others beside them do.
+func (t *Tree) fold(units []describe.Unit) []shownUnit {
+	var shown []shownUnit
+	seen, last := map[string]int{}, map[string]int{}
+	for i := range units {
+		kind := alike(&units[i])
+		if seen[kind]++; t.Whole || seen[kind] <= shownAlike {
+			shown, last[kind] = append(shown, shownUnit{unit: &units[i]}), len(shown)
+		}
+	}
+	return t.countMore(shown, seen, last)
+}
+
+// countMore adds, after the last that is shown of its like, how many are not.
+func (t *Tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUnit {
+	if t.Whole {
+		return shown
+	}
+	var with []shownUnit
+	for i := range shown {
+		with = append(with, shown[i])
+		kind := alike(shown[i].unit)
+		if more := seen[kind] - shownAlike; more > 0 && last[kind] == i {
+			with = append(with, shownUnit{more: fmt.Sprintf("... and %d more: %s", more, shown[i].unit.Phase)})
+		}
+	}
+	return with
+}
+
+// alike is what units have in common of which a few are shown for all.
+func alike(u *describe.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
+
+// ColumnWidths are those of the columns before the sentence.
+type ColumnWidths struct{ Name, Phase, Progress, Since int }
+
+// others is what all columns but the names take.
+func (w ColumnWidths) others() int {
+	others := len(Gap) + w.Phase
+	for _, width := range []int{w.Progress, w.Since} {
+		if width > 0 {
+			others += len(Gap) + width
+		}
+	}
+	return others
+}
+
+// Columns returns how wide the columns of the rows are.
+func Columns(rows []Row) ColumnWidths {
+	var w ColumnWidths
+	for i := range rows {
+		r := &rows[i]
+		if r.Phase == "" {
+			continue // it counts what is left out, and has the line to itself
+		}
+		w.Name, w.Phase = max(w.Name, utf8.RuneCountInString(r.Name)), max(w.Phase, len(r.Phase))
+		w.Progress, w.Since = max(w.Progress, utf8.RuneCountInString(r.Progress)), max(w.Since, len(r.Since))
+	}
+	return w
+}
+
+// lay puts a row into its columns, and the sentence beside or beneath them.
+func (t *Tree) lay(r *Row, w ColumnWidths) []string {
+	if r.Phase == "" {
+		return []string{r.Name}
+	}
+	texts := []string{Pad(Cut(r.Name, w.Name), w.Name), t.Style.Word(r.Phase) + Pad("", w.Phase-len(r.Phase))}
+	for _, c := range []struct {
+		text  string
+		width int
+	}{{r.Progress, w.Progress}, {r.Since, w.Since}} {
+		if c.width > 0 {
+			texts = append(texts, Pad(c.text, c.width))
+		}
+	}
+	return t.say(r.sentence, strings.Join(texts, Gap), w.Name+w.others()+len(Gap))
+}
+
+// Gap is between columns.
+const Gap = "  "
+
+// say puts the sentence beside a line of so many columns, or beneath it.
+func (t *Tree) say(sentence, line string, used int) []string {
+	room := t.Style.Width - used
+	switch {
+	case sentence == "":
+		return []string{strings.TrimRight(line, " ")}
+	case t.Style.Width == 0:
+		return []string{line + Gap + sentence}
+	case room >= roomForSentence:
+		return hanging(line+Gap, Wrap(sentence, room), used)
+	default:
+		return hanging(strings.TrimRight(line, " "), append([]string{""}, Wrap(sentence, max(t.Style.Width-beneath, 1))...), beneath)
+	}
+}
+
+// hanging puts the first line after what leads to it, and the others below, indented.
+func hanging(lead string, lines []string, indent int) []string {
+	hung := []string{lead + lines[0]}
+	for _, line := range lines[1:] {
+		hung = append(hung, strings.Repeat(" ", indent)+line)
+	}
+	return hung
+}
+
+// Pad adds blanks up to a width.
+func Pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+}

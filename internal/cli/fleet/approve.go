@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// approval is which gate is decided, and how.
+type approval struct {
+	*fleeter
+
+	stage, gate string
+	refuse      bool
+}
+
+func newFleetApprove(f *fleeter) *cobra.Command {
+	a := &approval{fleeter: f}
+	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Let a rollout through a gate, or stop it there",
+		`shop -n clusters --reason "errors are fine"`, a.run))
+	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
+	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
+	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "stop the rollout at the gate instead")
+	return cmd
+}
+
+func (a *approval) run(ctx context.Context) error {
+	module, err := a.get(ctx)
+	if err != nil {
+		return err
+	}
+	_, status := model.Parts(module)
+	var gate *spillwayv1.RolloutGate
+	err = a.again("its gate", func() error {
+		gates, err := a.gates(ctx, status)
+		if err != nil {
+			return err
+		}
+		if gate, err = a.choose(gates, status); err != nil {
+			return err
+		}
+		return a.decide(ctx, gate)
+	})
+	if err != nil {
+		return err
+	}
+	word, said := decision.ReasonApproved, "gate %s of stage %s passed for %s"
+	if a.refuse {
+		word, said = decision.ReasonRefused, "gate %s of stage %s refused for %s; to let it through after all, approve it"
+	}
+	return a.done(ctx, module, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
+}
+
+// gates are those of the revision that is rolled out.
+func (a *approval) gates(ctx context.Context, status *fleetv1.ModuleStatus) ([]spillwayv1.RolloutGate, error) {
+	list := &spillwayv1.RolloutGateList{}
+	if err := a.client.List(ctx, list, client.InNamespace(a.module.Namespace)); err != nil {
+		return nil, fmt.Errorf("list RolloutGates: %w", err)
+	}
+	gates := slices.DeleteFunc(list.Items, func(g spillwayv1.RolloutGate) bool {
+		return g.Spec.TargetRef.Kind != a.module.Kind || g.Spec.TargetRef.Name != a.module.Name || g.Spec.Revision != status.TargetRevision
+	})
+	if len(gates) == 0 {
+		return nil, fmt.Errorf("%s has no gates for %s; a stage has one where spec.rollout.stages[].gates names it, and none is needed to go back",
+			a.module, orUnknown(status.TargetRevision))
+	}
+	return gates, nil
+}
+
+func orUnknown(revision string) string {
+	if revision == "" {
+		return "a revision that the manager has not seen yet"
+	}
+	return revision
+}
+
+// choose is the one that is meant: by its names, and otherwise the one that the
+// rollout waits for.
+func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.ModuleStatus) (*spillwayv1.RolloutGate, error) {
+	meant := slices.DeleteFunc(slices.Clone(gates), func(g spillwayv1.RolloutGate) bool {
+		return a.stage != "" && g.Spec.Stage != a.stage || a.gate != "" && g.Spec.Gate != a.gate
+	})
+	if len(meant) == 0 {
+		return nil, fmt.Errorf("%s has no such gate for %s; choose from %s", a.module, status.TargetRevision, gatesText(gates))
+	}
+	if waiting := a.waiting(meant, status); len(meant) > 1 && len(waiting) > 0 {
+		meant = waiting
+	}
+	if len(meant) > 1 {
+		return nil, fmt.Errorf("%s has several such gates for %s; choose one from %s", a.module, status.TargetRevision, gatesText(meant))
+	}
+	if decided(&meant[0]) == a.wanted() {
+		return nil, fmt.Errorf("%s is %s already", gatesText(meant), a.past())
+	}
+	return &meant[0], nil
+}
+
+// waiting are those of stages that wait for a gate, and that are not decided so yet.
+func (a *approval) waiting(gates []spillwayv1.RolloutGate, status *fleetv1.ModuleStatus) []spillwayv1.RolloutGate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g spillwayv1.RolloutGate) bool {
+		waits := slices.ContainsFunc(status.Stages, func(s fleetv1.StageStatus) bool { return s.Name == g.Spec.Stage && display.IsGate(s.State) })
+		return !waits || decided(&g) == a.wanted()
+	})
+}
+
+func (a *approval) wanted() metav1.ConditionStatus {
+	if a.refuse {
+		return metav1.ConditionFalse
+	}
+	return metav1.ConditionTrue
+}
+
+func (a *approval) past() string {
+	if a.refuse {
+		return "refused"
+	}
+	return "approved"
+}
+
+func decided(g *spillwayv1.RolloutGate) metav1.ConditionStatus {
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, spillwayv1.GatePassed); c != nil {
+		return c.Status
+	}
+	return metav1.ConditionUnknown
+}
+
+// gatesText lists gates by the flags that choose them.
+func gatesText(gates []spillwayv1.RolloutGate) string {
+	texts := make([]string, len(gates))
+	for i := range gates {
+		texts[i] = fmt.Sprintf("--stage %s --gate %s", gates[i].Spec.Stage, gates[i].Spec.Gate)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+// decide writes the verdict, with who gave it, if nobody has given another since.
+func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
+	before := g.DeepCopy()
+	reason := decision.ReasonApproved
+	if a.refuse {
+		reason = decision.ReasonRefused
+	}
+	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{
+		Type: spillwayv1.GatePassed, Status: a.wanted(), Reason: string(reason), Message: a.words(), LastTransitionTime: a.who.At,
+	})
+	err := a.client.Status().Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("you may not decide gates; it takes the permission to patch rolloutgates/status: %w", err)
+	}
+	return refused("rolloutgate/"+g.Name, err)
+}
+
+// words are what is shown of the verdict.
+func (a *approval) words() string {
+	switch {
+	case a.who.By == "":
+		return a.who.Reason
+	case a.who.Reason == "":
+		return "by " + a.who.By
+	default:
+		return a.who.By + " says: " + a.who.Reason
+	}
+}

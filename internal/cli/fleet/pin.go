@@ -1,0 +1,209 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// pin is which cluster is held or released.
+type pin struct {
+	*fleeter
+
+	on string
+}
+
+func newFleetHold(f *fleeter) *cobra.Command {
+	p := &pin{fleeter: f}
+	return p.about(f.gives(f.command("hold", "--cluster CLUSTER", "Pin a cluster: it stays at its revision, and the rollout goes on elsewhere",
+		`shop --cluster c7 -n clusters --reason "its disk is full"`, p.hold)))
+}
+
+func newFleetRelease(f *fleeter) *cobra.Command {
+	p := &pin{fleeter: f}
+	return p.about(f.gives(f.command("release", "--cluster CLUSTER", "Let a cluster that is pinned follow again",
+		"shop --cluster c7 -n clusters", p.release)))
+}
+
+// about makes the command one about a cluster.
+func (p *pin) about(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.on, "cluster", "", "the cluster")
+	return cmd
+}
+
+func (p *pin) hold(ctx context.Context) error {
+	return p.steer(ctx, command.ReasonHeld, p.holdNow, fmt.Sprintf("%s is pinned on cluster %s; let it follow again with: %s",
+		p.module, p.on, p.module.command("fleet release", "--cluster", p.on)))
+}
+
+func (p *pin) release(ctx context.Context) error {
+	return p.steer(ctx, command.ReasonReleased, p.releaseNow, fmt.Sprintf("%s follows again on cluster %s", p.module, p.on))
+}
+
+// steer changes the assemblage of the cluster, and tells of it. There may be none.
+func (p *pin) steer(ctx context.Context, word rollout.Reason, change func(ctx context.Context, assemblage client.Object) error, said string) error {
+	var module client.Object
+	err := p.again(p.module.assemblages()+"/"+p.on, func() error {
+		seen, assemblage, err := p.look(ctx)
+		if err != nil {
+			return err
+		}
+		module = seen
+		return change(ctx, assemblage)
+	})
+	if err != nil {
+		return err
+	}
+	return p.done(ctx, module, word, said)
+}
+
+func (p *pin) holdNow(ctx context.Context, assemblage client.Object) error {
+	hold := &fleetv1.Hold{By: p.who.By, Reason: p.who.Reason, Since: &p.who.At}
+	if assemblage == nil {
+		return p.holdBefore(ctx, hold)
+	}
+	return p.change(ctx, assemblage, func() error {
+		slot := p.slot(assemblage)
+		if h := *slot; h != nil && h.Reason == hold.Reason {
+			return fmt.Errorf("%s is pinned on cluster %s already%s", p.module, p.on, command.ByName(h.By))
+		}
+		*slot = hold
+		return nil
+	})
+}
+
+func (p *pin) releaseNow(ctx context.Context, assemblage client.Object) error {
+	if assemblage == nil || !isPinned(assemblage, p.module.Name) {
+		return fmt.Errorf("%s is not pinned on cluster %s; see how it stands with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
+	}
+	return p.change(ctx, assemblage, func() error {
+		*p.slot(assemblage) = nil
+		dropEmpty(assemblage, p.module.Name)
+		return nil
+	})
+}
+
+// look is the module, and the assemblage of the cluster, nil if there is none.
+func (p *pin) look(ctx context.Context) (module, assemblage client.Object, err error) {
+	if p.on == "" {
+		return nil, nil, errors.New("name the cluster with --cluster; " + p.module.command("explain") + " lists those that wait")
+	}
+	if module, err = p.get(ctx); err != nil {
+		return nil, nil, err
+	}
+	assemblage = model.NewAssemblage(p.module.Kind)
+	err = p.client.Get(ctx, types.NamespacedName{Namespace: p.module.Namespace, Name: p.on}, assemblage)
+	if apierrors.IsNotFound(err) {
+		return module, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("get %s %s: %w", p.module.assemblages(), p.on, err)
+	}
+	return module, assemblage, nil
+}
+
+// holdBefore pins a cluster that was never assigned anything, if it is there.
+func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
+	clusters, err := fleetcluster.Look(ctx, p.client, p.module.Namespace)
+	if err != nil {
+		return fmt.Errorf("look for cluster %s: %w", p.on, err)
+	}
+	i := slices.IndexFunc(clusters, func(c fleetcluster.Cluster) bool { return c.Name == p.on })
+	if i < 0 {
+		return fmt.Errorf("there is no cluster %s in namespace %s; kubectl get secrets -n %s -l %s=true lists those that there are, and kubectl get clusters -n %s those of Cluster API",
+			p.on, p.module.Namespace, p.module.Namespace, vocabulary.Cluster.Native, p.module.Namespace)
+	}
+	apiVersion, kind := clusters[i].Object.ToAPIVersionAndKind()
+	kubeconfig := fleetv1.LocalReference{Name: clusters[i].Secret()}
+	ref := &fleetv1.ClusterReference{APIVersion: apiVersion, Kind: kind, Name: p.on}
+	assignment := fleetv1.Assignment{Name: p.module.Name, Hold: hold}
+	meta := metav1.ObjectMeta{Namespace: p.module.Namespace, Name: p.on}
+	var assemblage client.Object = &fleetv1.ProxyAssemblage{ObjectMeta: meta, Spec: fleetv1.ProxyAssemblageSpec{
+		KubeconfigRef: kubeconfig, ClusterRef: ref,
+		Assemblage: fleetv1.ProxiedAssemblage{Syncs: []fleetv1.ProxySync{{NamedSync: fleetv1.NamedSync{Assignment: assignment}}}},
+	}}
+	if p.module.Kind == model.KindBootstrap {
+		assemblage = &fleetv1.RemoteAssemblage{ObjectMeta: meta, Spec: fleetv1.RemoteAssemblageSpec{
+			KubeconfigRef: kubeconfig, ClusterRef: ref, Syncs: []fleetv1.RemoteSync{{Assignment: assignment}},
+		}}
+	}
+	return refused(p.module.assemblages()+"/"+p.on, p.client.Create(ctx, assemblage, client.FieldOwner(command.FieldOwner)))
+}
+
+// change changes an assemblage, if it is as it was seen.
+func (p *pin) change(ctx context.Context, assemblage client.Object, change func() error) error {
+	before, ok := assemblage.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.New("a copy of an assemblage is none")
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return refused(p.module.assemblages()+"/"+p.on, p.client.Patch(ctx, assemblage, patch, client.FieldOwner(command.FieldOwner)))
+}
+
+// slot is where the hold of the module stands in an assemblage; it is made where
+// there is none.
+func (p *pin) slot(assemblage client.Object) **fleetv1.Hold {
+	if h := slotIn(assemblage, p.module.Name); h != nil {
+		return h
+	}
+	assignment := fleetv1.Assignment{Name: p.module.Name}
+	switch a := assemblage.(type) {
+	case *fleetv1.ProxyAssemblage:
+		a.Spec.Assemblage.Syncs = append(a.Spec.Assemblage.Syncs, fleetv1.ProxySync{NamedSync: fleetv1.NamedSync{Assignment: assignment}})
+	case *fleetv1.RemoteAssemblage:
+		a.Spec.Syncs = append(a.Spec.Syncs, fleetv1.RemoteSync{Assignment: assignment})
+	}
+	return slotIn(assemblage, p.module.Name)
+}
+
+func slotIn(assemblage client.Object, module string) **fleetv1.Hold {
+	switch a := assemblage.(type) {
+	case *fleetv1.ProxyAssemblage:
+		for i := range a.Spec.Assemblage.Syncs {
+			if s := &a.Spec.Assemblage.Syncs[i]; s.Name == module {
+				return &s.Hold
+			}
+		}
+	case *fleetv1.RemoteAssemblage:
+		for i := range a.Spec.Syncs {
+			if s := &a.Spec.Syncs[i]; s.Name == module {
+				return &s.Hold
+			}
+		}
+	}
+	return nil
+}
+
+func isPinned(assemblage client.Object, module string) bool {
+	slot := slotIn(assemblage, module)
+	return slot != nil && *slot != nil
+}
+
+// dropEmpty removes a sync that had nothing but a hold.
+func dropEmpty(assemblage client.Object, module string) {
+	switch a := assemblage.(type) {
+	case *fleetv1.ProxyAssemblage:
+		a.Spec.Assemblage.Syncs = slices.DeleteFunc(a.Spec.Assemblage.Syncs, func(s fleetv1.ProxySync) bool { return s.Name == module && s.Source == nil })
+	case *fleetv1.RemoteAssemblage:
+		a.Spec.Syncs = slices.DeleteFunc(a.Spec.Syncs, func(s fleetv1.RemoteSync) bool {
+			return s.Name == module && s.Source == nil && s.SourceRef == nil
+		})
+	}
+}

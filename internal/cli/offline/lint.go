@@ -1,0 +1,109 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+// linting is what the command is told.
+type linting struct {
+	files                     []string
+	namespace, output, failOn string
+}
+
+// never is the bar that no finding reaches.
+const never = "never"
+
+// NewLint returns the command lint.
+func NewLint(env command.Environment) *cobra.Command {
+	var l linting
+	cmd := &cobra.Command{
+		Use:   "lint -f DIR",
+		Short: "Find mistakes in manifests, before they reach a cluster",
+		Long: "Find what is wrong, contradictory or without effect in manifests, with file, line\n" +
+			"and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
+			"Each finding has a code; an object whose author knows better is annotated with\n" +
+			"spillway.dev/lint-ignore and the code.",
+		Example: "  spillway lint -f deploy/\n" +
+			"  kubectl kustomize overlays/prod | spillway lint -f - -n shop\n" +
+			"  spillway lint -f deploy/ -o sarif > lint.sarif",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd, env) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
+	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
+	flags.StringVarP(&l.output, "output", "o", "", `"json", "sarif", or empty for people`)
+	flags.StringVar(&l.failOn, "fail-on", string(lint.Error), `the level from which on the exit code is 1: "error", "warning", "note", or "never"`)
+	return cmd
+}
+
+func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
+	if err := l.validate(); err != nil {
+		return err
+	}
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return err
+	}
+	documents, unread := source.Read(cmd.InOrStdin(), l.files...)
+	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
+	if err != nil {
+		return err
+	}
+	if err := l.show(cmd.OutOrStdout(), env.Lookup, findings, len(documents)); err != nil {
+		return err
+	}
+	return l.verdict(findings)
+}
+
+func (l *linting) validate() error {
+	if len(l.files) == 0 {
+		return errors.New("-f: name what to look at: a file, a directory, or - for standard input")
+	}
+	if _, err := lint.ParseLevel(l.failOn); err != nil && l.failOn != never {
+		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
+	}
+	switch l.output {
+	case "", "json", "sarif":
+		return nil
+	default:
+		return fmt.Errorf("--output: %q is not known; use json or sarif, or leave it out", l.output)
+	}
+}
+
+func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []lint.Finding, objects int) error {
+	if l.output == "sarif" {
+		directory, _ := os.Getwd() // without it, paths stay as they are
+		return command.Show(w, "json", lint.ToSARIF(findings, command.CurrentVersion(), directory), nil)
+	}
+	if findings == nil {
+		findings = []lint.Finding{}
+	}
+	return command.Show(w, l.output, findings, func(w io.Writer) {
+		lint.WriteText(w, findings, objects, display.StyleOf(w, lookup).Fold)
+	})
+}
+
+// verdict is the error that makes the exit code 1.
+func (l *linting) verdict(findings []lint.Finding) error {
+	if l.failOn == never {
+		return nil
+	}
+	for i := range findings {
+		if findings[i].Level.AtLeast(lint.Level(l.failOn)) {
+			return fmt.Errorf("there is something to fix: %s", lint.Summary(findings))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+// defaultReady is how long a Pod takes of which nothing is said.
+const defaultReady = 30 * time.Second
+
+// simulation is one run of the command.
+type simulation struct {
+	env            command.Environment
+	cluster        command.Cluster
+	fromCluster    bool
+	everywhere     bool
+	rings          command.RingFlags
+	files, changes []string
+	namespace      string
+	ready          []string
+	stop           string
+	at             string
+	within         time.Duration
+	nodes          int
+	output         string
+	// documents are where all manifests stand.
+	documents []source.Document
+}
+
+// NewSimulate returns the command simulate.
+func NewSimulate(env command.Environment) *cobra.Command {
+	s := &simulation{env: env}
+	cmd := &cobra.Command{
+		Use:   "simulate -f DIR [--change FILE]",
+		Short: "Work out what a change would do, without a cluster",
+		Long: "Work out what a change would do, without a cluster: the steps in their order, how\n" +
+			"long it takes if Pods stop and are ready in time, and what could get stuck. The\n" +
+			"manifests of -f are taken as running; those of --change are applied over them.\n" +
+			"Without --change it says what the first installation does. It is decided by the code\n" +
+			"that the manager runs. The exit code is 1 if the change would not come to an end, or\n" +
+			"if that lies further ahead than --within.\n\n" +
+			"With --cluster the present state is read from a cluster, with your permissions and\n" +
+			"nothing but reads, and the manifests of -f and --change are applied over it. Without\n" +
+			"it Kubernetes is taken to be 1.37, with it to be what the cluster is.",
+		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +
+			"  spillway simulate --cluster -n shop --change new-image.yaml",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	s.addFlags(cmd.Flags())
+	command.OutputFlag(cmd, &s.output)
+	return cmd
+}
+
+func (s *simulation) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
+	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests that are applied over them")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
+	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
+	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
+	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringVar(&s.stop, "stop", "", "how long Pods take until they are gone, such as 10s (default: all of their grace period)")
+	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
+	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
+	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
+	s.rings.Add(flags)
+	s.cluster.AddFlags(flags)
+}
+
+func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	base, change, err := s.read(stdin)
+	if err != nil {
+		return err
+	}
+	if s.fromCluster {
+		if err := s.look(ctx, &options, change); err != nil {
+			return err
+		}
+	}
+	options.Namespace = s.namespace
+	debug.SetGCPercent(shortLived)
+	result, err := simulate.Run(ctx, base, change, options)
+	if err != nil {
+		return simulate.Locate(err, s.documents)
+	}
+	if len(result.Unmet) > 0 {
+		return fmt.Errorf("--ready: there is no %s in what is simulated; correct the name, or leave it out", strings.Join(result.Unmet, " and no "))
+	}
+	err = command.Show(out, s.output, result, func(w io.Writer) { s.write(w, &result, &options) })
+	if err == nil && !result.Settled {
+		err = s.unsettled(&result)
+	}
+	return err
+}
+
+// unsettled says whether a change does not come to an end, or was not seen to.
+func (s *simulation) unsettled(r *simulate.Result) error {
+	for _, wait := range r.Stuck {
+		if wait.Next.IsZero() && !r.WaitedBefore(wait) {
+			return errors.New("the change does not come to an end; see above")
+		}
+	}
+	return fmt.Errorf("the change was not seen to come to an end within %s; use --within to look further ahead", s.ahead())
+}
+
+// ahead is how far is looked ahead.
+func (s *simulation) ahead() string {
+	if s.within == 0 {
+		return fmt.Sprintf("%d days", simulate.Horizon/(24*time.Hour))
+	}
+	return s.within.String()
+}
+
+// read reads what runs already, and the change. With a cluster all of it is the change.
+func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
+	switch {
+	case s.everywhere && !s.fromCluster:
+		return nil, nil, errors.New("--all-namespaces: goes with --cluster alone")
+	case s.fromCluster && s.at != "":
+		return nil, nil, errors.New("--at: goes without --cluster alone, whose present state is that of now")
+	case s.fromCluster && len(s.files)+len(s.changes) == 0:
+		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
+	case s.fromCluster:
+		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
+		return nil, change, err
+	case len(s.files) == 0:
+		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
+	}
+	s.namespace = cmp.Or(s.namespace, "default")
+	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {
+		return base, nil, err
+	}
+	change, err = s.manifests(stdin, s.changes)
+	return base, change, err
+}
+
+// look reads the present state of the cluster that is meant.
+func (s *simulation) look(ctx context.Context, o *simulate.Options, change []*unstructured.Unstructured) error {
+	s.cluster.Namespace = s.namespace
+	namespace, err := s.cluster.ResolveNamespace()
+	if err != nil {
+		return err
+	}
+	reader, err := s.cluster.Client()
+	if err != nil {
+		return err
+	}
+	if s.namespace = namespace; s.everywhere {
+		namespace = ""
+	}
+	o.Installed = reader.RESTMapper()
+	if o.Version, err = s.cluster.ServerVersion(); err != nil {
+		return err
+	}
+	o.Present, err = simulate.Present(ctx, reader, namespace, change...)
+	return err
+}
+
+// shortLived lets a command that is over in a second, and needs some tens of
+// megabytes, spend less of it on collecting garbage.
+const shortLived = 400
+
+// options checks the flags.
+func (s *simulation) options() (simulate.Options, error) {
+	o := simulate.Options{Now: s.env.Now(), Nodes: s.nodes, Within: s.within}
+	var err error
+	if s.at != "" {
+		if o.Now, err = time.Parse(time.RFC3339, s.at); err != nil {
+			return o, fmt.Errorf("--at: %q is no moment; write it as 2026-05-04T12:00:00Z", s.at)
+		}
+	}
+	if s.within < 0 {
+		return o, fmt.Errorf("--within: %s is not ahead; use a time such as 2h, or leave it out", s.within)
+	}
+	if s.nodes < 1 {
+		return o, fmt.Errorf("--nodes: %d are too few; use 1 or more", s.nodes)
+	}
+	if o.Readiness, err = readiness(s.ready); err != nil {
+		return o, err
+	}
+	if o.Stop, err = stopping(s.stop); err != nil {
+		return o, err
+	}
+	o.Config, err = s.rings.Options(s.env.Now)
+	return o, err
+}
+
+// stopping reads the value of --stop, which is nil if there is none.
+func stopping(value string) (*time.Duration, error) {
+	if value == "" {
+		return nil, nil //nolint:nilnil // nothing is said of it
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf(`--stop: %q cannot be read; write a time such as "10s"`, value)
+	}
+	return &d, nil
+}
+
+// readiness reads the values of --ready.
+func readiness(values []string) (simulate.Readiness, error) {
+	r := simulate.Readiness{Default: defaultReady, Of: map[string]time.Duration{}}
+	for _, value := range values {
+		of, text, some := strings.Cut(value, "=")
+		if !some {
+			of, text = "", value
+		}
+		d, err := time.ParseDuration(text)
+		if text == "never" {
+			d, err = simulate.Never, nil
+		}
+		if err != nil || d < 0 && d != simulate.Never || some && strings.Count(of, "/") != 1 {
+			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
+		}
+		if !some {
+			r.Default = d
+			continue
+		}
+		key, ok := readyKey(of)
+		if !ok {
+			return r, fmt.Errorf("--ready: nothing of the kind of %q takes its time; name it as deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, pod/NAME or cluster/NAME", of)
+		}
+		r.Of[key] = d
+	}
+	return r, nil
+}
+
+// readyKey is what takes its time, by the names that kubectl takes for its kind.
+func readyKey(of string) (key string, ok bool) {
+	if kind, name, _ := strings.Cut(strings.ToLower(of), "/"); (kind == "cluster" || kind == "clusters") && name != "" {
+		return "cluster/" + name, true
+	}
+	ref, ok := command.NamedAs(strings.ToLower(of), config.Deployment, config.StatefulSet, config.DaemonSet, "Job", "Pod")
+	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
+}
+
+// manifests reads manifests, and finds what no API server would take.
+func (s *simulation) manifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructured, error) {
+	documents, err := source.Read(stdin, paths...)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	s.documents = append(s.documents, documents...)
+	objects := make([]*unstructured.Unstructured, 0, len(documents))
+	for i := range documents {
+		objects = append(objects, documents[i].Object)
+	}
+	return objects, simulate.Check(documents, kinds)
+}

@@ -1,0 +1,130 @@
+package offline
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// simulatedLine is a step or a wait.
+type simulatedLine struct {
+	at time.Duration
+	// step is true of a step, which has a number.
+	step       bool
+	head, text string
+}
+
+// write shows the result to people.
+func (s *simulation) write(w io.Writer, r *simulate.Result, o *simulate.Options) {
+	number := 0
+	for _, l := range s.lines(r) {
+		mark := ""
+		if l.step {
+			number++
+			mark = fmt.Sprintf("%d.", number)
+		}
+		display.WriteHanging(w, fmt.Sprintf("%4s %8s  %-6s ", mark, "+"+l.at.String(), l.head), l.text)
+	}
+	s.writeEnd(w, r, o)
+}
+
+// lines are the steps and the waits in the order of time.
+func (s *simulation) lines(r *simulate.Result) []simulatedLine {
+	var all []simulatedLine
+	for _, step := range r.Steps {
+		all = append(all, simulatedLine{step.At, true, step.Ring, s.placed(step.Namespace, step.String())})
+	}
+	for _, wait := range r.Waits {
+		if !slices.Contains(passing, wait.Reason) {
+			all = append(all, simulatedLine{wait.At, false, "waits", s.placed(wait.Namespace, waitText(wait))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b simulatedLine) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// passing are the reasons that say no more than that a step takes its time, or waits
+// for one that does.
+var passing = []rollout.Reason{
+	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
+}
+
+// waitText is the sentence of a wait, which may name its object already.
+func waitText(w simulate.Wait) string {
+	if w.Ring == simulate.RingConfig || w.Ring == simulate.Kubernetes {
+		return w.Sentence
+	}
+	return w.Object + ": " + w.Sentence
+}
+
+// placed names the namespace of what is not in the usual one.
+func (s *simulation) placed(namespace, text string) string {
+	if namespace == s.namespace || namespace == "" {
+		return text
+	}
+	return namespace + " " + text
+}
+
+func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Options) {
+	switch {
+	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
+		_, _ = fmt.Fprintln(w, "nothing is rolled")
+	case r.Settled && o.Readiness.Default != simulate.Never:
+		display.WriteHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
+	}
+	if len(r.Stuck)+len(r.Risks) > 0 {
+		_, _ = fmt.Fprintln(w, "what could get stuck:")
+	}
+	for _, wait := range r.Stuck {
+		mark, text := s.stuck(r, wait)
+		display.WriteHanging(w, mark, s.placed(wait.Namespace, text))
+	}
+	for _, risk := range r.Risks {
+		display.WriteHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))
+	}
+}
+
+// stuck says of what waits in the end whether anything ends that.
+func (s *simulation) stuck(r *simulate.Result, w simulate.Wait) (mark, text string) {
+	switch text = waitText(w); {
+	case r.WaitedBefore(w):
+		return "  - ", text + ", as before the change" + mendOf(w)
+	case !w.Next.IsZero():
+		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	default:
+		return "  ✗ ", text + mendOf(w)
+	}
+}
+
+// stopText says how long a Pod was taken to stop.
+func stopText(stop *time.Duration) string {
+	if stop == nil {
+		return "its grace period"
+	}
+	return stop.String()
+}
+
+func readyText(r simulate.Readiness) string {
+	text := r.Default.String()
+	if len(r.Of) > 0 {
+		text += ", or as --ready says of it,"
+	}
+	return text
+}
+
+// mendOf is what to do about a wait that nothing ends.
+func mendOf(w simulate.Wait) string {
+	if _, action, ok := reasons.Of(w.Reason); ok {
+		return "; " + action
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/lab/controlplane"
+	"github.com/spillway-dev/spillway/internal/lab/demo"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+const (
+	// demoNodes are two nodes in each of three zones.
+	demoNodes = 6
+	// demoMaxRolling lets two workloads roll at a time, so that others queue.
+	demoMaxRolling = 2
+	// onceVariable ends the demo's control plane with the demo, for CI.
+	onceVariable = "DEMO_ONCE"
+)
+
+// demoRun is one run of the demo command.
+type demoRun struct {
+	env     command.Environment
+	cluster command.Cluster
+	stop    string
+	ofFleet bool
+}
+
+// NewDemo returns the command demo.
+func NewDemo(env command.Environment) *cobra.Command {
+	r := &demoRun{env: env}
+	cmd := &cobra.Command{
+		Use:     "demo",
+		Short:   "Watch a config change reach running Pods",
+		Example: "  spillway demo\n  spillway demo --fleet",
+		Long: "Watch a config change reach running Pods. With no cluster named, the demo starts a\n" +
+			"control plane of its own and leaves it running to go on by hand. With --kubeconfig\n" +
+			"or --context it plays on that cluster, in a namespace that it removes at the end.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+	}
+	r.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&r.ofFleet, "fleet", false, "watch a Module roll over three clusters instead; it ends what it starts")
+	cmd.Flags().StringVar(&r.stop, "stop", "", "end the control plane that an earlier demo left running, given its folder")
+	return cmd
+}
+
+func (r *demoRun) run(ctx context.Context) error {
+	switch {
+	case r.stop != "":
+		return controlplane.StopAt(r.stop)
+	case r.ofFleet:
+		return r.fleet(ctx)
+	case r.cluster.Kubeconfig != "" || r.cluster.Context != "":
+		return r.onCluster(ctx)
+	default:
+		return r.onOwn(ctx)
+	}
+}
+
+// onOwn plays on a control plane of the demo's own.
+func (r *demoRun) onOwn(ctx context.Context) error {
+	once := r.once()
+	started := r.env.Now()
+	_, _ = fmt.Fprintln(r.env.Out, "starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and six nodes in three zones")
+	cp, err := controlplane.Start(ctx, controlplane.Options{Nodes: demoNodes, Stay: !once, Progress: r.env.Err})
+	if err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
+	if err := r.installKinds(ctx, cp.Config()); err != nil {
+		return errors.Join(err, cp.Stop())
+	}
+	err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
+	if err != nil || once {
+		return errors.Join(err, cp.Stop())
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "\nThe manager and the control plane go on running. To end them:\n\n  %s demo --stop %s\n", os.Args[0], cp.Dir)
+	return cp.Leave()
+}
+
+func (r *demoRun) once() bool {
+	_, once := r.env.Lookup(onceVariable)
+	return once
+}
+
+// onCluster plays on a cluster of the user's.
+func (r *demoRun) onCluster(ctx context.Context) error {
+	cfg, err := r.cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	name := "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36)
+	var process *exec.Cmd
+	err = r.tell(ctx, cfg, r.cluster.Kubeconfig, name, false, func(path string, args []string) error {
+		process = exec.CommandContext(ctx, path, append(args, "--namespaces="+name)...)
+		process.Stderr = io.Discard
+		return process.Start()
+	})
+	if process != nil {
+		err = errors.Join(err, process.Process.Signal(os.Interrupt))
+		_ = process.Wait() // it was told to end
+	}
+	return errors.Join(err, r.removeNamespace(ctx, cfg, name))
+}
+
+// tell makes the namespace, starts the manager, and tells the story.
+func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namespace string, simulated bool, start func(string, []string) error) error {
+	if err := makeNamespace(ctx, cfg, namespace); err != nil {
+		return err
+	}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the manager: %w", err)
+	}
+	rings := []string{manager.RingConfig}
+	withZones, err := knowsGroups(cfg)
+	if err != nil {
+		return err
+	}
+	if withZones {
+		rings = append(rings, manager.RingZones)
+	}
+	metrics := "127.0.0.1:" + strconv.Itoa(port)
+	args := []string{
+		"manager", "--rings=" + strings.Join(rings, ","), "--leader-elect=false", "--max-rolling=" + strconv.Itoa(demoMaxRolling),
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--log-level=debug",
+	}
+	if kubeconfig != "" {
+		args = append(args, "--kubeconfig="+kubeconfig)
+	}
+	if r.cluster.Context != "" {
+		args = append(args, "--context="+r.cluster.Context)
+	}
+	if err := start(self, args); err != nil {
+		return fmt.Errorf("start the manager: %w", err)
+	}
+	return demo.Run(ctx, demo.Options{
+		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
+		MetricsURL: "http://" + metrics + "/metrics",
+		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second, Zones: withZones},
+		Zones:      withZones,
+		Out:        r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
+	})
+}
+
+// installKinds makes the kinds of the rings known, as install does.
+func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
+	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	kinds := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "CustomResourceDefinition" })
+	if err := applyObjects(ctx, io.Discard, c, kinds); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { //nolint:wrapcheck // says of itself what it is
+		return knowsGroups(cfg)
+	})
+}
+
+// knowsGroups is true if a cluster has the kind RolloutGroup.
+func knowsGroups(cfg *rest.Config) (bool, error) {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return false, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	_, err = c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("RolloutGroup").GroupKind())
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the kind RolloutGroup: %w", err)
+	}
+	return true, nil
+}
+
+func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeNamespace cleans up also after the user has lost patience.
+func (r *demoRun) removeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	_, _ = fmt.Fprintf(r.env.Out, "\nremoving namespace %s\n", name)
+	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("remove namespace %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/zones/notice"
+)
+
+// managerFlags are the flags of the manager alone.
+type managerFlags struct {
+	cluster command.Cluster
+	rings   command.RingFlags
+	options manager.Options
+
+	logFormat, logLevel string
+	certSource          string
+}
+
+func (f *managerFlags) add(flags *pflag.FlagSet) {
+	f.cluster.AddFlags(flags)
+	f.rings.Add(flags)
+	o := &f.options
+	command.RingsFlag(flags, &o.Rings)
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas by a Lease")
+	flags.StringVar(&o.LeaseName, "leader-elect-id", manager.LeaseName, "name of the Lease")
+	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: that which this runs in)")
+	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "look at everything this often though nothing has changed")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
+	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
+	f.addAdmission(flags)
+	f.addZones(flags)
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.addPredecessors(flags)
+}
+
+// addAdmission adds the flags of the server for webhooks. It is off unless asked
+// for, as it is with the predecessor: what it takes has to be installed.
+func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
+	o := &f.options.Admission
+	flags.BoolVar(&o.Enabled, "enable-webhooks", false, "serve the webhooks of the rings; spillway install sets this, and installs what it takes")
+	flags.StringVar(&o.Address, "webhook-bind-address", fmt.Sprintf(":%d", admission.Port), "where to serve webhooks")
+	flags.StringSliceVar(&o.Hosts, "webhook-host", nil, "names or IP addresses by which API servers call, separated by commas (default: that of the Service)")
+	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: that which this runs in)")
+	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
+	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the other sources")
+	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labelled)")
+}
+
+// addZones adds the flags of what the zones ring does about replicas and evictions.
+func (f *managerFlags) addZones(flags *pflag.FlagSet) {
+	o := &f.options.Guard
+	flags.StringVar(&o.ClusterDomain, "cluster-domain", notice.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
+	flags.DurationVar(&o.PodTimeout, "pod-timeout", notice.DefaultTimeout, "how long a Pod has to answer when it is told that it goes")
+	failClosedFlag(flags, &o.FailClosed)
+}
+
+func failClosedFlag(flags *pflag.FlagSet, to *bool) {
+	flags.BoolVar(to, "fail-closed", false, "refuse a downscale of which cannot be found out whether it is forbidden or has to be prepared; rollout-operator lets it pass")
+}
+
+// addPredecessors lets the predecessor's names of flags answer too. Those that
+// have the same name here need nothing.
+func (f *managerFlags) addPredecessors(flags *pflag.FlagSet) {
+	o := &f.options
+	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
+	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")
+	flags.StringVar(&o.LeaseNamespace, "leader-election-namespace", "", "")
+	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace"} {
+		_ = flags.MarkHidden(name) // it exists
+	}
+}
+
+// NewManager returns the command manager.
+func NewManager(env command.Environment) *cobra.Command {
+	f := &managerFlags{}
+	cmd := &cobra.Command{
+		Use:     "manager",
+		Short:   "Run the manager",
+		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
+		Long: "Run the manager until it is asked to stop.\n\n" +
+			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.managerOptions(env)
+			if err != nil {
+				return err
+			}
+			cfg, err := f.cluster.RESTConfig()
+			if err != nil {
+				return err
+			}
+			if err := f.locate(&o); err != nil {
+				return err
+			}
+			return manager.Run(cmd.Context(), cfg, o)
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+// locate fills in the namespace that this runs in, where it is needed, and
+// checks what could not be checked without.
+func (f *managerFlags) locate(o *manager.Options) error {
+	var needed []*string
+	if o.LeaderElect && o.LeaseNamespace == "" {
+		needed = append(needed, &o.LeaseNamespace)
+	}
+	if o.Admission.Enabled && o.Admission.Namespace == "" {
+		needed = append(needed, &o.Admission.Namespace)
+	}
+	for _, namespace := range needed {
+		own, err := f.cluster.ResolveNamespace()
+		if err != nil {
+			return err
+		}
+		*namespace = own
+	}
+	if o.Admission.Enabled {
+		return o.Admission.Validate()
+	}
+	return nil
+}
+
+func (f *managerFlags) managerOptions(env command.Environment) (manager.Options, error) {
+	log, err := newLog(env.Err, f.logFormat, f.logLevel)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	o := f.options
+	if o.Config, err = f.rings.Options(env.Now); err != nil {
+		return manager.Options{}, err
+	}
+	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
+	if o.Guard.PodTimeout <= 0 {
+		return manager.Options{}, fmt.Errorf("--pod-timeout: %s leaves a Pod no time; use a duration such as 5s", o.Guard.PodTimeout)
+	}
+	if o.SyncPeriod < 0 {
+		return manager.Options{}, fmt.Errorf("--sync-period: %s is negative; use a duration such as 10h", o.SyncPeriod)
+	}
+	o.Log, o.Version = log, command.CurrentVersion()
+	if rate := o.Config.UpdateRate; rate == 0 || math.IsInf(rate, 1) {
+		log.Info("the update rate is off: 0 and Inf both mean no limit", "update-rate", f.rings.UpdateRate)
+	}
+	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
+	o.Admission.Source = admission.Source(f.certSource)
+	return o, nil
+}
+
+// newLog is a structured log that a person can read.
+func newLog(w io.Writer, format, level string) (logr.Logger, error) {
+	options := &slog.HandlerOptions{ReplaceAttr: shorten}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return logr.Logger{}, fmt.Errorf("--log-level: %q is not known; use debug, info, warn or error", level)
+	}
+	options.Level = l
+	if l == slog.LevelDebug {
+		options.Level = slog.Level(-1) // what the rings tell beyond info is at V(1)
+	}
+	switch format {
+	case "text":
+		return logr.FromSlogHandler(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return logr.FromSlogHandler(slog.NewJSONHandler(w, options)), nil
+	default:
+		return logr.Logger{}, fmt.Errorf("--log-format: %q is not known; use text or json", format)
+	}
+}
+
+// shorten leaves out of each line what says nothing: there is one request for
+// all workloads, and its name is no news.
+func shorten(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case "reconcileID", "controllerGroup", "controllerKind":
+		return slog.Attr{}
+	case slog.LevelKey:
+		return slog.String(a.Key, strings.SplitN(a.Value.String(), "+", 2)[0])
+	default:
+		return a
+	}
+}

@@ -1,0 +1,237 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/plans"
+)
+
+// NewUninstall returns the command uninstall.
+func NewUninstall(env command.Environment) *cobra.Command {
+	u := &uninstall{now: env.Now}
+	cmd := &cobra.Command{
+		Use:     "uninstall",
+		Short:   "Release what is suspended, and remove what install applied",
+		Example: "  spillway uninstall -n spillway-system",
+		Long: "Remove what install applied, in an order that leaves nobody stranded: first what\n" +
+			"could suspend another workload, then the manager; then every suspended workload is\n" +
+			"released, whether its config exists or not; then the rest. What the manager wrote on\n" +
+			"workloads stays, so that nothing rolls, and so do the namespace, the kinds and their\n" +
+			"objects. Nothing is removed while there are Instances with a cleanup plan, which\n" +
+			"nobody would run: delete them first, or let them go without it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := u.cluster.Client()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), u.timeout)
+			defer cancel()
+			u.client, u.out = c, cmd.OutOrStdout()
+			return u.run(ctx)
+		},
+	}
+	u.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that it runs in")
+	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager looks at)")
+	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "let Instances go without their cleanup plans; they, and what they consist of, stay until they are deleted")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long everything may take")
+	return cmd
+}
+
+type uninstall struct {
+	cluster   command.Cluster
+	namespace string
+	watched   []string
+	timeout   time.Duration
+	now       func() time.Time
+	// releaseInstances takes from Instances what only the plans ring would.
+	releaseInstances bool
+
+	client client.Client
+	out    io.Writer
+	// plans is true if the installed manager runs the plans ring.
+	plans bool
+}
+
+func (u *uninstall) run(ctx context.Context) error {
+	if err := u.findManager(ctx); err != nil {
+		return err
+	}
+	// 0. Nobody is stranded who needs the manager.
+	if err := u.checkInstances(ctx); err != nil {
+		return err
+	}
+	// 1. Nothing is suspended from now on.
+	if err := u.remove(ctx, manifests.AdmissionKinds()); err != nil {
+		return err
+	}
+	// 2. Nobody suspends or releases beside us.
+	if err := u.remove(ctx, manifests.ManagerKinds()); err != nil {
+		return err
+	}
+	// 3. Everybody can be scheduled.
+	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n config.Name) {
+		_, _ = fmt.Fprintf(u.out, "%s/%s in namespace %s released\n", strings.ToLower(n.Kind), n.Name, n.Namespace)
+	})
+	if err != nil {
+		return fmt.Errorf("release what is suspended: %w", err)
+	}
+	// 4. Every Instance can be deleted.
+	if err := u.letInstancesGo(ctx); err != nil {
+		return err
+	}
+	// 5. The certificate, which the manager made for itself.
+	if err := u.removeCertificate(ctx); err != nil {
+		return err
+	}
+	// 6. The rest, the permissions last.
+	return u.remove(ctx, manifests.OtherKinds())
+}
+
+// findManager finds the namespaces that the installed manager looks at, all if
+// there is none, and whether it runs plans.
+func (u *uninstall) findManager(ctx context.Context) error {
+	list := &appsv1.DeploymentList{}
+	err := u.client.List(ctx, list, client.InNamespace(u.namespace), client.MatchingLabels(manifests.ManagerLabels()))
+	if err != nil {
+		return fmt.Errorf("look for the manager: %w", err)
+	}
+	for _, d := range list.Items {
+		for _, arg := range command.ManagerArgs(d) {
+			if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok && len(u.watched) == 0 {
+				u.watched = strings.Split(watched, ",")
+			}
+			if rings, ok := strings.CutPrefix(arg, "--rings="); ok {
+				u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
+			}
+		}
+	}
+	return nil
+}
+
+// checkInstances is an error if there are Instances that could never be deleted
+// without the manager.
+func (u *uninstall) checkInstances(ctx context.Context) error {
+	if !u.plans || u.releaseInstances {
+		return nil
+	}
+	held, err := plans.Held(ctx, u.client, u.watched)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	var names []string
+	for _, name := range held {
+		names = append(names, name.String())
+	}
+	return fmt.Errorf("nothing was removed: without the manager nobody runs the cleanup plans of %s, and they can never be deleted; "+
+		"delete them first, or give --release-instances to let them go without", listed(names))
+}
+
+// mostListed is how many names a sentence has room for.
+const mostListed = 10
+
+func listed(names []string) string {
+	if more := len(names) - mostListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (u *uninstall) letInstancesGo(ctx context.Context) error {
+	if !u.releaseInstances {
+		return nil
+	}
+	err := plans.Release(ctx, u.client, u.watched, func(name types.NamespacedName) {
+		_, _ = fmt.Fprintf(u.out, "instance/%s in namespace %s released\n", name.Name, name.Namespace)
+	})
+	if err != nil {
+		return fmt.Errorf("let Instances go: %w", err)
+	}
+	return nil
+}
+
+// remove deletes what install applied of these kinds, and waits until it is gone.
+func (u *uninstall) remove(ctx context.Context, kinds []schema.GroupVersionKind) error {
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		err := u.client.List(ctx, list, client.MatchingLabels(manifests.InstalledLabels(u.namespace)))
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue // an older API server does not have the kind
+		}
+		if err != nil {
+			return fmt.Errorf("look for what was installed: %w", err)
+		}
+		for i := range list.Items {
+			if err := u.removeOne(ctx, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeCertificate deletes the Secret of a generated certificate, and none that
+// somebody else has filled.
+func (u *uninstall) removeCertificate(ctx context.Context) error {
+	secret := &unstructured.Unstructured{}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: admission.SecretName}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the certificate: %w", err)
+	case secret.GetLabels()[admission.ManagedByLabel] != admission.ManagedBy:
+		return nil
+	default:
+		return u.removeOne(ctx, secret)
+	}
+}
+
+func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructured) error {
+	what := strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
+	uid := obj.GetUID()
+	err := u.client.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", what, err)
+	}
+	if err := u.awaitGone(ctx, obj); err != nil {
+		return fmt.Errorf("wait until %s is gone: %w", what, err)
+	}
+	_, _ = fmt.Fprintf(u.out, "%s deleted\n", what)
+	return nil
+}
+
+func (u *uninstall) awaitGone(ctx context.Context, obj *unstructured.Unstructured) error {
+	uid := obj.GetUID()
+	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) { //nolint:wrapcheck // the caller wraps it
+		err := u.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) || (err == nil && obj.GetUID() != uid) {
+			return true, nil
+		}
+		return false, client.IgnoreNotFound(err)
+	})
+}

@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans"
+)
+
+const (
+	// redrawEvery is how often the times are drawn anew while nothing else changes.
+	redrawEvery = time.Second
+	// watchAgain is how long to wait before a watch that has ended is begun again.
+	watchAgain = time.Second
+)
+
+// errWatchEnded: the API server ends every watch after a while.
+var errWatchEnded = errors.New("the watch has ended")
+
+func (p *planner) followIf(ctx context.Context, is func(*v1beta1.Execution) bool) error {
+	if !p.wait {
+		return nil
+	}
+	return p.follow(ctx, is)
+}
+
+// follow tells how an execution goes until it has ended, or something else keeps
+// it from beginning.
+func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) error {
+	view := p.view()
+	var seen *v1beta1.Instance
+	draw := func() {
+		if seen != nil {
+			view.show(seen, p.now())
+		}
+	}
+	return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
+		x := i.Status.Execution
+		if x == nil || !is(x) {
+			return false, stalled(i)
+		}
+		seen = i
+		draw()
+		switch {
+		case x.FinishedAt == nil:
+			return false, nil
+		case x.Result != v1beta1.ResultComplete:
+			return false, fmt.Errorf("plan %s: %s: %s", x.Plan, strings.ToLower(string(x.Result)), x.Message)
+		default:
+			return true, nil
+		}
+	}, draw)
+}
+
+// stalled is an error if what was asked for cannot be followed.
+func stalled(i *v1beta1.Instance) error {
+	c := apimeta.FindStatusCondition(i.Status.Conditions, plans.ConditionStalled)
+	if c != nil && c.Reason == string(plans.ReasonInvalid) && i.Status.ObservedGeneration == i.Generation {
+		return errors.New(c.Message)
+	}
+	return nil
+}
+
+// until watches the Instance until it is done, and meanwhile ticks.
+func (p *planner) until(ctx context.Context, done func(*v1beta1.Instance) (bool, error), tick func()) error {
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
+	for {
+		err := p.watch(ctx, done, tick)
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return fmt.Errorf("the plan has not ended after %s; it goes on without this command", p.timeout)
+		case ctx.Err() != nil:
+			return errors.New("interrupted; the plan goes on without this command")
+		case !errors.Is(err, errWatchEnded):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-clock.RealClock{}.After(watchAgain):
+		}
+	}
+}
+
+// watch looks at the Instance, and then on whatever becomes of it, as long as the
+// API server tells.
+func (p *planner) watch(ctx context.Context, done func(*v1beta1.Instance) (bool, error), tick func()) error {
+	list, one := &v1beta1.InstanceList{}, fields.OneTermEqualSelector("metadata.name", p.name.Name)
+	if err := p.client.List(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one}); err != nil {
+		return gone(err, "get instance "+p.name.Name)
+	}
+	if len(list.Items) == 0 {
+		return fmt.Errorf("instance %s in namespace %s is not there", p.name.Name, p.name.Namespace)
+	}
+	if is, err := done(&list.Items[0]); is || err != nil {
+		return err
+	}
+	w, err := p.client.Watch(ctx, list, client.InNamespace(p.name.Namespace), client.MatchingFieldsSelector{Selector: one},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		return gone(err, "watch instance "+p.name.Name)
+	}
+	defer w.Stop()
+	ticker := clock.RealClock{}.NewTicker(redrawEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return errWatchEnded
+		case <-ticker.C():
+			tick()
+		case e, open := <-w.ResultChan():
+			if !open {
+				return errWatchEnded
+			}
+			if is, err := p.happened(e, done); is || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// happened is done with what the API server tells.
+func (p *planner) happened(e watch.Event, done func(*v1beta1.Instance) (bool, error)) (bool, error) {
+	i, ok := e.Object.(*v1beta1.Instance)
+	switch {
+	case !ok:
+		return false, errWatchEnded // by an error, which the next look tells of
+	case e.Type == watch.Deleted:
+		return false, fmt.Errorf("instance %s was deleted", p.name.Name)
+	default:
+		return done(i)
+	}
+}
+
+// gone is an error of a request. One that says nothing of the request is no reason
+// to give up.
+func gone(err error, what string) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return errWatchEnded
+}

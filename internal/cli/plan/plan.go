@@ -1,0 +1,240 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/cli/show"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// planner is what the commands about plans have in common.
+type planner struct {
+	cluster command.Cluster
+	output  string
+	reason  string
+	wait    bool
+	timeout time.Duration
+
+	now    func() time.Time
+	lookup func(string) (string, bool)
+	out    io.Writer
+	client client.WithWatch
+	name   types.NamespacedName
+	// uid is that of the Instance that was changed.
+	uid types.UID
+}
+
+// New returns the command plan with the commands beneath it.
+func New(env command.Environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "See and steer the plans of an Instance"}
+	for _, add := range []func(*planner) *cobra.Command{newPlanStatus, newPlanHistory, newPlanTrigger, newPlanAbandon, newPlanRetry} {
+		cmd.AddCommand(add(&planner{now: env.Now, lookup: env.Lookup}))
+	}
+	return cmd
+}
+
+// command is one of them; run has a client and the Instance's name.
+func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace, err := p.cluster.ResolveNamespace()
+			if err != nil {
+				return err
+			}
+			if p.client, err = p.cluster.Client(); err != nil {
+				return err
+			}
+			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: command.InstanceName(args[0])}
+			return run(cmd.Context(), args)
+		},
+	}
+	p.cluster.AddFlags(cmd.Flags())
+	p.cluster.AddNamespaceFlag(cmd.Flags())
+	return cmd
+}
+
+func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and tell how it goes; the exit code is 1 if it does not succeed")
+	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait, 0 for as long as it takes")
+	return cmd
+}
+
+func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.reason, "reason", "", "why; with your name it is in an Event, which history shows while there is one")
+	return cmd
+}
+
+func newPlanStatus(p *planner) *cobra.Command {
+	cmd := p.command("status INSTANCE", "Show the plan that runs, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
+		e, err := plans.Explain(ctx, p.client, p.name)
+		if err != nil {
+			return err
+		}
+		var ended error
+		if p.wait && e.UID != "" {
+			ended = p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == e.UID })
+			if p.output == "" {
+				return ended
+			}
+			if e, err = plans.Explain(ctx, p.client, p.name); err != nil {
+				return err
+			}
+		}
+		return errors.Join(command.Show(p.out, p.output, e, func(w io.Writer) { display.Plan(w, display.StyleOf(w, p.lookup), e, p.now()) }), ended)
+	})
+	command.OutputFlag(cmd, &p.output)
+	return p.waits(cmd)
+}
+
+func newPlanHistory(p *planner) *cobra.Command {
+	told := &show.History{Env: command.Environment{Now: p.now, Lookup: p.lookup}}
+	var cmd *cobra.Command
+	cmd = p.command("history INSTANCE", "List the last executions, the newest first", "history zookeeper -n shop", 1, func(context.Context, []string) error {
+		return told.Print(cmd, p.client, describe.Ref{Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name})
+	})
+	told.AddFlags(cmd)
+	return cmd
+}
+
+func newPlanTrigger(p *planner) *cobra.Command {
+	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", "trigger zookeeper backup -n shop --wait --timeout 10m", 2, func(ctx context.Context, args []string) error {
+		uid := uuid.NewUUID()
+		err := p.change(ctx, func(i *v1beta1.Instance) error {
+			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.leaveNote(ctx, command.ReasonTriggered); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
+		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
+	})))
+}
+
+func newPlanAbandon(p *planner) *cobra.Command {
+	return p.gives(p.waits(p.command("abandon INSTANCE", "Give up the plan that runs", "abandon zookeeper -n shop --reason \"the disk is full\"", 1, func(ctx context.Context, _ []string) error {
+		uid, err := p.order(ctx, vocabulary.AbandonPlan, func(x *v1beta1.Execution) error {
+			if x == nil || x.FinishedAt != nil {
+				return errors.New("no plan runs; there is nothing to give up")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to give up its plan\n", p.name.Name)
+		if !p.wait {
+			return nil
+		}
+		return p.until(ctx, func(i *v1beta1.Instance) (bool, error) {
+			x := i.Status.Execution
+			return x == nil || x.UID != uid || x.FinishedAt != nil, nil
+		}, func() {})
+	})))
+}
+
+func newPlanRetry(p *planner) *cobra.Command {
+	return p.gives(p.waits(p.command("retry INSTANCE", "Try the plan that has failed again, from the step that failed", "retry zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
+		uid, err := p.order(ctx, vocabulary.RetryPlan, func(x *v1beta1.Execution) error {
+			if x == nil || x.Result != v1beta1.ResultFailed && x.Result != v1beta1.ResultAbandoned {
+				return errors.New("the last plan has not failed, nor was it given up; there is nothing to try again")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to try its plan again\n", p.name.Name)
+		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
+	})))
+}
+
+// order annotates the Instance with an order about its execution.
+func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1beta1.Execution) error) (uid types.UID, err error) {
+	by := command.Whoami(ctx, p.client)
+	err = p.change(ctx, func(i *v1beta1.Instance) error {
+		if err := check(i.Status.Execution); err != nil {
+			return err
+		}
+		uid = i.Status.Execution.UID
+		raw, err := json.Marshal(map[string]string{"uid": string(uid), "by": by, "reason": p.reason})
+		if err != nil {
+			return fmt.Errorf("encode the order: %w", err)
+		}
+		if i.Annotations == nil {
+			i.Annotations = map[string]string{}
+		}
+		i.Annotations[key.Native] = string(raw)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return uid, p.leaveNote(ctx, map[string]rollout.Reason{vocabulary.AbandonPlan.Native: command.ReasonAbandoned, vocabulary.RetryPlan.Native: command.ReasonRetried}[key.Native])
+}
+
+// leaveNote records in an Event who wanted what was done.
+func (p *planner) leaveNote(ctx context.Context, word rollout.Reason) error {
+	who := command.Author{By: command.Whoami(ctx, p.client), Reason: p.reason}
+	return command.RecordEvent(ctx, p.client, corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid,
+	}, word, who, p.now())
+}
+
+// change changes the Instance, if it is as it was seen; if it is not, it is looked at
+// again, since the manager writes there too.
+func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) error) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return p.tryChange(ctx, change) })
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("instance %s was changed by somebody else at the same moment; look again", p.name.Name)
+	}
+	return err //nolint:wrapcheck // tryChange has wrapped it
+}
+
+func (p *planner) tryChange(ctx context.Context, change func(*v1beta1.Instance) error) error {
+	i, err := p.instance(ctx)
+	if err != nil {
+		return err
+	}
+	before := i.DeepCopy()
+	if err := change(i); err != nil {
+		return fmt.Errorf("instance %s: %w", p.name.Name, err)
+	}
+	err = p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldOwner))
+	if err != nil {
+		return fmt.Errorf("change instance %s: %w", p.name.Name, err)
+	}
+	p.uid = i.UID
+	return nil
+}
+
+func (p *planner) instance(ctx context.Context) (*v1beta1.Instance, error) {
+	i := &v1beta1.Instance{}
+	if err := p.client.Get(ctx, p.name, i); err != nil {
+		return nil, fmt.Errorf("get instance %s in namespace %s: %w", p.name.Name, p.name.Namespace, err)
+	}
+	return i, nil
+}

@@ -1,0 +1,171 @@
+package show
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// telling is which Events are wanted.
+type telling struct {
+	History
+
+	all, watch bool
+	ring       string
+	since      time.Duration
+	members    *describe.Set
+}
+
+// NewEvents returns the command events.
+func NewEvents(env command.Environment) *cobra.Command {
+	t := &telling{History: History{Env: env}}
+	cmd := &cobra.Command{
+		Use:   "events [KIND/NAME]",
+		Short: "List what Spillway and its users did, the oldest first",
+		Long: `List the Events that Spillway has written, its manager and its commands, the oldest
+first: of a namespace, or of an object and all that it consists of, such as the
+StatefulSets of a group. Times are in UTC. The API server keeps Events for an
+hour, unless it is told otherwise.
+
+With --watch it goes on until it is interrupted. The exit code is then 0.`,
+		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --ring fleet --watch",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
+		},
+		RunE: t.run,
+	}
+	t.cluster.AddFlags(cmd.Flags())
+	t.cluster.AddNamespaceFlag(cmd.Flags())
+	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list those of all namespaces")
+	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(describe.Rings(), ", "))
+	cmd.Flags().DurationVar(&t.since, "since", 0, "only those that are not older, such as 15m (default: all that are kept)")
+	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "go on as more are written, until interrupted")
+	command.OutputFlag(cmd, &t.output)
+	return cmd
+}
+
+func (t *telling) run(cmd *cobra.Command, args []string) error {
+	namespace, err := t.namespace()
+	if err != nil {
+		return err
+	}
+	c, err := t.cluster.Client()
+	if err != nil {
+		return err
+	}
+	if err := t.narrow(cmd.Context(), c, namespace, args); err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if t.watch {
+		return t.follow(cmd.Context(), c, namespace, w, cmd.ErrOrStderr())
+	}
+	notes, err := describe.Notes(cmd.Context(), c, namespace)
+	if err != nil {
+		return err
+	}
+	notes = slices.DeleteFunc(slices.Concat([]describe.Note{}, notes), func(n describe.Note) bool { return !t.wants(&n) })
+	return command.Show(w, t.output, notes, func(w io.Writer) { t.write(w, notes) })
+}
+
+func (t *telling) namespace() (string, error) {
+	switch {
+	case t.ring != "" && !slices.Contains(describe.Rings(), t.ring):
+		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(describe.Rings(), ", "))
+	case t.since < 0:
+		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
+	case t.output != "" && t.output != "json":
+		return "", command.Show(io.Discard, t.output, nil, nil)
+	case t.all:
+		return "", nil
+	default:
+		return t.cluster.ResolveNamespace()
+	}
+}
+
+// narrow finds out what the object consists of that was named, if one was.
+func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace string, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if t.all {
+		return errors.New("--all-namespaces: an object is in one namespace; name it with -n")
+	}
+	ref, err := describe.Named(t.cluster.RESTMapper, namespace, args[0])
+	if err != nil {
+		return err
+	}
+	t.members, err = describe.Members(ctx, reader, ref)
+	return err
+}
+
+// wants is true of what was asked for.
+func (t *telling) wants(n *describe.Note) bool {
+	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
+	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Have(n))
+}
+
+func (t *telling) write(w io.Writer, notes []describe.Note) {
+	if len(notes) == 0 {
+		_, _ = fmt.Fprintln(w, "Nothing was told; the API server keeps Events for an hour, unless it is told otherwise.")
+		return
+	}
+	s := display.StyleOf(w, t.Env.Lookup)
+	f := display.NewFacts(w, s)
+	for i := range notes {
+		f.Line(t.columns(s, &notes[i])...)
+	}
+	f.Write()
+}
+
+// columns are what there is to say of an Event.
+func (t *telling) columns(s display.Style, n *describe.Note) []string {
+	columns := []string{n.At.UTC().Format(time.DateTime)}
+	if t.all {
+		columns = append(columns, n.About.Namespace)
+	}
+	text := display.Plain(n.Text)
+	if n.Times > 1 {
+		text += fmt.Sprintf(" (%d times)", n.Times)
+	}
+	reason := s.Paint(display.Green, n.Reason) // both as long, so that columns stay columns
+	if n.Warning {
+		reason = s.Paint(display.Red, n.Reason)
+	}
+	return append(columns, n.About.String(), reason, text)
+}
+
+// follow writes a line for each Event as it is written.
+func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
+	s, told := display.StyleOf(w, t.Env.Lookup), json.NewEncoder(w)
+	told.SetEscapeHTML(false)
+	err := describe.Follow(ctx, c, namespace, func(n *describe.Note) error {
+		switch {
+		case !t.wants(n):
+			return nil
+		case t.output == "json":
+			return told.Encode(n)
+		default:
+			_, err := fmt.Fprintln(w, strings.Join(t.columns(s, n), display.Gap))
+			return err //nolint:wrapcheck // nothing can be added to a broken pipe
+		}
+	}, func(err error) {
+		_, _ = fmt.Fprintf(errs, "note: no Events are seen just now, which is tried again: %s\n", display.Plain(err.Error()))
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // that is how it ends
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+)
+
+// explaining answers what a person asks about one object.
+type explaining struct{ *command.Query }
+
+// NewExplain returns the command explain.
+func NewExplain(env command.Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain KIND/NAME",
+		Short: "Say how something stands, and why it waits: down to the root, with the command that comes next",
+		Long: "Say in one sentence how something stands, and then why, link by link, down to what\n" +
+			"has to change: a module waits for a cluster, that for a group, that for a Pod, and\n" +
+			"the Pod for a Secret that nobody has made. KIND is any kind by any name that kubectl\n" +
+			"takes.",
+		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters\n  spillway explain pod/web-0 -n shop",
+		Args:    command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
+	}
+	a := explaining{command.NewQuery(env, cmd)}
+	cluster := cmd.Flags().String("cluster", "", "of a module, only how it stands on this cluster")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args[0], *cluster) }
+	return cmd
+}
+
+// explain explains whatever a person has named.
+func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
+	namespace, err := a.Cluster.ResolveNamespace()
+	if err != nil {
+		return err
+	}
+	if _, _, err := describe.Split(arg); err != nil {
+		return err
+	}
+	if _, isModule := command.NamedAs(arg, model.KindModule, model.KindBootstrap); onCluster != "" && !isModule {
+		return errors.New("--cluster: only modules are on clusters; leave it out, or name a module as module/NAME")
+	}
+	ref, err := describe.Named(a.Cluster.RESTMapper, namespace, arg)
+	if err != nil {
+		return err
+	}
+	reader, options, err := a.Connect(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	chain, err := a.chain(cmd.Context(), describe.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
+	if err != nil {
+		return err
+	}
+	return command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
+}
+
+func (a explaining) chain(ctx context.Context, w describe.World, ref describe.Ref, onCluster string) (describe.Chain, error) {
+	if onCluster != "" {
+		return describe.ExplainCluster(ctx, w, ref, onCluster)
+	}
+	return describe.Explain(ctx, w, ref)
+}

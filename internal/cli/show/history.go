@@ -1,0 +1,88 @@
+package show
+
+import (
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// History is what the commands that tell of the past have in common.
+type History struct {
+	Env     command.Environment
+	cluster command.Cluster
+	output  string
+	limit   int
+}
+
+// NewHistory returns the command history.
+func NewHistory(env command.Environment) *cobra.Command {
+	p := &History{Env: env}
+	cmd := &cobra.Command{
+		Use:   "history KIND/NAME",
+		Short: "Say what was rolled when, by which change, by whom, and how long it took",
+		Long: `Say what was rolled of an object, the newest first: when, by which change, by whom,
+how long each of its parts took, and what was told meanwhile.
+
+It says what is known for certain. A field manager is the one that managedFields
+name as the last that wrote there; how long the parts took is known of the zones
+of a group, of the last run of each plan, and of the newest rollout of a module; and
+the API server keeps Events for an hour, unless it is told otherwise. A workload
+remembers only its last roll, and how that went is known until somebody changes its
+Pod template.
+
+The exit code is 1 if the object is not there, and 0 if nothing was rolled.`,
+		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +
+			"  spillway history instance/zookeeper -n shop\n" +
+			"  spillway history module/shop -n clusters -o json",
+		Args: command.Exactly(1, "name one as KIND/NAME, such as rolloutgroup/ingester"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace, err := p.cluster.ResolveNamespace()
+			if err != nil {
+				return err
+			}
+			ref, err := command.ObjectNamed(namespace, args[0])
+			if err != nil {
+				return err
+			}
+			return p.run(cmd, ref)
+		},
+	}
+	p.AddFlags(cmd)
+	p.cluster.AddFlags(cmd.Flags())
+	p.cluster.AddNamespaceFlag(cmd.Flags())
+	return cmd
+}
+
+// AddFlags adds the flags of commands that show a history.
+func (p *History) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&p.limit, "limit", display.ShownEpisodes, "how many rollouts to show, 0 for all that are known")
+	command.OutputFlag(cmd, &p.output)
+}
+
+func (p *History) run(cmd *cobra.Command, ref describe.Ref) error {
+	reader, err := p.cluster.Client()
+	if err != nil {
+		return err
+	}
+	return p.Print(cmd, reader, ref)
+}
+
+// Print prints the history of an object.
+func (p *History) Print(cmd *cobra.Command, reader client.Reader, ref describe.Ref) error {
+	episodes, err := describe.History(cmd.Context(), reader, ref)
+	if err != nil {
+		return err
+	}
+	if p.limit > 0 && len(episodes) > p.limit {
+		episodes = episodes[:p.limit]
+	}
+	return command.Show(cmd.OutOrStdout(), p.output, slices.Concat([]describe.Episode{}, episodes), func(w io.Writer) {
+		display.History(w, display.StyleOf(w, p.Env.Lookup), ref, episodes, p.Env.Now())
+	})
+}

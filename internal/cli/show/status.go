@@ -1,0 +1,213 @@
+package show
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// The forms in which status can be printed, besides the one for people.
+const (
+	outputWide = "wide"
+	outputName = "name"
+	outputJSON = "json"
+)
+
+// overview is what status is asked for.
+type overview struct {
+	*command.Query
+
+	all, waiting bool
+	show         []string
+}
+
+// NewStatus returns the command status.
+func NewStatus(env command.Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how everything stands that is rolled out, and what it waits for",
+		Long: "Show how everything stands that the rings roll out: the workloads beneath the\n" +
+			"config that changed, the groups of StatefulSets with their zones and Pods, the\n" +
+			"Instances with their plans and steps, the modules with their stages and\n" +
+			"clusters. What is complete takes one line, and if there is much of it, one line\n" +
+			"for all; -o wide leaves nothing out.",
+		Example: "  spillway status -A\n  spillway status -n mimir --ring zones\n  spillway status -A --waiting -o name",
+		Args:    cobra.NoArgs,
+	}
+	s := &overview{Query: command.NewQuery(env, cmd)}
+	flags := cmd.Flags()
+	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "look at all namespaces")
+	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
+	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
+	flags.Lookup("output").Usage = "json, wide or name; empty for people"
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
+	return cmd
+}
+
+func (s *overview) run(cmd *cobra.Command) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	namespace, err := s.Cluster.ResolveNamespace()
+	if err != nil {
+		return err
+	}
+	c, rules, err := s.Connect(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	if s.all {
+		namespace = ""
+	}
+	sight, err := describe.Look(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
+	if err != nil {
+		return err
+	}
+	for _, unseen := range sight.Unseen {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
+	}
+	for _, why := range unseenOf(sight.Units) {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
+	}
+	return s.print(cmd.OutOrStdout(), sight)
+}
+
+// unseenOf is why parts of units may not be looked at, each reason once.
+func unseenOf(units []describe.Unit) []string {
+	var why []string
+	for i := range units {
+		if u := &units[i]; u.Unseen != "" && !slices.Contains(why, u.Unseen) {
+			why = append(why, u.Unseen)
+		}
+	}
+	return why
+}
+
+// check refuses what cannot be shown before anybody is asked.
+func (s *overview) check() error {
+	for _, ring := range s.show {
+		if !slices.Contains(describe.Rings(), ring) {
+			return fmt.Errorf("--ring: there is no ring %q; choose from %s", ring, strings.Join(describe.Rings(), ", "))
+		}
+	}
+	if !slices.Contains([]string{"", outputJSON, outputWide, outputName}, s.Output) {
+		return fmt.Errorf("--output: %q is not known; use json, wide or name, or leave it out", s.Output)
+	}
+	if s.all && s.Cluster.Namespace != "" {
+		return errors.New("-n and -A contradict each other; leave one out")
+	}
+	return nil
+}
+
+func (s *overview) print(w io.Writer, sight describe.Sight) error {
+	units, shown := sight.Units, sight.Units
+	if s.waiting {
+		shown = describe.Waiting(units)
+	}
+	switch s.Output {
+	case outputJSON:
+		sight.Units = append([]describe.Unit{}, shown...)
+		return command.Show(w, outputJSON, sight, nil)
+	case outputName:
+		writeNames(w, shown)
+	default:
+		t := display.Tree{Now: s.Env.Now(), Style: display.StyleOf(w, s.Env.Lookup), Whole: s.Output == outputWide, Namespaces: s.all}
+		if !s.write(w, &t, units, shown) {
+			_, _ = fmt.Fprintln(w, s.nothing(&sight))
+		}
+	}
+	return nil
+}
+
+// write writes ring by ring: a line that counts, and the tree. It is false if there is
+// nothing to write.
+func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.Unit) bool {
+	first := true
+	for _, ring := range describe.Rings() {
+		all, some := ofRing(units, ring), ofRing(shown, ring)
+		if len(some) == 0 {
+			continue
+		}
+		if !first {
+			_, _ = fmt.Fprintln(w)
+		}
+		first = false
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.Style.Paint(display.Bold, ring), counts(describe.Rolled(all)))
+		for _, line := range t.Lines(some) {
+			_, _ = fmt.Fprintln(w, line)
+		}
+	}
+	return !first
+}
+
+// nothing says what there is none of, of what was asked for and seen.
+func (s *overview) nothing(sight *describe.Sight) string {
+	switch {
+	case len(sight.Units) > 0 && len(sight.Unseen) > 0:
+		return "Nothing waits of what may be looked at."
+	case len(sight.Units) > 0:
+		return "Nothing waits."
+	}
+	var none []string
+	for _, ring := range describe.Rings() {
+		isUnseen := slices.ContainsFunc(sight.Unseen, func(u describe.Unseen) bool { return u.Ring == ring })
+		if !isUnseen && (len(s.show) == 0 || slices.Contains(s.show, ring)) {
+			none = append(none, "no "+rolledBy[ring])
+		}
+	}
+	last := len(none) - 1
+	text := strings.Join(none[:last], ", ")
+	if last > 0 {
+		text += " and "
+	}
+	return "Nothing is rolled out here: there is " + text + none[last] + "."
+}
+
+// rolledBy is what each ring rolls out.
+var rolledBy = map[string]string{
+	describe.Config: "tracked workload", describe.Zones: "group of StatefulSets", describe.Plans: "Instance", describe.Fleet: "module",
+}
+
+func ofRing(units []describe.Unit, ring string) []describe.Unit {
+	var of []describe.Unit
+	for i := range units {
+		if units[i].Ring == ring {
+			of = append(of, units[i])
+		}
+	}
+	return of
+}
+
+// counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
+func counts(units []describe.Unit) string {
+	var phases []string
+	number := map[string]int{}
+	for i := range units {
+		phase := string(units[i].Phase)
+		if number[phase] == 0 {
+			phases = append(phases, phase)
+		}
+		number[phase]++
+	}
+	slices.Sort(phases)
+	for i, phase := range phases {
+		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
+	}
+	return strings.Join(phases, ", ")
+}
+
+// writeNames writes what kubectl and xargs take, of all that is rolled.
+func writeNames(w io.Writer, units []describe.Unit) {
+	units = describe.Rolled(units)
+	for i := range units {
+		_, _ = fmt.Fprintln(w, units[i].String())
+	}
+}

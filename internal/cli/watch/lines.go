@@ -1,0 +1,96 @@
+package watch
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// lineWriter writes a line for whatever changes, for logs and pipes.
+type lineWriter struct {
+	out   io.Writer
+	style display.Style
+	// began is when the watch did: what was told before is history.
+	began time.Time
+	// said is what was last said of each unit.
+	said map[string]string
+	// isBlind is true while nothing can be seen, which is said once.
+	isBlind bool
+}
+
+// misses implements [onlooker].
+func (l *lineWriter) misses(err error, now time.Time) {
+	if !l.isBlind {
+		l.write(now, "spillway", "cannot look just now, and tries again: "+display.Plain(err.Error()))
+	}
+	l.isBlind = true
+}
+
+// sees implements [onlooker].
+func (l *lineWriter) sees(units []describe.Unit, now time.Time) {
+	if l.isBlind {
+		l.isBlind = false
+		l.write(now, "spillway", "can look again")
+	}
+	first := l.said == nil
+	if first {
+		l.said = map[string]string{}
+	}
+	l.changes(units, "", "", first, now)
+}
+
+// changes writes of units what has changed. Beneath what is complete, and what waits for
+// the same as the unit above it, there is nothing new.
+func (l *lineWriter) changes(units []describe.Unit, above, sentence string, first bool, now time.Time) {
+	for i := range units {
+		u := &units[i]
+		key, text := above+"/"+u.String(), l.text(u)
+		isNews := l.said[key] != text && (above == "" || !first || !u.IsComplete()) && (u.Sentence != sentence || u.Sentence == "")
+		if l.said[key] = text; isNews {
+			l.write(now, nameAbove(above, u), text)
+		}
+		l.changes(u.Units, key, u.Sentence, first, now)
+	}
+}
+
+// nameAbove is the unit's name with that of the object that it is part of.
+func nameAbove(above string, u *describe.Unit) string {
+	name := display.Name(u)
+	if above == "" || strings.Contains(name, "/") && u.Namespace != "" {
+		return name
+	}
+	parts := strings.SplitN(strings.TrimPrefix(above, "/"), "/", 3)
+	return strings.Join(parts[:min(len(parts), 2)], "/") + " " + name
+}
+
+// text is how a unit stands, without what changes with the time alone.
+func (l *lineWriter) text(u *describe.Unit) string {
+	text := l.style.Word(string(u.Phase))
+	if u.Total > 0 {
+		text += fmt.Sprintf(" %d/%d %s", u.Done, u.Total, u.Counted)
+	}
+	if u.Sentence != "" {
+		text += ": " + display.Plain(u.Sentence)
+	}
+	return text
+}
+
+// hears implements [onlooker].
+func (l *lineWriter) hears(n *describe.Note) {
+	if n.At.Before(l.began.Add(-time.Second)) {
+		return
+	}
+	reason := n.Reason
+	if n.Warning {
+		reason = l.style.Paint(display.Red, reason)
+	}
+	l.write(n.At, n.About.String(), reason+": "+display.Plain(n.Text))
+}
+
+func (l *lineWriter) write(at time.Time, about, text string) {
+	_, _ = fmt.Fprintf(l.out, "%s %s %s\n", l.style.Paint(display.Faint, at.UTC().Format(time.TimeOnly)), about, text)
+}

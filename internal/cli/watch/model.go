@@ -1,0 +1,313 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// rememberedNotes bounds the timeline.
+const rememberedNotes = 200
+
+// The messages that the model is told besides those of the terminal.
+type (
+	// seen is how things stand.
+	seen struct {
+		units []describe.Unit
+		now   time.Time
+	}
+	// missed is why nothing can be seen at present.
+	missed struct{ err error }
+	// heard is an Event.
+	heard struct{ note describe.Note }
+	// ticked is the time.
+	ticked time.Time
+	// steered is what became of a command.
+	steered struct {
+		said string
+		ok   bool
+		// heard is set once the person is shown it, if anybody wants to know.
+		heard *bool
+	}
+	// finished ends the view.
+	finished struct{}
+)
+
+// watchModel is what a person sees and does who watches in a terminal. It asks nobody:
+// what it is told comes as messages, and what is to be done goes to steer.
+type watchModel struct {
+	title string
+	style display.Style
+	// namespaces shows them.
+	namespaces bool
+	// steer gives a command, and answers with steered.
+	steer func(args []string) tea.Cmd
+
+	width, height int
+	now           time.Time
+	units         []describe.Unit
+	// known is true once something was seen.
+	known bool
+	notes []describe.Note
+	// sentences are those that the timeline has last.
+	sentences map[describe.Ref]string
+
+	// folded is what the person has folded or unfolded, by the key of a branch.
+	folded map[string]bool
+	// selected is the key of a branch, top the first that is shown.
+	selected string
+	top      int
+	// timeline is shown instead of the tree where there is no room for both.
+	timeline bool
+	asking   *question
+	said     *steered
+	ended    bool
+	// interrupted is true if the person has left by Ctrl+C.
+	interrupted bool
+	// blind is why what is shown may be old, empty if it is not.
+	blind string
+}
+
+// question asks why somebody wants something.
+type question struct {
+	// does is the command that it is about, as it will be given but for the reason.
+	does   []string
+	reason string
+}
+
+// Init implements [tea.Model].
+func (m *watchModel) Init() tea.Cmd { return tick() }
+
+// tick tells the time once a second.
+func tick() tea.Cmd { return tea.Tick(looksApart, func(now time.Time) tea.Msg { return ticked(now) }) }
+
+// Update implements [tea.Model].
+func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case seen:
+		m.see(msg.units, msg.now)
+	case missed:
+		m.blind = "cannot look just now, and tries again: " + display.Plain(msg.err.Error())
+	case heard:
+		m.hear(msg.note)
+	case ticked:
+		m.now = time.Time(msg)
+		return m, tick()
+	case steered:
+		m.said = &msg
+		if msg.heard != nil {
+			*msg.heard = true
+		}
+	case finished:
+		m.ended = true
+		return m, tea.Quit
+	case tea.PasteMsg:
+		if m.asking != nil {
+			m.asking.reason += display.Plain(msg.Content)
+		}
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	}
+	return m, nil
+}
+
+// see takes over how things stand, and puts on the timeline whose sentence has changed.
+func (m *watchModel) see(units []describe.Unit, now time.Time) {
+	for i := range units {
+		u := &units[i]
+		if before, ok := m.sentences[u.Ref]; m.known && (!ok || before != u.Sentence) && u.Sentence != "" {
+			m.hear(describe.Note{At: now, About: u.Ref, Ring: u.Ring, Warning: hasFailed(u), Reason: string(u.Phase), Text: u.Sentence})
+		}
+		m.sentences[u.Ref] = u.Sentence
+	}
+	m.units, m.now, m.known, m.blind = units, now, true, ""
+	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
+		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key
+	}
+}
+
+// hear puts something on the timeline, where it belongs by its time.
+func (m *watchModel) hear(n describe.Note) {
+	m.notes = append(m.notes, n)
+	slices.SortStableFunc(m.notes, func(a, b describe.Note) int { return a.At.Compare(b.At) })
+	m.notes = m.notes[max(len(m.notes)-rememberedNotes, 0):]
+}
+
+// press does what a key stands for.
+func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
+	if m.asking != nil {
+		return m.answer(key)
+	}
+	m.said = nil
+	switch key.String() {
+	case "q", "ctrl+c", "esc":
+		m.interrupted = key.String() == "ctrl+c"
+		return tea.Quit
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "pgup":
+		m.move(-m.height)
+	case "pgdown":
+		m.move(m.height)
+	case "left", "h":
+		m.foldSelected(true)
+	case "right", "l":
+		m.foldSelected(false)
+	case "enter", "space":
+		m.toggle()
+	case "tab":
+		m.timeline = !m.timeline
+	case "p", "r", "t", "a":
+		m.ask(key.String())
+	}
+	return nil
+}
+
+// answer takes what is typed for a reason.
+func (m *watchModel) answer(key tea.KeyPressMsg) tea.Cmd {
+	q := m.asking
+	switch key.String() {
+	case "esc", "ctrl+c":
+		m.asking = nil
+	case "enter":
+		m.asking = nil
+		args := q.does
+		if reason := strings.TrimSpace(q.reason); reason != "" {
+			args = append(slices.Clone(args), "--reason", reason)
+		}
+		return m.steer(args)
+	case "backspace":
+		typed := []rune(q.reason)
+		q.reason = string(typed[:max(len(typed)-1, 0)])
+	default:
+		q.reason += display.Plain(key.Text)
+	}
+	return nil
+}
+
+// branch is a unit in the tree, with those that it is part of.
+type branch struct {
+	key   string
+	unit  *describe.Unit
+	above []*describe.Unit
+}
+
+// branches are those that are not folded away, from top to bottom.
+func (m *watchModel) branches() []branch { return m.beneath(nil, m.units, "", nil) }
+
+func (m *watchModel) beneath(branches []branch, units []describe.Unit, key string, above []*describe.Unit) []branch {
+	for i := range units {
+		b := branch{key: key + "/" + units[i].Namespace + "/" + units[i].String(), unit: &units[i], above: above}
+		branches = append(branches, b)
+		if !m.isFolded(&b) {
+			branches = m.beneath(branches, b.unit.Units, b.key, append(slices.Clone(above), b.unit))
+		}
+	}
+	return branches
+}
+
+// isFolded is what the person wants, and else true of what is complete.
+func (m *watchModel) isFolded(b *branch) bool {
+	if wish, ok := m.folded[b.key]; ok {
+		return wish
+	}
+	return b.unit.IsComplete()
+}
+
+func indexOf(branches []branch, key string) int {
+	return slices.IndexFunc(branches, func(b branch) bool { return b.key == key })
+}
+
+// current is what is selected, nil if there is nothing.
+func (m *watchModel) current() *branch {
+	branches := m.branches()
+	if i := indexOf(branches, m.selected); i >= 0 {
+		return &branches[i]
+	}
+	return nil
+}
+
+func (m *watchModel) move(by int) {
+	branches := m.branches()
+	if len(branches) == 0 {
+		return
+	}
+	to := min(max(max(indexOf(branches, m.selected), 0)+by, 0), len(branches)-1)
+	m.selected = branches[to].key
+}
+
+// foldSelected folds what is selected; or what that is part of, if it is folded already.
+func (m *watchModel) foldSelected(fold bool) {
+	b := m.current()
+	if b == nil {
+		return
+	}
+	if fold && (len(b.unit.Units) == 0 || m.isFolded(b)) && len(b.above) > 0 {
+		m.selected = b.key[:strings.LastIndex(b.key, "/"+b.unit.Namespace+"/"+b.unit.String())]
+		return
+	}
+	m.folded[b.key] = fold
+}
+
+func (m *watchModel) toggle() {
+	if b := m.current(); b != nil && len(b.unit.Units) > 0 {
+		m.folded[b.key] = !m.isFolded(b)
+	}
+}
+
+// verbs are what the keys stand for.
+var verbs = map[string]string{"p": "pause", "r": "resume", "t": "retry", "a": "approve"}
+
+// ask asks why what is selected is to be steered, if it can be.
+func (m *watchModel) ask(key string) {
+	b := m.current()
+	if b == nil {
+		return
+	}
+	for _, u := range slices.Backward(append(slices.Clone(b.above), b.unit)) {
+		if does := commandFor(verbs[key], u, b.unit); does != nil {
+			m.asking = &question{does: does}
+			return
+		}
+	}
+	m.said = &steered{said: verbs[key] + ": not of " + display.Name(b.unit) + "; " + steerable[verbs[key]]}
+}
+
+// steerable says of each verb what it is for.
+var steerable = map[string]string{
+	"pause": "groups and modules can be paused", "resume": "groups and modules can be resumed",
+	"retry": "groups and Instances can be tried again", "approve": "modules can be approved",
+}
+
+// commandFor is the command by which a person would do it, nil if there is none. What is
+// selected may be a part of the unit.
+func commandFor(verb string, u, selected *describe.Unit) []string {
+	var words []string
+	switch verb + " " + u.Kind {
+	case "pause RolloutGroup", "resume RolloutGroup", "retry RolloutGroup":
+		words = []string{verb, u.String()}
+	case "retry Instance":
+		words = []string{"plan", "retry", u.String()}
+	case "pause Module", "pause BootstrapModule":
+		words = []string{"fleet", "suspend", u.String()}
+	case "resume Module", "resume BootstrapModule", "approve Module", "approve BootstrapModule":
+		words = []string{"fleet", verb, u.String()}
+	default:
+		return nil
+	}
+	words = append(words, "-n", u.Namespace)
+	if verb == "approve" && selected.Kind == "Stage" && selected.Reason == rollout.ReasonGate {
+		words = append(words, "--stage", selected.Name)
+	}
+	return words
+}

@@ -1,0 +1,265 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+const (
+	// roomForBoth is how wide a terminal is at least on which tree and timeline stand
+	// beside one another, and treeShare how many percent of it the tree has.
+	roomForBoth = 72
+	treeShare   = 60
+	// frameLines are those of a frame besides the tree: title, sentence and keys.
+	frameLines = 4
+	reversed   = "7"
+)
+
+// View implements [tea.Model].
+func (m *watchModel) View() tea.View {
+	if m.ended || m.width == 0 {
+		return tea.NewView("")
+	}
+	v := tea.NewView(strings.Join(m.frame(), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// frame is what is on the terminal, line by line, exactly as many as there are.
+func (m *watchModel) frame() []string {
+	room := max(m.height-frameLines, 1)
+	lines := []string{m.header()}
+	switch {
+	case m.width >= roomForBoth:
+		left := m.width * treeShare / 100
+		lines = append(lines, beside(m.tree(left, room), m.told(m.width-left-3, room), left)...)
+	case m.timeline:
+		lines = append(lines, m.told(m.width, room)...)
+	default:
+		lines = append(lines, m.tree(m.width, room)...)
+	}
+	lines = append(lines, m.footer()...)
+	return lines[:min(len(lines), m.height)]
+}
+
+// header is the title and the time.
+func (m *watchModel) header() string {
+	at := m.now.UTC().Format("15:04:05 UTC")
+	if m.width < 2*len(at) {
+		return m.style.Paint(display.Bold, display.Cut(m.title, m.width))
+	}
+	title := display.Cut(m.title, max(m.width-len(at)-1, 0))
+	return m.style.Paint(display.Bold, title) + strings.Repeat(" ", max(m.width-utf8.RuneCountInString(title)-len(at), 1)) + m.style.Paint(display.Faint, at)
+}
+
+// footer is the sentence of what is selected, in two lines, and what can be done.
+func (m *watchModel) footer() []string {
+	sentence := []string{"", ""}
+	if b := m.current(); b != nil && b.unit.Sentence != "" {
+		wrapped := display.Wrap(display.Plain(b.unit.Sentence), max(m.width, 1))
+		copy(sentence, wrapped)
+		if len(wrapped) > len(sentence) {
+			sentence[1] = display.Cut(strings.Join(wrapped[1:], " "), m.width)
+		}
+	}
+	for i := range sentence {
+		sentence[i] = display.Cut(sentence[i], m.width)
+	}
+	return append(sentence, m.prompt())
+}
+
+// prompt is the question that is open, what was said last, or the keys.
+func (m *watchModel) prompt() string {
+	switch {
+	case m.asking != nil:
+		text := strings.Join(m.asking.does[:len(m.asking.does)-namespaceWords(m.asking.does)], " ") + "; why? " + m.asking.reason + "▏"
+		return m.style.Paint(display.Bold, cutFront(text, m.width))
+	case m.blind != "":
+		return m.style.Paint(display.Red, display.Cut(m.blind, m.width))
+	case m.said != nil && m.said.ok:
+		return m.style.Paint(display.Green, display.Cut(m.said.said, m.width))
+	case m.said != nil:
+		return m.style.Paint(display.Red, display.Cut(m.said.said, m.width))
+	default:
+		return m.style.Paint(display.Faint, display.Cut("p pause  r resume  t retry  a approve  ↵ fold  tab timeline  q quit", m.width))
+	}
+}
+
+// namespaceWords counts the words of a command from its namespace on, which the title
+// shows.
+func namespaceWords(words []string) int {
+	for i, word := range words {
+		if word == "-n" {
+			return len(words) - i
+		}
+	}
+	return 0
+}
+
+// cutFront shortens a line at its beginning, so that its end is seen.
+func cutFront(line string, width int) string {
+	typed := []rune(line)
+	if len(typed) <= width {
+		return line
+	}
+	return "…" + string(typed[len(typed)-max(width-1, 0):])
+}
+
+// beside puts the lines of two columns beside one another.
+func beside(left, right []string, width int) []string {
+	lines := make([]string, len(left))
+	for i := range left {
+		lines[i] = padSeen(left[i], width) + " │ " + right[i]
+	}
+	return lines
+}
+
+// padSeen pads what is seen of a line, which colours are no part of.
+func padSeen(line string, width int) string {
+	return line + strings.Repeat(" ", max(width-seenLength(line), 0))
+}
+
+func seenLength(line string) int {
+	n, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// tree is the part of the tree that fits, around what is selected.
+func (m *watchModel) tree(width, room int) []string {
+	branches := m.branches()
+	m.scroll(branches, room)
+	lines := make([]string, room)
+	if len(branches) == 0 {
+		lines[0] = display.Cut(m.nothing(), width)
+		return lines
+	}
+	rows := make([]display.Row, len(branches))
+	for i := range branches {
+		rows[i] = m.row(&branches[i])
+	}
+	columns := display.Columns(rows)
+	for i := range lines {
+		if at := m.top + i; at < len(rows) {
+			lines[i] = m.line(&rows[at], columns, width-1, branches[at].key == m.selected)
+		}
+	}
+	return lines
+}
+
+func (m *watchModel) nothing() string {
+	if !m.known {
+		return "looking …"
+	}
+	return "nothing is rolled out here"
+}
+
+// scroll moves what is shown just as far as it takes to show what is selected.
+func (m *watchModel) scroll(branches []branch, room int) {
+	at := max(indexOf(branches, m.selected), 0)
+	m.top = max(min(m.top, at, len(branches)-room), at-room+1, 0)
+}
+
+// row is a line of the tree, before it is known how wide the columns are.
+func (m *watchModel) row(b *branch) display.Row {
+	mark := "  "
+	switch {
+	case len(b.unit.Units) == 0:
+	case m.isFolded(b):
+		mark = "▸ "
+	default:
+		mark = "▾ "
+	}
+	name := display.Name(b.unit)
+	if m.namespaces && b.unit.Namespace != "" {
+		name = b.unit.Namespace + "/" + name
+	}
+	r := display.Row{Name: strings.Repeat("  ", len(b.above)) + mark + display.Plain(name), Phase: string(b.unit.Phase)}
+	if b.unit.Total > 0 {
+		r.Progress = fmt.Sprintf("%d/%d", b.unit.Done, b.unit.Total)
+	}
+	if !b.unit.IsComplete() {
+		r.Since = display.Age(m.now, b.unit.Since)
+	}
+	return r
+}
+
+// line lays a row out: the name gives way where there is little room.
+func (m *watchModel) line(r *display.Row, w display.ColumnWidths, width int, isSelected bool) string {
+	rest := 2 + w.Phase
+	if w.Progress > 0 {
+		rest += 2 + w.Progress
+	}
+	if w.Since > 0 {
+		rest += 2 + w.Since
+	}
+	name := min(w.Name, max(width-rest, 0))
+	line := display.Pad(display.Cut(r.Name, name), name)
+	phase := display.Pad(r.Phase, w.Phase)
+	if !isSelected {
+		phase = m.style.Paint(display.ColorOf(r.Phase), phase)
+	}
+	line += "  " + phase
+	if w.Progress > 0 {
+		line += "  " + display.Pad(r.Progress, w.Progress)
+	}
+	if w.Since > 0 {
+		line += "  " + display.Pad(r.Since, w.Since)
+	}
+	if seenLength(line) > width {
+		line = display.Cut(strings.TrimRight(r.Name+"  "+r.Phase, " "), width)
+	}
+	if isSelected {
+		return m.style.Paint(reversed, "›"+padSeen(line, width))
+	}
+	return " " + line
+}
+
+// told is the end of the timeline, as much as fits.
+func (m *watchModel) told(width, room int) []string {
+	var lines []string
+	for i := len(m.notes) - 1; i >= 0 && len(lines) < room; i-- {
+		lines = append(m.note(&m.notes[i], width), lines...)
+	}
+	lines = lines[max(len(lines)-room, 0):]
+	for len(lines) < room {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// note is what was told, wrapped.
+func (m *watchModel) note(n *describe.Note, width int) []string {
+	text := n.Reason + " " + n.Text
+	if len(m.units) != 1 || n.About != m.units[0].Ref {
+		text = n.About.String() + " " + text
+	}
+	const indent = 2
+	wrapped := display.Wrap(n.At.UTC().Format(time.TimeOnly)+" "+display.Plain(text), max(width-indent, 1))
+	for i := range wrapped {
+		if i > 0 {
+			wrapped[i] = strings.Repeat(" ", indent) + wrapped[i]
+		}
+		wrapped[i] = display.Cut(wrapped[i], width)
+		if n.Warning {
+			wrapped[i] = m.style.Paint(display.Red, wrapped[i])
+		}
+	}
+	return wrapped
+}

@@ -1,0 +1,372 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// exitTimeout is the exit code of a watch that ended before the rollout did.
+const exitTimeout = 2
+
+// errInterrupted ends the watch of an object that has not ended.
+var errInterrupted = errors.New("interrupted; what was watched goes on without this command")
+
+// looksApart is how much time is between two looks at least, and how often times are
+// drawn anew.
+const looksApart = time.Second
+
+// watching is what is watched, and how.
+type watching struct {
+	*command.Query
+
+	// execute runs a command that a person has chosen.
+	execute    func(context.Context, command.Environment) int
+	all, lines bool
+	timeout    time.Duration
+	// ref is the object, nil if everything is watched.
+	ref       *describe.Ref
+	namespace string
+
+	live   client.WithWatch
+	mirror *describe.Mirror
+	look   describe.Options
+	began  time.Time
+	// hasSeen is true once there was something to see, members what it consisted of.
+	hasSeen bool
+	members *describe.Set
+}
+
+// lookError is that the API server did not show how things stand.
+type lookError struct{ error }
+
+// Unwrap gives the error that it is.
+func (e lookError) Unwrap() error { return e.error }
+
+// onlooker is shown what somebody sees who watches, one thing at a time.
+type onlooker interface {
+	// sees is given how things stand, whenever that may have changed.
+	sees(units []describe.Unit, now time.Time)
+	// misses is told why nothing can be seen at present, as often as it cannot.
+	misses(err error, now time.Time)
+	// hears is given each Event once.
+	hears(n *describe.Note)
+}
+
+// New returns the command watch. run runs the commands that a person chooses by a key.
+func New(env command.Environment, run func(context.Context, command.Environment) int) *cobra.Command {
+	w := &watching{execute: run}
+	cmd := &cobra.Command{
+		Use:   "watch [KIND/NAME]",
+		Short: "Watch rollouts as they go, and steer them",
+		Long: `Watch rollouts as they go: what stands how, and what is told of it. Without an
+object everything in the namespace is watched until you quit. With one the command
+ends when its rollout does, which suits CI.
+
+On a terminal there is a tree on the left and the timeline on the right. Arrows
+move, enter folds and unfolds, tab shows the other side where there is no room for
+both; p pauses, r resumes, t tries again and a approves what is selected, each
+after asking why; q quits, when what was asked for is done. Elsewhere there is a line for whatever changes.
+
+The exit code is 0 when the rollout is complete or when you quit, 1 when it has
+failed, is stalled or was rolled back, or when the command is interrupted, and 2
+after --timeout. What is complete already ends the watch at once.`,
+		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+	}
+	w.Query = command.NewQuery(env, cmd)
+	cmd.Flags().Lookup("output").Hidden = true
+	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
+	cmd.Flags().BoolVar(&w.lines, "plain", false, "write a line for whatever changes, also on a terminal")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the end of the rollout, 0 for as long as it takes")
+	return cmd
+}
+
+func (w *watching) run(cmd *cobra.Command, args []string) error {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // a watch that breaks is begun again, and is no news
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if err := w.prepare(ctx, args); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if w.isInteractive(out) {
+		return w.interactively(ctx, out)
+	}
+	end, err := w.follow(ctx, &lineWriter{out: out, style: display.StyleOf(out, w.Env.Lookup), began: w.began})
+	return w.verdict(ctx, end, err)
+}
+
+// prepare finds out what is to be watched, and connects.
+func (w *watching) prepare(ctx context.Context, args []string) (err error) {
+	if err := w.check(args); err != nil {
+		return err
+	}
+	if w.namespace, err = w.Cluster.ResolveNamespace(); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		ref, err := command.ObjectNamed(w.namespace, args[0])
+		if err != nil {
+			return err
+		}
+		w.ref = &ref
+	}
+	if w.live, err = w.Cluster.Client(); err != nil {
+		return err
+	}
+	if err := w.AdoptInstalled(ctx, w.live, w.namespace); err != nil {
+		return err
+	}
+	if w.look.Config, err = w.Rings.Options(w.Env.Now); err != nil {
+		return err
+	}
+	if w.all {
+		w.namespace = ""
+	}
+	w.look.Namespace, w.began = w.namespace, w.Env.Now()
+	if w.ref != nil {
+		w.look.Rings = ringsOf(w.ref.Kind)
+	}
+	config, err := w.Cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	w.mirror, err = describe.NewMirror(ctx, config, w.live, w.namespace)
+	return err
+}
+
+// check refuses what contradicts itself.
+func (w *watching) check(args []string) error {
+	switch {
+	case w.all && (len(args) > 0 || w.Cluster.Namespace != ""):
+		return errors.New("--all-namespaces: an object is in one namespace; leave it out")
+	case w.timeout < 0:
+		return fmt.Errorf("--timeout: %s is negative; use 0 for no limit", w.timeout)
+	case w.timeout > 0 && len(args) == 0:
+		return errors.New("--timeout: only the rollout of an object ends; name one as KIND/NAME")
+	default:
+		return nil
+	}
+}
+
+// ringsOf are the rings that roll objects of a kind.
+func ringsOf(kind string) []string {
+	switch kind {
+	case "RolloutGroup":
+		return []string{describe.Zones}
+	case "Instance":
+		return []string{describe.Plans}
+	case "Deployment", "StatefulSet", "DaemonSet":
+		return []string{describe.Config}
+	default:
+		return []string{describe.Fleet}
+	}
+}
+
+func (w *watching) isInteractive(out io.Writer) bool {
+	width, _ := display.TerminalSize(out)
+	return width > 0 && !w.lines && term.IsTerminal(int(os.Stdin.Fd()))
+}
+
+// ended is how a rollout ended, nil while it goes on.
+type ended struct{ unit describe.Unit }
+
+// follow looks on until the rollout has ended, or the context.
+func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
+	ctx, cancel := w.patience(ctx)
+	defer cancel()
+	notes := make(chan describe.Note)
+	go w.listenTo(ctx, notes)
+	for {
+		end, err := w.see(ctx, on)
+		switch {
+		case end != nil:
+			return end, nil
+		case ctx.Err() != nil: // whatever a cache says that was not filled in time
+			return nil, ctx.Err() //nolint:wrapcheck // verdict says what it means
+		case w.bears(err):
+			on.misses(err, w.Env.Now())
+			w.mirror.Touch()
+		case err != nil:
+			return nil, err
+		}
+		if err := w.listen(ctx, on, notes); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
+// sees the rest.
+func (w *watching) listenTo(ctx context.Context, notes chan<- describe.Note) {
+	for ctx.Err() == nil {
+		err := describe.Follow(ctx, w.live, w.namespace, func(n *describe.Note) error {
+			select {
+			case notes <- *n:
+			case <-ctx.Done():
+			}
+			return nil
+		}, func(error) {}) // that is told of what stands
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-clock.RealClock{}.After(looksApart):
+		}
+	}
+}
+
+func (w *watching) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.timeout > 0 {
+		return context.WithTimeout(ctx, w.timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// bears is true of an error that looking again may fix, of somebody who was shown
+// something before.
+func (w *watching) bears(err error) bool {
+	_, isLook := errors.AsType[lookError](err)
+	return isLook && w.hasSeen && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err)
+}
+
+// see looks once, and shows it.
+func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
+	units, err := w.units(ctx, w.mirror)
+	if err != nil {
+		return nil, err
+	}
+	w.hasSeen = true
+	on.sees(units, w.Env.Now())
+	var end *ended
+	if w.ref != nil && isOver(&units[0]) {
+		end = w.confirmed(ctx)
+	}
+	if w.ref == nil || end != nil {
+		return end, nil
+	}
+	members, err := describe.Members(ctx, w.mirror, *w.ref)
+	if err != nil {
+		return nil, lookError{err}
+	}
+	w.members = members
+	return end, nil
+}
+
+// confirmed is how the rollout ended, as the API server itself says: watches of several
+// kinds are not equally fast. If it does not answer it is asked again later.
+func (w *watching) confirmed(ctx context.Context) *ended {
+	units, err := w.units(ctx, w.live)
+	if err != nil {
+		w.mirror.Touch()
+		return nil
+	}
+	if !isOver(&units[0]) {
+		return nil
+	}
+	return &ended{units[0]}
+}
+
+// units are those that were asked for, never none if it was an object.
+func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit, error) {
+	sight, err := describe.Look(ctx, c, w.look)
+	if err != nil {
+		return nil, lookError{err}
+	}
+	if w.ref == nil {
+		return sight.Units, nil
+	}
+	if u := unitOf(sight.Units, *w.ref); u != nil {
+		return []describe.Unit{*u}, nil
+	}
+	if len(sight.Unseen) > 0 {
+		return nil, errors.New(sight.Unseen[0].Why)
+	}
+	return nil, fmt.Errorf("%s in namespace %s is not there, or nothing rolls it; spillway explain %s -n %s says which",
+		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
+}
+
+// unitOf is the unit of an object, wherever it is, nil if there is none.
+func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
+	for i := range units {
+		if units[i].Ref == ref {
+			return &units[i]
+		}
+		if u := unitOf(units[i].Units, ref); u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// listen hands on what is told until it is time to look again.
+func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan describe.Note) error {
+	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
+	defer rest.Stop()
+	var again <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // verdict says what it means
+		case n := <-notes:
+			if w.members == nil || w.members.Have(&n) {
+				on.hears(&n)
+			}
+		case <-rest.C():
+			again = w.mirror.Changed()
+		case <-again:
+			changed = true
+		}
+		if changed {
+			return nil
+		}
+	}
+}
+
+// isOver is true of what needs nobody any more, or somebody.
+func isOver(u *describe.Unit) bool { return u.IsComplete() || hasFailed(u) }
+
+func hasFailed(u *describe.Unit) bool {
+	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
+}
+
+// verdict is the error that the command ends with, nil if all is well.
+func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
+	switch {
+	case end != nil && hasFailed(&end.unit):
+		return fmt.Errorf("%s: %s: %s", w.ref, strings.ToLower(string(end.unit.Phase)), end.unit.Sentence)
+	case end != nil, ctx.Err() != nil && w.ref == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(err, context.DeadlineExceeded):
+		return command.ExitError{Err: fmt.Errorf("%s is not complete after %s; it goes on without this command", w.ref, w.timeout), Code: exitTimeout}
+	default:
+		return err
+	}
+}
