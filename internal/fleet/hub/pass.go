@@ -61,11 +61,20 @@ func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 // how far it has come, which the next write tells.
 func isNews(before, after *v1alpha1.ModuleStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || before.CurrentRevision != after.CurrentRevision ||
-		before.RolledBack != after.RolledBack || before.TargetRevision != after.TargetRevision {
+		awaits(before) != awaits(after) || before.RolledBack != after.RolledBack || before.TargetRevision != after.TargetRevision {
 		return true
 	}
 	settled := after.Phase != string(rollout.PhaseProgressing) && after.Phase != string(rollout.PhaseWaiting)
 	return settled && before.Phase != after.Phase || isStalled(before) != isStalled(after)
+}
+
+// awaits is the approval without which no cluster loses the module, empty if none is
+// needed.
+func awaits(s *v1alpha1.ModuleStatus) string {
+	if s.Removal == nil {
+		return ""
+	}
+	return s.Removal.Approval
 }
 
 func isStalled(s *v1alpha1.ModuleStatus) bool {

@@ -55,6 +55,10 @@ func (r *reporter) emit(before, after client.Object) {
 	for i := range is.Stages {
 		r.emitStage(after, was, is, &is.Stages[i])
 	}
+	if awaits(was) != awaits(is) && awaits(is) != "" {
+		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector and would lose %s, more than maxRemoved: to approve: spillway fleet approve %s --removals %d",
+			is.Removal.Clusters, after.GetName(), after.GetName(), is.Removal.Clusters)
+	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":
 		r.Warning(after, decision.ReasonRolledBack, "%s failed: rolling back to %s", is.RolledBack, is.CurrentRevision)

@@ -34,6 +34,9 @@ type request struct {
 	status  *v1alpha1.ModuleStatus
 	version uint64
 	permits bool
+	// over is true of a status that permits removals which need the approval.
+	over     bool
+	approval string
 	write   decision.Write
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
@@ -159,6 +162,9 @@ func (m *manager) decide() {
 
 	w.oracle.planned(&o, &p)
 	m.requests = m.order(p)
+	if n := len(m.requests); n > 0 && p.Permits {
+		m.requests[n-1].over, m.requests[n-1].approval = w.oracle.isOver(&o), o.Module.RemovalApproval
+	}
 }
 
 // lookLive asks the API server itself for the assemblages.
@@ -193,7 +199,7 @@ func (m *manager) observed() model.Observed {
 		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: model.Module{
 			Kind: model.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
-			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
+			Finalized: v.module.finalized, RemovalApproval: v.module.approval, Spec: v.module.spec, Status: v.module.status,
 		},
 	}
 
@@ -240,7 +246,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 
 	r := model.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
-		Assigned: a.assigned, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
+		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
@@ -362,6 +368,7 @@ func (m *manager) writeStatus(r *request) {
 	}
 
 	w.writes++
+	w.oracle.permitted(r)
 	w.module.status, w.module.version = *r.status, w.next()
 	m.view.module = w.module
 	w.count("permits")
@@ -446,8 +453,9 @@ func (m *manager) writeRecord(r *request) {
 
 	switch known := m.view.has(write.Revision); {
 	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
-		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
+		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold, leaving: a.assigned}
 	case known:
+		a.leaving = false
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0

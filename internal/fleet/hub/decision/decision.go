@@ -35,14 +35,20 @@ type decision struct {
 	orphans map[string]*model.Record
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
-	members  []*member
-	stages   []stage
-	aside    []*member
-	tree     rollout.Observed
-	rest     rollout.Observed
-	plan     rollout.Plan
-	restPlan rollout.Plan
-	intents  *ring.Intents[v1alpha1.Move]
+	members []*member
+	stages  []stage
+	// removals are the clusters that lose the module. Approval is what a user has to give
+	// for all of them, approved how many may go with the approval that was given, those
+	// included that are leaving, and approvedLeft how many are left of it.
+	removals               []removal
+	approval               string
+	approved, approvedLeft int
+	aside                  []*member
+	tree                   rollout.Observed
+	rest                   rollout.Observed
+	plan                   rollout.Plan
+	restPlan               rollout.Plan
+	intents                *ring.Intents[v1alpha1.Move]
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
@@ -155,6 +161,7 @@ func (d *decision) distribute() {
 		}
 		d.stagePlans[i].Holds = rest[:len(rest)-len(holds)]
 	}
+	d.distributeRemovals(holds)
 	rest := d.restPlan.Holds
 	for _, m := range d.inOrderAside() {
 		m.hold, rest = take(rest, m.Name, 2)
@@ -191,10 +198,19 @@ func take(holds []rollout.Hold, name string, depth int) (*rollout.Hold, []rollou
 
 func (d *decision) distributeSteps() {
 	for _, step := range d.plan.Steps {
-		m := d.member(step.Path[len(step.Path)-1])
+		m := d.known[step.Path[len(step.Path)-1]]
 		m.moves = true
-		if m.stage >= 0 && !m.isNew {
+		if step.To != rollout.Removed && m.stage >= 0 && !m.isNew {
 			d.stagePlans[m.stage].Steps = append(d.stagePlans[m.stage].Steps, step)
+		}
+	}
+}
+
+// distributeRemovals tells each cluster that loses the module what the plan says of it.
+func (d *decision) distributeRemovals(holds []rollout.Hold) {
+	for i := range holds {
+		if h := &holds[i]; len(h.Path) > 1 && h.Path[0] == unitRemovals {
+			d.known[h.Path[len(h.Path)-1]].hold = h
 		}
 	}
 }

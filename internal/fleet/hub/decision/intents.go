@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -38,8 +39,16 @@ func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
 	status.Moves, status.Seen = moves, d.seen()
-	d.start(status.Stages, news)
+	if r := status.Removal; r != nil { // what is permitted is taken from what was approved
+		r.Left = max(0, r.Left-count32(len(news)-len(d.assignments(news))))
+	}
+	d.start(status.Stages, d.assignments(news))
 	return &status, true
+}
+
+// assignments are the moves that remove nothing.
+func (d *decision) assignments(moves []v1alpha1.Move) []v1alpha1.Move {
+	return slices.DeleteFunc(slices.Clone(moves), func(m v1alpha1.Move) bool { return m.Remove })
 }
 
 // newMoves are those for the steps of the plan, as many as fit.
@@ -51,7 +60,11 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))})
+			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))}
+			if step.To == rollout.Removed {
+				move.Revision, move.Remove, move.Repair = step.From, true, !d.known[name].isUp()
+			}
+			moves = append(moves, move)
 		}
 	}
 	return moves
@@ -94,12 +107,18 @@ func (d *decision) state(m *v1alpha1.Move) ring.State {
 
 // isDone is true of a move if the assemblage shows it, or something later.
 func isDone(m *v1alpha1.Move, r *model.Record) bool {
+	if m.Remove {
+		return r == nil || !r.Assigned || r.AssignedAt.After(m.At.Time)
+	}
 	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
 }
 
 // wants is true if a move is still a good idea. One to a revision of which nobody knows
 // what it says is none: the view may be old, or somebody has deleted it.
 func (d *decision) wants(m *v1alpha1.Move) bool {
+	if m.Remove {
+		return d.wantsRemoval(m)
+	}
 	c := d.member(m.Cluster)
 	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false

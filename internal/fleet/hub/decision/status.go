@@ -60,7 +60,7 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
 		s.Seen = d.seen()
 	}
-	s.TargetRevision = d.target
+	s.TargetRevision, s.Removal = d.target, d.removalStatus()
 	if s.RolledBack != d.wanted {
 		s.RolledBack = ""
 	}
@@ -109,7 +109,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	for i := range d.o.Records {
 		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
 	}
-	s.Phase = string(PhaseDeleting)
+	s.Phase, s.Removal = string(PhaseDeleting), nil
 	s.WaitingFor = fmt.Sprintf("it is taken away from %d clusters", left)
 	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
 		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))

@@ -12,13 +12,16 @@ import (
 func (d *decision) writes() []Write {
 	writes := d.prepare()
 	for _, m := range d.intents.Due() {
-		c := d.member(m.Cluster)
+		c, act := d.known[m.Cluster], Assign
+		if m.Remove {
+			act = Unassign
+		}
 		writes = append(writes, Write{
-			Act: Assign, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: ring.Until(m.At),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: ring.Until(m.At),
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
-		others := append(d.corrections(), d.removals()...)
+		others := append(d.corrections(), d.removalCorrections()...)
 		writes = append(writes, others[:min(len(others), maxWrites)]...)
 	}
 	return slices.Concat(writes, d.outdated())

@@ -70,6 +70,8 @@ type Module struct {
 	Deleting        bool
 	// Finalized is true if our finalizer is there.
 	Finalized bool
+	// RemovalApproval is what a user has approved of removals, as the annotation says.
+	RemovalApproval string
 	// Steered is what a person has told it last, nil if nobody has.
 	Steered *Steering
 	Spec    v1alpha1.ModuleSpec
