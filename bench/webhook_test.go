@@ -29,7 +29,7 @@ import (
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/spillway-dev/spillway/internal/admission"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -84,7 +84,7 @@ const webhookTarget = 3
 // serveWebhooks serves the config ring's webhooks and an empty one.
 func serveWebhooks(t *testing.T, ns string) *testenv.Webhooks {
 	t.Helper()
-	declared := append(slices.Clone(config.Declared().Webhooks), admission.Webhook{
+	declared := append(slices.Clone(admit.Declared().Webhooks), admission.Webhook{
 		Name: "empty.bench.spillway.dev", Path: emptyPath, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 5,
 	})
 	w := testenv.RegisterWebhooks(t, ns, declared)
@@ -95,7 +95,7 @@ func serveWebhooks(t *testing.T, ns string) *testenv.Webhooks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes, err := config.Routes(mgr, config.Options{Namespaces: []string{ns}, Now: time.Now})
+	routes, err := admit.Routes(mgr, admit.Options{Namespaces: []string{ns}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

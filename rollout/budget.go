@@ -9,7 +9,16 @@ import (
 // budgets and rates above them allow. A leaf that is stopped by its own
 // namespace does not keep those behind it from going.
 func (d *decision) admit() {
-	for _, n := range d.candidates() {
+	candidates := d.candidates()
+	d.let(candidates)
+
+	if d.startStuck() {
+		d.let(candidates)
+	}
+}
+
+func (d *decision) let(leaves []*node) {
+	for _, n := range leaves {
 		n.hold = d.refuse(n)
 		if n.hold == nil {
 			d.take(n)
@@ -47,8 +56,14 @@ func (d *decision) refuse(n *node) *cause {
 		return n.retryCause()
 	}
 
+	if d.isKept(n) {
+		n.whole.keeps = true
+
+		return n.wholeCause()
+	}
+
 	if full := n.tightestBudget(); full != nil {
-		full.queue++
+		full.budget.queue++
 
 		return n.budgetCause(full)
 	}
@@ -67,7 +82,8 @@ func (d *decision) take(n *node) {
 	d.steps = append(d.steps, n)
 
 	for a := n.parent; a != nil; a = a.parent {
-		a.taken += one(n.up)
+		a.budget.taken += one(n.up)
+		a.budget.removing += one(n.isRemoval())
 
 		if a.bucket != nil {
 			a.bucket.take(d.now)
@@ -75,17 +91,51 @@ func (d *decision) take(n *node) {
 	}
 }
 
-// tightestBudget is the unit above with the smallest budget that is used up, nil
-// if none is. What is down already needs none.
-func (n *node) tightestBudget() *node {
-	if !n.up {
-		return nil
-	}
+// budget counts what takes a place in the MaxUnavailable of a unit, or of all units
+// that share it.
+type budget struct {
+	leaves, down int
+	// taken counts the steps of this plan that take something down.
+	taken int
+	// removing counts the leaves that are being removed, by steps of this plan too.
+	removing int
+	// queue counts the leaves that wait for it.
+	queue int
+}
 
+// share gives each unit its budget, one to all that share it.
+func (d *decision) share() {
+	shared := map[string]*budget{}
+
+	for _, n := range d.nodes {
+		if n.isLeaf() {
+			continue
+		}
+
+		n.budget = &n.own
+
+		if name := n.unit.Policy.Budget; name != "" {
+			if shared[name] == nil {
+				shared[name] = n.budget
+			}
+
+			n.budget = shared[name]
+		}
+
+		n.budget.leaves += n.leaves
+		n.budget.down += n.down
+		n.budget.removing += n.removing
+	}
+}
+
+// tightestBudget is the unit above with the smallest budget that is used up, nil
+// if none is. What is down already needs none, unless it is to be removed: then it
+// takes one of as many places for removals.
+func (n *node) tightestBudget() *node {
 	var tightest *node
 
 	for a := n.parent; a != nil; a = a.parent {
-		if a.isFull() && (tightest == nil || a.budget() < tightest.budget()) {
+		if a.isFullFor(n) && (tightest == nil || a.allowed() < tightest.allowed()) {
 			tightest = a
 		}
 	}
@@ -93,17 +143,27 @@ func (n *node) tightestBudget() *node {
 	return tightest
 }
 
-func (n *node) isFull() bool {
-	return n.unit.Policy.MaxUnavailable.Set && n.down+n.taken >= n.budget()
+func (n *node) isFullFor(leaf *node) bool {
+	switch {
+	case !n.unit.Policy.MaxUnavailable.Set:
+		return false
+	case leaf.up:
+		return n.budget.down+n.budget.taken >= n.allowed()
+	default:
+		return leaf.isRemoval() && n.budget.removing >= n.allowed()
+	}
 }
 
-// budget is how many leaves beneath may be down, where that is limited.
-func (n *node) budget() int {
-	return n.unit.Policy.MaxUnavailable.of(n.leaves)
+// allowed is how many leaves beneath may be down, where that is limited.
+func (n *node) allowed() int {
+	return n.unit.Policy.MaxUnavailable.Of(n.budget.leaves)
 }
 
-// of is the limit as a number out of total.
-func (l Limit) of(total int) int {
+// Of returns the limit as a number out of a total. It is the one place where
+// percentages become numbers. A percentage is rounded down, but gives at least 1,
+// whatever the total, unless it is 0%: that is 0, as a Value below 0 is. A number
+// is itself, also beyond the total. Whether there is a limit at all says Set.
+func (l Limit) Of(total int) int {
 	switch {
 	case l.Value <= 0:
 		return 0

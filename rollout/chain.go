@@ -22,21 +22,24 @@ type cause struct {
 //  2. paused: a user wants it to wait
 //  3. blocked: a fact of the ring's own
 //  4. locked: somebody else holds the lock
-//  5. out of order: an earlier unit is not complete, so nobody looks at its gates yet
-//  6. gated: a gate before it has not passed
-//  7. out of turn: another unit is disrupted; this alone spares what is down already
-//  8. retry: its step failed a moment ago
-//  9. budget: as many are down as may be
-//  10. rate: steps are taken as often as they may be
+//  5. unapproved: more is to be removed than may be without approval
+//  6. out of order: an earlier unit is not complete, so nobody looks at its gates yet
+//  7. gated: a gate before it has not passed
+//  8. out of turn: another unit is disrupted; this alone spares what is down already
+//  9. retry: its step failed a moment ago
+//  10. kept whole: its unit starts as a whole, and may not now
+//  11. budget: as many are down as may be
+//  12. rate: steps are taken as often as they may be
 //
-// The first six hold for a unit as a whole and are found here, as is the
-// seventh; the last three depend on the leaf and are found while admitting it.
+// The first seven hold for a unit as a whole and are found here, as is the
+// eighth; the last four depend on the leaf and are found while admitting it.
 func chain() [rankTurn]func(*decision, *node) *cause {
 	return [rankTurn]func(*decision, *node) *cause{
 		(*decision).stopped,
 		(*decision).paused,
 		(*decision).blocked,
 		(*decision).locked,
+		(*decision).unapproved,
 		(*decision).outOfOrder,
 		(*decision).gated,
 	}
@@ -45,7 +48,8 @@ func chain() [rankTurn]func(*decision, *node) *cause {
 // The ranks that matter: failures come first, the turn last.
 const (
 	rankFailure = 0
-	rankTurn    = 6
+	rankBlocked = 2
+	rankTurn    = 7
 )
 
 // inheritRestraint finds the strongest cause for a unit, its own or from above.
@@ -95,7 +99,7 @@ func stronger(above, own *cause) *cause {
 // closed tells whether something of the unit's own lets nothing beneath it move.
 // It is what the chain says, order apart, without the words.
 func (d *decision) closed(n *node) bool {
-	return n.stopped || n.unit.Pause != nil || d.isBlocked(n) || d.isLocked(n) || n.gate(Before) != nil
+	return n.stopped || n.unit.Pause != nil || d.isBlocked(n) || d.isLocked(n) || n.isUnapproved() || n.gate(Before) != nil
 }
 
 // stopped: too much has failed, or the time ran out.

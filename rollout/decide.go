@@ -10,6 +10,7 @@ import "time"
 // rates allow ([admit]); and once more to write it down ([report]).
 func Decide(o Observed) Plan {
 	d := survey(o)
+	d.share()
 	d.restrain()
 	d.admit()
 
@@ -30,6 +31,8 @@ type decision struct {
 	lock *node
 	// steps are the leaves that move, in the order in which they do.
 	steps []*node
+	// sums are what the plan says of each unit, once it has been decided.
+	sums []sum
 }
 
 // restrain goes down the tree and finds for each unit why it may not move, and
@@ -40,6 +43,10 @@ func (d *decision) restrain() {
 		d.inheritRestraint(n)
 		n.hold = d.waiting(n)
 	}
+
+	for _, n := range d.nodes {
+		n.mayStart = n.unit.Whole != nil && d.canStart(n)
+	}
 }
 
 // report writes the plan down from what was found.
@@ -48,7 +55,8 @@ func (d *decision) report() Plan {
 
 	p.Steps = d.stepsTaken()
 	p.Holds = d.holds()
-	p.Phase = d.phase(len(p.Holds))
+	p.Groups = d.groups(p.Holds)
+	p.Phase = d.sums[0].phase()
 	p.Wake = d.wake()
 	p.Acquire = d.acquire()
 	p.Release = d.release()
@@ -63,8 +71,11 @@ func (d *decision) stepsTaken() []Step {
 
 	steps := make([]Step, len(d.steps))
 	for i, n := range d.steps {
-		leaf := n.unit.Leaf
-		steps[i] = Step{Path: d.path(n), From: leaf.Current, To: leaf.Target, Repair: !n.up}
+		start, to := d.starts(n)
+		steps[i] = Step{
+			Path: d.path(n), From: n.unit.Leaf.Current, To: to,
+			Repair: !n.up && !n.isRemoval(), Start: start,
+		}
 	}
 
 	return steps
@@ -83,6 +94,7 @@ func (d *decision) holds() []Hold {
 	holds := make([]Hold, 0, size)
 
 	for _, n := range d.nodes {
+		n.held = len(holds)
 		if n.hold != nil {
 			holds = append(holds, d.holdOf(n))
 		}

@@ -19,7 +19,7 @@ func (n *node) judge() {
 func (n *node) tooMany() bool {
 	limit := n.unit.Policy.MaxFailures
 	if limit.Set {
-		return n.failed > limit.of(n.leaves)
+		return n.failed > limit.Of(n.leaves)
 	}
 
 	return n.unborne > 0
@@ -36,7 +36,7 @@ func (d *decision) clock(n *node) {
 	n.stopped, n.timedOut = true, true
 	n.failed += n.unfinished
 	n.unborne, n.unfinished = n.failed, 0
-	n.downFailed, n.moving = n.down, 0
+	n.downFailed, n.removingFailed, n.moving = n.down, n.removing, 0
 	n.firstFailed = n
 }
 
@@ -44,7 +44,8 @@ func (d *decision) clock(n *node) {
 func (n *node) waive() {
 	if n.unit.Policy.OnFailure == Continue {
 		n.down -= n.downFailed
-		n.downFailed = 0
+		n.removing -= n.removingFailed
+		n.downFailed, n.removingFailed = 0, 0
 	}
 }
 

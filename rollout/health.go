@@ -9,7 +9,7 @@ func (d *decision) available(n *node) bool {
 		return false
 	}
 
-	return leaf.Current != leaf.Target || n.minReady <= 0 || d.reached(n.readyAt())
+	return leaf.Current != leaf.Target || n.isRemoval() || n.minReady <= 0 || d.reached(n.readyAt())
 }
 
 // readyAt is when a healthy leaf will have been so for MinReady, zero if unknown.

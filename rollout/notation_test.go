@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -127,6 +128,14 @@ var notation = map[string]attribute{
 	"before":          gate(rollout.Before),
 	"after":           gate(rollout.After),
 	"lock":            lock,
+	"gone": func(u *rollout.Unit, _ time.Time, _ string) error {
+		u.Leaf.Current, u.Leaf.Target = rollout.Removed, rollout.Removed
+		return nil
+	},
+	"max-removed": limit(func(u *rollout.Unit) *rollout.Limit { return &u.Policy.MaxRemoved }),
+	"approved":    number(func(u *rollout.Unit) *int { return &u.Policy.RemovalsApproved }),
+	"budget":      func(u *rollout.Unit, _ time.Time, name string) error { u.Policy.Budget = name; return nil },
+	"whole":       whole,
 }
 
 func revision(u *rollout.Unit, _ time.Time, value string) error {
@@ -137,6 +146,10 @@ func revision(u *rollout.Unit, _ time.Time, value string) error {
 
 	if strings.HasPrefix(current, "-") {
 		current = ""
+	}
+
+	if target == "gone" {
+		target = rollout.Removed
 	}
 
 	u.Leaf.Current, u.Leaf.Target = current, target
@@ -249,6 +262,14 @@ func retry(u *rollout.Unit, now time.Time, value string) error {
 	return err
 }
 
+// whole reads "whole=revision:why it is kept".
+func whole(u *rollout.Unit, _ time.Time, value string) error {
+	revision, message, _ := strings.Cut(value, ":")
+	u.Whole = &rollout.Whole{Revision: revision, Reason: "Whole", Message: message}
+
+	return nil
+}
+
 // paused reads "paused", "paused=alice" and "paused=alice:why".
 func paused(u *rollout.Unit, now time.Time, value string) error {
 	by, reason, _ := strings.Cut(value, ":")
@@ -325,11 +346,36 @@ func printPlan(p rollout.Plan) string {
 	}
 
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "  step  %s\n", s.Message())
+		fmt.Fprintf(&b, "  step  %s%s\n", s.Message(), startOf[s.Start])
 	}
 
 	for _, g := range group(p.Holds) {
 		fmt.Fprintf(&b, "  hold  %s\n", g)
+	}
+
+	return b.String()
+}
+
+// startOf is what a step says of its unit that starts as a whole.
+var startOf = map[rollout.Start]string{rollout.StartWhole: ", and all of its unit", rollout.StartEach: ", but not all of its unit"}
+
+// printGroups writes what a plan says of each unit with others beneath it.
+func printGroups(p rollout.Plan) string {
+	var b strings.Builder
+
+	for _, g := range p.Groups {
+		c := g.Counts
+		fmt.Fprintf(&b, "%s: %s, %d leaves, %d updated, %d available, %d ready, %d failed, %d steps, %d holds",
+			cmp.Or(g.Path.String(), "all"), g.Phase, c.Total, c.Updated, c.Available, c.Ready, c.Failed, g.Steps, len(g.Holds))
+
+		words := []string{", complete", ", failing", ", free"}
+		for i, is := range []bool{g.Complete, g.Failing, g.Free} {
+			if is {
+				b.WriteString(words[i])
+			}
+		}
+
+		b.WriteString("\n")
 	}
 
 	return b.String()

@@ -2,22 +2,150 @@ package rollout
 
 import "slices"
 
-// phase sums up the tree: the first that applies.
-func (d *decision) phase(holds int) Phase {
+// Group sums up what a plan says of a unit with others beneath it.
+type Group struct {
+	Path Path
+	// Phase is that of the unit and everything beneath it.
+	Phase Phase
+	// Counts are those of the leaves beneath.
+	Counts Counts
+	// Steps is how many of the plan's steps are beneath, Holds are those of its holds
+	// that are of the unit or beneath it.
+	Steps int
+	Holds []Hold
+	// Complete is true if nothing more is to be waited for: all is where it should
+	// be, has soaked and passed its gates, but for failures that are borne.
+	Complete bool
+	// Failing is true if more leaves have failed than MaxFailures allows, whatever
+	// OnFailure says.
+	Failing bool
+	// Free is true if no leaf beneath that is outdated waits for anything but a
+	// budget, a rate, a retry or its own Block.
+	Free bool
+}
+
+// Group returns what the plan says of the unit at a path as a whole; the zero Group
+// if there is no such unit, or nothing can be beneath it.
+func (p Plan) Group(path ...string) Group {
+	for i := range p.Groups {
+		if slices.Equal(p.Groups[i].Path, path) {
+			return p.Groups[i]
+		}
+	}
+
+	return Group{}
+}
+
+// PhaseOf is the phase of the unit at a path. Of a leaf it follows from its step or
+// hold: it is Complete if it has neither.
+func (p Plan) PhaseOf(path ...string) Phase {
+	if g := p.Group(path...); g.Phase != "" {
+		return g.Phase
+	}
+
+	answer := p.At(path...)
+	s := sum{steps: one(answer.Step != nil), holds: one(answer.Hold != nil)}
+
+	if h := answer.Hold; h != nil {
+		s.moving = h.On == nil && moves(h.Reason)
+		s.failed, s.paused = needsUser(h.Reason), h.Reason == ReasonPaused
+	}
+
+	return s.phase()
+}
+
+// sum is what the plan says of a unit and everything beneath it.
+type sum struct {
+	steps, holds                      int
+	rollsBack, moving, failed, paused bool
+	// waits is true if an outdated leaf waits for more than its place.
+	waits bool
+}
+
+func (s *sum) add(other *sum) {
+	s.steps += other.steps
+	s.holds += other.holds
+	s.rollsBack = s.rollsBack || other.rollsBack
+	s.moving = s.moving || other.moving
+	s.failed = s.failed || other.failed
+	s.paused = s.paused || other.paused
+	s.waits = s.waits || other.waits
+}
+
+// phase is the first that applies.
+func (s *sum) phase() Phase {
 	switch {
-	case holds == 0 && len(d.steps) == 0:
+	case s.holds == 0 && s.steps == 0:
 		return PhaseComplete
-	case d.any((*node).rollsBack):
+	case s.rollsBack:
 		return PhaseRollingBack
-	case len(d.steps) > 0 || d.any((*node).isOnItsWay):
+	case s.steps > 0 || s.moving:
 		return PhaseProgressing
-	case d.any((*node).needsSomebody):
+	case s.failed:
 		return PhaseFailed
-	case d.any((*node).isPaused):
+	case s.paused:
 		return PhasePaused
 	default:
 		return PhaseWaiting
 	}
+}
+
+// groups sums up the units, from the leaves up.
+func (d *decision) groups(holds []Hold) []Group {
+	d.sums = make([]sum, len(d.nodes))
+	for _, n := range d.steps {
+		d.sums[n.index].steps++
+	}
+
+	groups := 0
+
+	for _, n := range slices.Backward(d.nodes) {
+		s := &d.sums[n.index]
+		d.sumUp(n, s)
+		groups += one(!n.isLeaf())
+
+		if n.parent != nil {
+			d.sums[n.parent.index].add(s)
+		}
+	}
+
+	list := make([]Group, 0, groups)
+
+	for _, n := range d.nodes {
+		if !n.isLeaf() {
+			list = append(list, d.group(n, holds))
+		}
+	}
+
+	return list
+}
+
+// sumUp adds what the plan says of the unit itself.
+func (d *decision) sumUp(n *node, s *sum) {
+	s.rollsBack = s.rollsBack || n.rollsBack()
+	if n.hold == nil {
+		return
+	}
+
+	s.holds++
+	s.moving = s.moving || n.isOnItsWay()
+	s.failed = s.failed || needsUser(n.hold.reason)
+	s.paused = s.paused || n.hold.reason == ReasonPaused
+	s.waits = s.waits || n.outdated && !queues(n.hold.reason) && !d.isOwnBlock(n, n.hold)
+}
+
+func (d *decision) group(n *node, holds []Hold) Group {
+	s := &d.sums[n.index]
+	g := Group{
+		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
+		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
+	}
+
+	if s.holds > 0 {
+		g.Holds = holds[n.held : n.held+s.holds : n.held+s.holds]
+	}
+
+	return g
 }
 
 func (d *decision) any(is func(*node) bool) bool {
@@ -26,26 +154,20 @@ func (d *decision) any(is func(*node) bool) bool {
 
 // isOnItsWay tells whether a leaf has moved and is getting ready.
 func (n *node) isOnItsWay() bool {
-	if n.hold == nil || !n.isLeaf() || n.outdated || n.up {
-		return false
-	}
-
-	return n.hold.reason == ReasonProgressing || n.hold.reason == ReasonSoak
+	return n.hold != nil && n.isLeaf() && !n.outdated && !n.up && moves(n.hold.reason)
 }
 
-func (n *node) needsSomebody() bool {
-	if n.hold == nil {
-		return false
-	}
-
-	switch n.hold.reason {
-	case ReasonFailed, ReasonDeadline, ReasonGateRefused:
-		return true
-	default:
-		return false
-	}
+// moves tells whether what waits for such a reason of its own is getting ready.
+func moves(r Reason) bool {
+	return r == ReasonProgressing || r == ReasonSoak
 }
 
-func (n *node) isPaused() bool {
-	return n.hold != nil && n.hold.reason == ReasonPaused
+// needsUser tells whether such a reason does not pass automatically.
+func needsUser(r Reason) bool {
+	return r == ReasonFailed || r == ReasonDeadline || r == ReasonGateRefused
+}
+
+// queues tells whether what waits for such a reason waits for its place alone.
+func queues(r Reason) bool {
+	return r == ReasonBudget || r == ReasonRate || r == ReasonRetry
 }

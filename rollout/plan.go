@@ -10,6 +10,9 @@ type Plan struct {
 	// now, each with the one reason, in the order of the tree: leaves, and units
 	// all of whose leaves are done that still soak or wait for a gate.
 	Holds []Hold
+	// Groups sum up the units with others beneath them, in the order of the tree,
+	// the root first unless it is a leaf; see [Plan.Group].
+	Groups []Group
 	// Phase sums up the whole tree.
 	Phase Phase
 	// Wake is when to look again if nothing changes, zero for never.
@@ -36,7 +39,24 @@ type Step struct {
 	// Repair is true if the leaf was down already, so that moving it takes no
 	// place in a budget.
 	Repair bool
+	// Start says what the step does for a unit above that starts as a whole.
+	Start Start
 }
+
+// Start says what a step does for the [Whole] unit that its leaf is beneath.
+type Start int
+
+// The starts.
+const (
+	// StartNone starts nothing: the leaf is moved alone, to the unit's Revision, or
+	// is beneath no such unit.
+	StartNone Start = iota
+	// StartWhole starts the unit: everything beneath may move.
+	StartWhole
+	// StartEach starts the unit so that single leaves are moved, this one among
+	// them: they are down, and nothing else may move in it now.
+	StartEach
+)
 
 // Hold is the one reason why a unit is not moved now.
 type Hold struct {
@@ -84,6 +104,10 @@ const (
 	// Action: correct what was refused and roll out another revision, or let the gate pass
 	// after all.
 	ReasonGateRefused Reason = "GateRefused"
+	// ReasonRemovalApproval: more is to be removed than may be without an approval.
+	// Action: check that the selector is what it should be; if so, approve the number that
+	// the message names.
+	ReasonRemovalApproval Reason = "RemovalNotApproved"
 	// ReasonOrder: an earlier unit is not complete.
 	// Action: nothing if that unit goes on; otherwise fix what the message says of it.
 	ReasonOrder Reason = "WaitingForPrevious"

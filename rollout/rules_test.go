@@ -15,7 +15,12 @@ func TestRules(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			root := parseTree(t, noon, d.Input)
 
-			return printPlan(rollout.Decide(rollout.Observed{Now: noon, Self: "spillway", Root: root}))
+			p := rollout.Decide(rollout.Observed{Now: noon, Self: "spillway", Root: root})
+			if d.Cmd == "groups" {
+				return printGroups(p)
+			}
+
+			return printPlan(p)
 		})
 	})
 }

@@ -78,6 +78,8 @@ func (n *node) condition() string {
 		return n.soaking()
 	case leaf.Reason != "":
 		return leaf.Reason
+	case n.isRemoval() && !n.outdated:
+		return "being removed"
 	case leaf.Current == "" && n.outdated:
 		return "not created"
 	case leaf.Health == Failed:
@@ -111,10 +113,12 @@ func (n *node) minReadyCause() *cause {
 }
 
 func (n *node) movingCause() *cause {
-	return &cause{
-		reason: ReasonProgressing, message: n.name() + " is updating: " + n.condition(),
-		since: n.unit.StartedAt,
+	message := n.name() + " is updating: " + n.condition()
+	if n.isRemoval() {
+		message = n.name() + " is being removed" + detail(n.unit.Leaf.Reason)
 	}
+
+	return &cause{reason: ReasonProgressing, message: message, since: n.unit.StartedAt}
 }
 
 func (n *node) unhealthyCause() *cause {
@@ -164,7 +168,9 @@ func (n *node) failure() string {
 	case n.hasFailed():
 		return "failed" + detail(n.unit.Leaf.Reason)
 	case n.outdated:
-		return "not updated after " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.RetryReason)
+		return "not " + n.done() + " after " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.RetryReason)
+	case n.isRemoval():
+		return "not removed after " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.Reason)
 	case n.isLost():
 		return "not ready for " + duration(n.deadline) + " (progress deadline)" + detail(n.unit.Leaf.Reason)
 	default:
@@ -176,7 +182,7 @@ func (n *node) failure() string {
 func (n *node) failureCause() *cause {
 	message := n.name() + " failed: "
 	if limit := n.unit.Policy.MaxFailures; limit.Set || n.unborne > 1 {
-		message += share(n.unborne, n.leaves) + " units failed, " + strconv.Itoa(limit.of(n.leaves)) + " allowed; "
+		message += share(n.unborne, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
 	}
 
 	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
@@ -202,6 +208,8 @@ func (n *node) progress() string {
 		return n.name() + " is " + n.condition()
 	case n.isLeaf():
 		return n.name() + " is next"
+	case n.removals == n.leaves:
+		return n.name() + " has " + share(n.ready, n.leaves) + " removed"
 	case n.firstDown != nil:
 		return n.name() + " has " + share(n.available, n.leaves) + " ready, " +
 			n.firstDown.name() + " is " + n.firstDown.condition()
@@ -231,13 +239,16 @@ func (n *node) retryCause() *cause {
 // budgetCause is why a leaf waits for the budget of a unit that has just counted
 // it in its queue.
 func (n *node) budgetCause(full *node) *cause {
-	down, budget := full.down+full.taken, full.budget()
-	c := &cause{reason: ReasonBudget, position: full.queue}
+	down, allowed := full.budget.down+full.budget.taken, full.allowed()
+	c := &cause{reason: ReasonBudget, position: full.budget.queue}
 
-	if budget == 0 {
+	switch {
+	case allowed == 0:
 		c.message = n.waits() + "0 allowed unavailable" + full.within()
-	} else {
-		c.message = n.queues(c.position) + share(down, budget) + " allowed unavailable" + full.within() + full.example()
+	case n.up:
+		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.example()
+	default:
+		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()
 	}
 
 	if full.parent != nil {
@@ -245,6 +256,15 @@ func (n *node) budgetCause(full *node) *cause {
 	}
 
 	return c
+}
+
+// done is what an outdated leaf is to be.
+func (n *node) done() string {
+	if n.isRemoval() {
+		return "removed"
+	}
+
+	return "updated"
 }
 
 // waits begins the sentence of a unit that waits, queues that of one in a queue.

@@ -18,14 +18,14 @@ func (p Plan) At(path ...string) Answer {
 		}
 	}
 
-	return Answer{Hold: p.mostTelling(path)}
+	return Answer{Hold: mostTelling(p.Holds, path)}
 }
 
-func (p Plan) mostTelling(path Path) *Hold {
+func mostTelling(holds []Hold, path Path) *Hold {
 	var telling *Hold
 
-	for i := range p.Holds {
-		h := &p.Holds[i]
+	for i := range holds {
+		h := &holds[i]
 		if h.Path.Under(path) && (telling == nil || h.Reason.tells() < telling.Reason.tells()) {
 			telling = h
 		}
@@ -53,6 +53,10 @@ func (s Step) Message() string {
 		name = s.Path[len(s.Path)-1]
 	}
 
+	if s.To == Removed {
+		return name + " is being removed"
+	}
+
 	from := ""
 	if s.From != "" {
 		from = " from " + s.From
@@ -74,7 +78,7 @@ func (p Path) Under(unit Path) bool {
 // telling are the engine's reasons, the one that says most about a whole first;
 // what a ring has blocked comes after a pause.
 var telling = []Reason{
-	ReasonFailed, ReasonDeadline, ReasonGateRefused, ReasonPaused, reasonOfRing,
+	ReasonFailed, ReasonDeadline, ReasonGateRefused, ReasonPaused, ReasonRemovalApproval, reasonOfRing,
 	ReasonUnhealthy, ReasonProgressing, ReasonLocked, ReasonRetry, ReasonSoak, ReasonGate,
 	ReasonBudget, ReasonRate, ReasonOrder, ReasonTurn,
 }
@@ -103,6 +107,8 @@ type Counts struct {
 	// Failed are those that have failed or missed a deadline, and all that were
 	// unfinished when a unit ran out of time.
 	Failed int
+	// Removals are to be removed and not gone.
+	Removals int
 }
 
 // Count counts the leaves beneath the unit at a path; all of them for no path,
@@ -117,7 +123,7 @@ func Count(o Observed, path ...string) Counts {
 		}
 	}
 
-	return d.counts(n)
+	return n.counts()
 }
 
 func (n *node) child(name string) *node {
@@ -130,12 +136,9 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-func (d *decision) counts(n *node) Counts {
-	c := Counts{Total: n.leaves, Updated: n.updated, Available: n.available, Failed: n.failed}
-
-	for _, m := range d.beneath(n) {
-		c.Ready += one(m.isLeaf() && m.up && !m.outdated)
+func (n *node) counts() Counts {
+	return Counts{
+		Total: n.leaves, Updated: n.updated, Available: n.available, Ready: n.ready,
+		Failed: n.failed, Removals: n.removals,
 	}
-
-	return c
 }

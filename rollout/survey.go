@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -13,6 +14,8 @@ type node struct {
 	children []*node
 	// index is the place in decision.nodes, end that after its last descendant.
 	index, end int
+	// existing counts the leaves that exist, removals those of them to be removed.
+	existing, removals int
 	// minReady and deadline are the unit's own or inherited.
 	minReady, deadline time.Duration
 
@@ -28,22 +31,33 @@ type node struct {
 	halt, spare *cause
 	// overdue is the nearest unit above (or this one) that ran out of time.
 	overdue *node
-	// taken counts the steps of this plan beneath that take something down.
-	taken int
-	// queue counts the leaves that wait for this unit's budget or its rate.
-	queue int
+	// budget counts against MaxUnavailable; it is its own, or shared.
+	budget *budget
+	own    budget
+	// whole is the nearest unit above that starts as a whole; of such a unit, mayStart
+	// is true if it may, keeps once a leaf is kept for it, each if it is started leaf
+	// by leaf.
+	whole                 *node
+	mayStart, keeps, each bool
+	// unapproved is the outermost unit above (or this one) beneath which more are to
+	// be removed than may be.
+	unapproved *node
 	// bucket is the rate, nil if there is none.
 	bucket *bucket
-	// hold is why the unit waits, nil if it does not.
+	// hold is why the unit waits, nil if it does not; held is how many do before it.
 	hold *cause
+	held int
 }
 
 // tally counts the leaves beneath a unit, as seen from it.
 type tally struct {
-	leaves, updated, available int
+	leaves, updated, available, ready int
 	// down are the unavailable leaves that count against a budget, downFailed
 	// those of them that have failed.
 	down, downFailed int
+	// removing are those that are being removed, removingFailed those of them that
+	// have failed.
+	removing, removingFailed int
 	// failed are all that have failed, unborne those that no unit beneath bears.
 	failed, unborne int
 	// unfinished are those that a timeout would fail, moving those at their target
@@ -89,6 +103,10 @@ func survey(o Observed) *decision {
 	d.nodes = make([]*node, 0, size)
 	d.build(&o.Root, nil, make([]node, size))
 
+	for _, n := range d.nodes {
+		n.inherit()
+	}
+
 	for _, n := range slices.Backward(d.nodes) {
 		d.learn(n)
 	}
@@ -111,7 +129,6 @@ func (d *decision) build(u *Unit, parent *node, memory []node) *node {
 	*n = node{unit: u, parent: parent, index: len(d.nodes)}
 	n.minReady, n.deadline = u.Policy.MinReady, u.Policy.Deadline
 	n.bucket = u.Policy.Rate.fill()
-	n.inherit(parent)
 	d.nodes = append(d.nodes, n)
 
 	if d.lock == nil && u.Lock != nil {
@@ -123,7 +140,14 @@ func (d *decision) build(u *Unit, parent *node, memory []node) *node {
 	}
 
 	for i := range u.Children {
-		n.children = append(n.children, d.build(&u.Children[i], n, memory))
+		c := d.build(&u.Children[i], n, memory)
+		n.children = append(n.children, c)
+		n.existing += c.existing
+		n.removals += c.removals
+	}
+
+	if n.isLeaf() {
+		n.existing, n.removals = one(u.Leaf.exists()), one(u.Leaf.exists() && n.isRemoval())
 	}
 
 	n.end = len(d.nodes)
@@ -131,17 +155,24 @@ func (d *decision) build(u *Unit, parent *node, memory []node) *node {
 	return n
 }
 
-func (n *node) inherit(parent *node) {
-	if parent == nil {
+// inherit finds out what a unit has from those above it.
+func (n *node) inherit() {
+	if n.exceedsRemovals() {
+		n.unapproved = n
+	}
+
+	p := n.parent
+	if p == nil {
 		return
 	}
 
-	if n.minReady == 0 {
-		n.minReady = parent.minReady
-	}
+	n.minReady = cmp.Or(n.minReady, p.minReady)
+	n.deadline = cmp.Or(n.deadline, p.deadline)
+	n.unapproved = cmp.Or(p.unapproved, n.unapproved)
 
-	if n.deadline == 0 {
-		n.deadline = parent.deadline
+	n.whole = p.whole
+	if p.unit.Whole != nil {
+		n.whole = p
 	}
 }
 
@@ -173,12 +204,15 @@ func (n *node) countLeaf() tally {
 	t := tally{leaves: 1}
 	t.updated = one(!n.outdated)
 	t.available = one(n.up)
+	t.ready = one(n.over)
 	t.down = one(!n.up)
 	t.failed = one(n.stopped)
 	t.unborne = t.failed
 	t.downFailed = one(!n.up && n.stopped)
 	t.unfinished = one(!n.over && !n.stopped && !leaf.Settled)
 	t.moving = one(!n.outdated && !n.up && !n.stopped)
+	t.removing = one(n.isRemoval() && !n.outdated && !n.up)
+	t.removingFailed = one(t.removing > 0 && n.stopped)
 
 	if n.over {
 		t.healthySince, t.undated = leaf.HealthySince, leaf.HealthySince.IsZero()
@@ -220,8 +254,11 @@ func (t *tally) add(c *tally) {
 	t.leaves += c.leaves
 	t.updated += c.updated
 	t.available += c.available
+	t.ready += c.ready
 	t.down += c.down
 	t.downFailed += c.downFailed
+	t.removing += c.removing
+	t.removingFailed += c.removingFailed
 	t.failed += c.failed
 	t.unborne += c.unborne
 	t.unfinished += c.unfinished

@@ -34,7 +34,10 @@ type Unit struct {
 	// Block is a fact of the ring's own that forbids to move anything beneath
 	// the unit now, such as a ConfigMap that does not exist. Nil if there is none.
 	Block *Block
-	// Gates have to pass before the unit starts, or before it counts as complete.
+	// Whole is set on a unit that starts as a whole and has not started. Nil if its
+	// leaves move one by one, as they do once it has started.
+	Whole *Whole
+	// Gates must pass before the unit starts, or before it counts as complete.
 	Gates []Gate
 	// Lock is the lock that has to be held while anything beneath the unit is
 	// disrupted. Nil if none is needed. A plan takes and releases one lock: the
@@ -47,6 +50,30 @@ type Unit struct {
 	// Leaf is what was observed of a leaf; it is ignored on a unit with children.
 	Leaf Leaf
 }
+
+// Whole describes a unit of which another controller moves all leaves, under a
+// budget of its own, once it may move one. Nothing beneath is moved before all of
+// it may be: not even what is down already, which elsewhere waits for no turn. Only
+// a budget, a rate, a retry or a Block of its own may keep single leaves.
+//
+// Where several such units wait for each other alone, because leaves are down in
+// each, the first is started leaf by leaf; see [StartEach].
+type Whole struct {
+	// Revision is what a leaf gets that is moved before the unit has started. One
+	// that is down at any other may be moved to it.
+	Revision string
+	// Reason and Message are those of the [Hold] of a leaf that is kept for this.
+	Reason  Reason
+	Message string
+}
+
+// Removed as the Target of a leaf says that it is to be removed: it is moved to
+// Removed, under the budgets, order, gates and pauses above it, and is Removed and
+// Healthy when it is gone, unless the ring leaves it out of the tree by then. Until
+// then it is unavailable. Removing what is down already takes something away, so
+// it waits for its turn, and there are never more leaves being removed than the
+// budgets allow. List the units in the order in which to remove: the last stage first.
+const Removed = "(removed)"
 
 // Leaf is the observed state of something that moves as a whole.
 type Leaf struct {
@@ -150,6 +177,16 @@ type Policy struct {
 	// unfinished beneath holds and counts as failed for the units above. Zero is
 	// no timeout; it means nothing on a leaf.
 	Timeout time.Duration
+	// Budget makes this unit share its MaxUnavailable with all units of the same
+	// Budget: what is unavailable beneath any of them counts for each, and a
+	// percentage is one of all their leaves. Empty if it shares with none.
+	Budget string
+	// MaxRemoved bounds how many leaves beneath may be to be removed without an
+	// approval; a percentage is one of those that exist. While there are more, and
+	// more than RemovalsApproved, none of them is removed.
+	MaxRemoved Limit
+	// RemovalsApproved is how many removals a user has approved, zero if none.
+	RemovalsApproved int
 	// MaxFailures is how many failed leaves beneath are borne before OnFailure
 	// applies. The zero value bears none but those that a unit beneath bears
 	// already; a limit that is Set counts every failed leaf beneath. A failure
@@ -177,8 +214,8 @@ const (
 )
 
 // Limit is an absolute number or a percentage, as Kubernetes' IntOrString. The
-// zero value is no limit, except for MaxFailures, where it is none at all.
-// Percentages are rounded down, to at least 1 unless the percentage is 0.
+// zero value is no limit, except for MaxFailures, where it is none at all. [Limit.Of]
+// says how percentages are rounded.
 type Limit struct {
 	Value   int
 	Percent bool

@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -19,7 +20,7 @@ import (
 type size struct{ workloads, groups, instances, clusters int }
 
 // pages is how many pages it takes to list n objects.
-func pages(n int) int { return max((n+describe.PageSize-1)/describe.PageSize, 1) }
+func pages(n int) int { return max((n+snapshot.PageSize-1)/snapshot.PageSize, 1) }
 
 // pages is how many pages it takes to list everything.
 func (s size) pages() int {
@@ -40,7 +41,7 @@ func TestStatusOfMuch(t *testing.T) {
 	units, many := w.look()
 	fmt.Printf("| requests of status: little of everything, %d workloads + %d groups + %d Instances + %d clusters | %d, %d |\n",
 		much.workloads, much.groups, much.instances, much.clusters, few, many)
-	if more := many - few; more > much.pages()+describe.Singly {
+	if more := many - few; more > much.pages()+snapshot.Singly {
 		t.Errorf("%d requests for little, and %d for much, which has %d pages", few, many, much.pages())
 	}
 	w.check(units)
@@ -52,7 +53,7 @@ func TestStatusOfMuch(t *testing.T) {
 func (w *world) look() ([]describe.Unit, int) {
 	w.t.Helper()
 	before := len(w.requests.Requests())
-	sight, err := describe.Look(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
+	sight, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
 	if err != nil || len(sight.Unseen) > 0 {
 		w.t.Fatal(err, sight.Unseen)
 	}

@@ -19,35 +19,35 @@ import (
 const (
 	// writers is how many workloads are written at a time.
 	writers = 16
-	// writeTimeout bounds one write, so that a hanging admission webhook of one
-	// workload does not keep the others waiting.
+	// writeTimeout bounds one write, so that a webhook of one workload that does not
+	// answer does not delay the others.
 	writeTimeout = 10 * time.Second
 )
 
-// outcome is what became of a write.
-type outcome struct {
+// result is what became of a write.
+type result struct {
 	write Write
 	// err is nil if the write was made.
 	err error
 }
 
-// act makes the writes, several at a time, and reports on each.
-func act(ctx context.Context, w client.Writer, writes []Write) []outcome {
-	outcomes := make([]outcome, len(writes))
+// act makes the writes, several at a time, and returns the result of each.
+func act(ctx context.Context, w client.Writer, writes []Write) []result {
+	results := make([]result, len(writes))
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i, write := range writes {
 		group.Go(func() error {
-			outcomes[i] = outcome{write: write, err: apply(ctx, w, write)}
+			results[i] = result{write: write, err: apply(ctx, w, write)}
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are in the outcomes
-	return outcomes
+	_ = group.Wait() // the errors are in the results
+	return results
 }
 
-// apply makes the patches of a write in their order. The preconditions are in
-// the patches: the API server checks them where it cannot be too late.
+// apply makes the patches of a write in their order. The patches contain their
+// preconditions, which the API server checks when it applies them.
 func apply(ctx context.Context, w client.Writer, write Write) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -64,22 +64,22 @@ func apply(ctx context.Context, w client.Writer, write Write) error {
 	return free(ctx, w, write)
 }
 
-// free deletes Pods that have never run, as long as they are as they were seen:
-// a Pod that somebody has released or scheduled meanwhile has another version.
+// free deletes Pods that never ran, if they are as they were observed: a Pod that
+// another client has released or scheduled since has another version.
 func free(ctx context.Context, w client.Writer, write Write) error {
 	for _, p := range write.Frees {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
 		// To see the deletion in the cache, the client would begin to cache Pods.
 		err := w.Delete(ctx, pod, client.Preconditions{UID: &p.UID, ResourceVersion: &p.Version}, client.DisableReadYourWritesConsistency)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("free Pod %s: %w", p.Name, err)
+			return fmt.Errorf("delete the suspended Pod %s: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-// overtaken is true if the write was refused because somebody was faster: its
-// preconditions no longer hold, and neither does the decision.
-func overtaken(err error) bool {
+// isConflict is true if the write was refused because its preconditions no longer
+// hold, and neither does the decision.
+func isConflict(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }

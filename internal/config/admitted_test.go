@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/admit"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -19,7 +20,7 @@ import (
 // register makes the ring's webhooks known for the namespace of the world.
 func (w *world) register() {
 	w.t.Helper()
-	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, config.Declared().Webhooks)
+	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, admit.Declared().Webhooks)
 }
 
 // admit starts a manager that answers the ring's webhooks.
@@ -102,7 +103,7 @@ func TestAdmittedCaseCARequiredObjectIsMissing(t *testing.T) {
 		return nil
 	})
 	w.configMap("app", "a", "1")
-	w.saysEventually("web", "Secret db does not exist; its Pods are not scheduled before")
+	w.saysEventually("web", "Secret db not found; its Pods are not scheduled")
 	w.secret("db", "p", "q")
 	w.startedWith("web", 2, 1, started, wantHash(t, values{"app": {"a": "1"}}, values{"db": {"p": "q"}}))
 }
@@ -204,7 +205,7 @@ func TestDefect4AdmissionRefusesNothingElsewhere(t *testing.T) {
 // The predecessor's way to suspend, for those who rely on it.
 func TestSuspensionAsThePredecessorDoesIt(t *testing.T) {
 	w := newWorld(t)
-	w.options.SuspendBy = config.SuspendByScheduler
+	w.options.SuspendBy = workloads.SuspendByScheduler
 	w.admit()
 	w.apply(workload("StatefulSet", "web", envFrom(configMapRef("app"))))
 	set := &appsv1.StatefulSet{}

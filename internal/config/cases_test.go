@@ -69,9 +69,9 @@ func TestCaseCARequiredObjectIsMissingAtCreation(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.apply(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))
-	w.saysEventually("web", "ConfigMap app does not exist, Secret db does not exist")
+	w.saysEventually("web", "ConfigMap app not found, Secret db not found")
 	w.configMap("app", "a", "1")
-	w.saysEventually("web", `"message":"Secret db does not exist"`)
+	w.saysEventually("web", `"message":"Secret db not found"`)
 	if got := w.replicaSets("web"); got != 1 {
 		t.Errorf("it was rolled while something was missing: %d ReplicaSets", got)
 	}

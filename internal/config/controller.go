@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -24,45 +26,42 @@ import (
 // usesIndex finds the tracked workloads that use an object.
 const usesIndex = "spillway.dev/config"
 
-// Interests are what the ring looks at: ConfigMaps and Secrets as digests, and
-// the workloads in sight.
+// Interests are what the ring watches: ConfigMaps and Secrets as digests, and the
+// relevant workloads.
 func Interests() []kube.Interest {
 	interests := []kube.Interest{
-		{Object: &corev1.ConfigMap{}, Reduce: Digest},
-		{Object: &corev1.Secret{}, Reduce: Digest},
+		{Object: &corev1.ConfigMap{}, Reduce: content.Digest},
+		{Object: &corev1.Secret{}, Reduce: content.Digest},
 	}
-	for kind := range workloadKinds {
-		interests = append(interests, kube.Interest{Object: emptyWorkload(kind), Sees: inSight})
+	for _, kind := range workload.Kinds() {
+		interests = append(interests, kube.Interest{Object: workload.New(kind), Sees: workload.IsRelevant})
 	}
 	return interests
 }
 
 // Setup adds the ring to a manager whose cache was made with [Interests].
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	provided, err := driverInstalled(mgr.GetRESTMapper())
+	provided, err := content.DriverInstalled(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		observer: observer{
-			options: o, workloads: mgr.GetClient(), digests: mgr.GetCache(), values: mgr.GetAPIReader(),
-			provided: provided, memory: memory{},
-		},
+		observer: newObserver(o, mgr.GetClient(), content.Source{Digests: mgr.GetCache(), Values: mgr.GetAPIReader(), Provided: provided}),
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("config")
-	for kind := range workloadKinds {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, emptyWorkload(kind), usesIndex, indexUses); err != nil {
+	for _, kind := range workload.Kinds() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, workload.New(kind), usesIndex, indexUses); err != nil {
 			return fmt.Errorf("index the config of workloads: %w", err)
 		}
-		b = b.Watches(emptyWorkload(kind), toRing(), builder.WithPredicates(workloadMatters()))
+		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters()))
 	}
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
 	}
-	if r.observer.provided {
-		b = b.Watches(emptyPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
+	if provided {
+		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
 	}
 	err = b.WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
@@ -74,14 +73,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // reconciler runs the ring. There is one request for all workloads, because
-// the budget is theirs together.
+// they share the budget.
 type reconciler struct {
-	observer observer
+	observer *observer
 	writer   client.Writer
 	reporter *reporter
 }
 
-// Reconcile observes, plans, acts and tells, once.
+// Reconcile observes, plans, acts and reports, once.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	// 1. Observe: all the reads.
 	observed, err := r.observer.observe(ctx)
@@ -91,8 +90,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	// 2. Plan: pure.
 	plan := decide(observed, r.observer.options)
 	// 3. Act: all the writes.
-	outcomes := act(ctx, r.writer, plan.Writes)
-	// 4. Tell: Events, metrics, log.
-	r.reporter.report(ctx, observed, plan, outcomes)
-	return reconcile.Result{RequeueAfter: r.observer.learn(outcomes, plan)}, nil
+	results := act(ctx, r.writer, plan.Writes)
+	// 4. Report: Events, metrics, log.
+	r.reporter.report(ctx, observed, plan, results)
+	return reconcile.Result{RequeueAfter: r.observer.learn(results, plan)}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/rollout"
@@ -35,7 +36,7 @@ func TestDefect2TheRateBlocksNothingElseAndSurvivesARestart(t *testing.T) {
 	w.manage()
 	// What takes no token is not kept waiting, also not by a new manager.
 	w.apply(deployment("c", envFrom(secretRef("none"))))
-	w.saysEventually("c", "Secret none does not exist")
+	w.saysEventually("c", "Secret none not found")
 	if h := w.hash("b"); h != "" {
 		t.Error("a restart refilled the bucket")
 	}
@@ -73,7 +74,7 @@ func TestDefect4OtherNamespacesAreLeftAlone(t *testing.T) {
 	foreign := deployment("web", "containers: [{name: c, image: x}]")
 	w.apply(strings.Replace(foreign, "{name: web, ", "{name: web, namespace: "+elsewhere+", ", 1))
 	w.apply(deployment("mine", "containers: [{name: c, image: x}]", native+"extra-secrets", elsewhere+"/s"))
-	w.saysEventually("mine", "Secret "+elsewhere+"/s lies in a namespace that the manager does not watch; add it to --namespaces")
+	w.saysEventually("mine", "Secret "+elsewhere+"/s is in a namespace that the manager does not watch; add it to --namespaces")
 	w.sentinel()
 	for _, request := range w.requests.take() {
 		if strings.Contains(request, elsewhere) {
@@ -109,7 +110,7 @@ func TestDefect5NobodyStaysSuspended(t *testing.T) {
 			w.manage()
 			w.apply(test.prepare(w))
 			if test.hash {
-				w.saysEventually("web", "ConfigMap app does not exist")
+				w.saysEventually("web", "ConfigMap app not found")
 				if got := w.deploymentNow("web").Spec.Template.Spec.SchedulerName; got != waveScheduler {
 					t.Errorf("released too early, to %q", got)
 				}
@@ -182,7 +183,7 @@ func TestDefect8EventsBelongToTheWorkload(t *testing.T) {
 	hash := w.hashed("web", "")
 	uid := w.deploymentNow("web").UID
 	for reason, note := range map[string]string{
-		"ConfigMissing": "ConfigMap app does not exist", "ConfigChanged": "Configuration hash updated to " + hash,
+		"ConfigMissing": "ConfigMap app not found", "ConfigChanged": "Configuration hash updated to " + hash,
 	} {
 		w.eventually(func() error {
 			events := w.events(reason)
@@ -244,7 +245,7 @@ func TestDefect11WhatIsDeletedLaterIsMissed(t *testing.T) {
 	w.apply(deployment("web", envFrom(configMapRef("app"))))
 	first := w.hashed("web", "")
 	w.remove(&corev1.ConfigMap{}, "app")
-	w.saysEventually("web", "ConfigMap app does not exist")
+	w.saysEventually("web", "ConfigMap app not found")
 	w.eventually(func() error { return want(1, len(w.events("ConfigMissing"))) })
 
 	w.configMap("app", "a", "1") // the same again
@@ -253,7 +254,7 @@ func TestDefect11WhatIsDeletedLaterIsMissed(t *testing.T) {
 		t.Error(err)
 	}
 	w.remove(&corev1.ConfigMap{}, "app")
-	w.saysEventually("web", "ConfigMap app does not exist")
+	w.saysEventually("web", "ConfigMap app not found")
 	w.configMap("app", "a", "2")
 	w.hashed("web", first)
 	w.sentinel()
@@ -269,7 +270,7 @@ func TestDefect12MalformedEntriesAreReported(t *testing.T) {
 	w.saysEventually("web", `"reason":"InvalidAnnotation"`)
 	w.hashed("web", "")
 	problems := w.explain("web").Problems
-	if len(problems) != 2 || !strings.Contains(problems[0], `annotation wave.pusher.com/extra-configmaps: "a/b/c" has to be "name" or "namespace/name"`) {
+	if len(problems) != 2 || !strings.Contains(problems[0], `annotation wave.pusher.com/extra-configmaps: invalid value "a/b/c": must be "name" or "namespace/name"`) {
 		t.Errorf("problems = %q", problems)
 	}
 	w.annotate("web", "wave.pusher.com/extra-configmaps", "app")
@@ -535,7 +536,7 @@ spec: {policyName: POLICY, validationActions: [Deny]}`, "POLICY", policy))
 	w.hashed("stuck", "")
 }
 
-// What may not be read is said, and tried again.
+// What cannot be read is reported, and retried.
 func TestWithoutPermission(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("app", "a", "1")
@@ -545,7 +546,7 @@ func TestWithoutPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = config.Explain(t.Context(), c, w.options, config.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
+	_, err = config.Explain(t.Context(), c, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("explain without any permission: %v", err)
 	}
@@ -560,10 +561,10 @@ metadata: {name: workloads}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: workloads}
 subjects: [{kind: User, name: nobody-in-particular, apiGroup: rbac.authorization.k8s.io}]`)
 	w.eventually(func() error {
-		e, err := config.Explain(t.Context(), c, w.options, config.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
+		e, err := config.Explain(t.Context(), c, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
 		if err != nil {
 			return err
 		}
-		return want("Deployment web is waiting: ConfigMap app may not be read; grant get, list and watch on configmaps in namespace "+w.namespace, e.Sentence)
+		return want("Deployment web is waiting: ConfigMap app cannot be read: forbidden; grant get, list and watch on configmaps in namespace "+w.namespace, e.Sentence)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// State sums up a workload in one word.
+// State is the state of a workload.
 type State string
 
 // The states of a workload.
@@ -25,46 +26,46 @@ const (
 	StateRolling  State = "Rolling"
 	StateNext     State = "Next"
 	StateWaiting  State = "Waiting"
-	// StateLate: Pods follow a new hash for longer than that takes up the budget.
+	// StateLate is rolling for longer than it counts against the budget.
 	StateLate       State = "Late"
 	StateNotTracked State = "NotTracked"
 )
 
-// Explanation says in one sentence how a workload stands, and then the facts.
+// Explanation is the state of a workload in one sentence, and the facts.
 type Explanation struct {
 	Kind      string         `json:"kind"`
 	Namespace string         `json:"namespace"`
 	Name      string         `json:"name"`
 	State     State          `json:"state"`
 	Reason    rollout.Reason `json:"reason,omitempty"`
-	// Sentence is the same that Events and logs use.
+	// Sentence is the message that Events and logs have.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
-	// Deadline is when a workload that rolls counts as failed, nil if Kubernetes says so
-	// by itself, as it does of a Deployment.
+	// Deadline is when a workload that rolls counts as failed, nil for a Deployment,
+	// whose failure Kubernetes reports.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Position is the place in the queue for the budget, from 1; 0 if not queued.
 	Position int `json:"position,omitempty"`
-	// Progress is how far a workload is that rolls or is late, as kstatus says it.
+	// Progress is the message of kstatus while a workload rolls or is late.
 	Progress string    `json:"progress,omitempty"`
 	Hash     string    `json:"hash,omitempty"`
 	Uses     []UseFact `json:"uses,omitempty"`
 	Missing  []string  `json:"missing,omitempty"`
-	// Lacking is Missing for whoever follows it.
-	Lacking []Missing `json:"-"`
+	// Lacking is Missing as values.
+	Lacking []content.Missing `json:"-"`
 	// Changed is what it has not been rolled for yet, or what it is rolling for:
-	// "ConfigMap app: LOG_LEVEL". Nil if that was not seen to change.
-	Changed  []string `json:"changed,omitempty"`
-	LastRoll *Roll    `json:"lastRoll,omitempty"`
-	Problems []string `json:"problems,omitempty"`
+	// "ConfigMap app: LOG_LEVEL". Nil if that is not known.
+	Changed  []string       `json:"changed,omitempty"`
+	LastRoll *workload.Roll `json:"lastRoll,omitempty"`
+	Problems []string       `json:"problems,omitempty"`
 }
 
 // UseFact is one use of an object.
 type UseFact struct {
 	Object string `json:"object"`
 	// Of is the object that Object names.
-	Of Object `json:"-"`
+	Of content.Object `json:"-"`
 	// Keys are those used, empty for all of them.
 	Keys     []string `json:"keys,omitempty"`
 	Exists   bool     `json:"exists"`
@@ -73,12 +74,12 @@ type UseFact struct {
 }
 
 // ErrNotFound is returned for a workload that does not exist.
-var ErrNotFound = errors.New("no such workload")
+var ErrNotFound = errors.New("not found")
 
-// Explain says how one workload stands, by the same code that the manager runs,
-// with the caller's own permissions and nothing but reads.
-func Explain(ctx context.Context, reader client.Reader, options Options, name Name) (Explanation, error) {
-	obj := emptyWorkload(name.Kind)
+// Explain returns the state of one workload, by the same code that the manager
+// runs, with the caller's own permissions and without writes.
+func Explain(ctx context.Context, reader client.Reader, options Options, name workload.Name) (Explanation, error) {
+	obj := workload.New(name.Kind)
 	err := reader.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj)
 	if apierrors.IsNotFound(err) {
 		return Explanation{}, fmt.Errorf("%s %s in namespace %s: %w", name.Kind, name.Name, name.Namespace, ErrNotFound)
@@ -102,8 +103,8 @@ func Explain(ctx context.Context, reader client.Reader, options Options, name Na
 	return explanations[i], nil
 }
 
-// statusAround looks at all workloads where they share a budget, so that the place in
-// its queue is known; unless the caller may not.
+// statusAround observes all workloads where they share a budget, so that the
+// position in its queue is known; unless this is forbidden to the caller.
 func statusAround(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
 	if options.SharesBudget() {
 		if explanations, err := Status(ctx, reader, options, ""); !apierrors.IsForbidden(err) {
@@ -113,29 +114,23 @@ func statusAround(ctx context.Context, reader client.Reader, options Options, na
 	return Status(ctx, reader, options, namespace)
 }
 
-// SharesBudget is true if workloads of several namespaces wait for one another.
-func (o Options) SharesBudget() bool {
-	return o.MaxRolling > 0 || o.UpdateRate > 0 && !math.IsInf(o.UpdateRate, 1)
-}
-
-// Status explains every workload in sight in a namespace, in all if it is empty.
+// Status explains every relevant workload of a namespace, of all if it is empty.
 func Status(ctx context.Context, reader client.Reader, options Options, namespace string) ([]Explanation, error) {
-	o := observer{
-		options: options, workloads: reader, digests: digestingReader{reader}, values: reader,
-		provided: true, namespace: namespace, memory: memory{},
+	source := content.Source{Digests: content.Digesting(reader), Values: reader, Provided: true}
+	if reduced, ok := reader.(content.Reduced); ok {
+		source.Values, source.Hashes = reduced.Values(), reduced.Hashed()
 	}
-	if reduced, ok := reader.(Reduced); ok {
-		o.values, o.hashed = reduced.Values(), reduced.Hashed()
-	}
+	o := newObserver(options, reader, source)
+	o.namespace = namespace
 	observed, err := o.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return explained(observed, options), nil
+	return explainAll(observed, options), nil
 }
 
-// explained explains every workload that was seen.
-func explained(o Observed, options Options) []Explanation {
+// explainAll explains every workload that was observed.
+func explainAll(o Observed, options Options) []Explanation {
 	answers := answersOf(decide(o, options))
 	explanations := make([]Explanation, 0, len(o.Workloads))
 	for i := range o.Workloads {
@@ -145,7 +140,7 @@ func explained(o Observed, options Options) []Explanation {
 	return explanations
 }
 
-// answersOf is what a plan says of each workload, by its path: each has one answer.
+// answersOf are the answers of a plan by path: each workload has one.
 func answersOf(p Plan) map[string]rollout.Answer {
 	answers := make(map[string]rollout.Answer, len(p.Steps)+len(p.Holds))
 	for i := range p.Holds {
@@ -157,42 +152,14 @@ func answersOf(p Plan) map[string]rollout.Answer {
 	return answers
 }
 
-// Trace is what keeps a workload's Pods from being scheduled, and what the
-// predecessor left on it.
-type Trace struct {
-	Name
-	Legacy
-	Suspension Suspension
-}
-
-// Suspended is true if new Pods of the workload cannot be scheduled, or old ones
-// that wait have not been freed.
-func (t Trace) Suspended() bool { return t.Suspension.suspended() || t.Suspension.Freeing }
-
-// Traces lists the workloads that are suspended, and those on which the
-// predecessor left something that the manager undoes.
-func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
-	objects, err := (&observer{workloads: reader}).list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var traces []Trace
-	for _, obj := range objects {
-		if legacy, s := legacyOf(obj), suspensionOf(obj); legacy.Finalizer || s.suspended() || s.Freeing {
-			traces = append(traces, Trace{Name: nameOf(obj), Legacy: legacy, Suspension: s})
-		}
-	}
-	return traces, nil
-}
-
-func notWatched(name Name, namespaces []string) Explanation {
+func notWatched(name workload.Name, namespaces []string) Explanation {
 	e := notTracked(name)
-	e.Sentence = fmt.Sprintf("%s %s is not looked at, because the manager watches only %s; add namespace %s to --namespaces",
+	e.Sentence = fmt.Sprintf("%s %s is not watched: the manager watches only %s; add namespace %s to --namespaces",
 		name.Kind, name.Name, strings.Join(namespaces, ", "), name.Namespace)
 	return e
 }
 
-func notTracked(name Name) Explanation {
+func notTracked(name workload.Name) Explanation {
 	return Explanation{
 		Kind: name.Kind, Namespace: name.Namespace, Name: name.Name, State: StateNotTracked,
 		Sentence: fmt.Sprintf("%s %s is not tracked; annotate it with %s: \"true\"",
@@ -203,8 +170,8 @@ func notTracked(name Name) Explanation {
 // explain puts the facts of one workload together.
 func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := notTracked(w.Name)
-	if w.Settings.Tracked || !w.Suspension.settled() {
-		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date with the config that it uses"
+	if w.Settings.Tracked || !w.Suspension.IsSettled() {
+		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
 		if w.isLate(now) {
 			e.State = StateLate
@@ -212,7 +179,7 @@ func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
 	}
 	switch e.State {
 	case StateRolling, StateLate:
-		if at, within := w.Records.Roll.At, timeToRoll(w.object); !at.IsZero() && within > 0 {
+		if at, within := w.Records.Roll.At, workload.TimeToRoll(w.Object); !at.IsZero() && within > 0 {
 			e.Deadline = moment(at.Add(within))
 		}
 		e.Progress, e.Changed = w.Health.Reason, w.Records.Roll.Changed
@@ -233,11 +200,11 @@ func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
 	return e
 }
 
-// apply takes over what the engine says.
+// apply sets what the engine answers.
 func (e *Explanation) apply(answer rollout.Answer) {
 	switch {
 	case answer.Step != nil:
-		e.State, e.Sentence = StateNext, e.Kind+" "+e.Name+" is next to roll: its config has changed"
+		e.State, e.Sentence = StateNext, e.Kind+" "+e.Name+" is next to roll: its config changed"
 	case answer.Hold != nil:
 		e.State, e.Reason, e.Sentence = StateWaiting, answer.Hold.Reason, answer.Hold.Message
 		e.Since, e.Until, e.Position = moment(answer.Hold.Since), moment(answer.Hold.Until), answer.Hold.Position
@@ -266,7 +233,7 @@ func useFacts(w *Workload) []UseFact {
 	return mergeUses(facts)
 }
 
-// mergeUses makes the uses of one object one, so that each is listed once.
+// mergeUses merges the uses of one object, so that each is listed once.
 func mergeUses(facts []UseFact) []UseFact {
 	var merged []UseFact
 	for _, f := range facts {
@@ -290,16 +257,4 @@ func (f *UseFact) merge(other UseFact) {
 	f.Keys = slices.Concat(f.Keys, other.Keys)
 	slices.Sort(f.Keys)
 	f.Keys = slices.Compact(f.Keys)
-}
-
-// digestingReader gives what the cache of the manager would give.
-type digestingReader struct{ client.Reader }
-
-// Get reads an object and reduces it.
-func (d digestingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if err := d.Reader.Get(ctx, key, obj, opts...); err != nil {
-		return err //nolint:wrapcheck // stands in for the reader
-	}
-	Digest(obj)
-	return nil
 }

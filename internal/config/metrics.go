@@ -15,11 +15,11 @@ var (
 	})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_config_waiting_workloads",
-		Help: "Workloads that are not where they should be and not moved now, by reason.",
+		Help: "Workloads that are out of date and not rolled now, by reason.",
 	}, []string{"reason"})
-	changes = prometheus.NewCounter(prometheus.CounterOpts{
+	configChanges = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "spillway_config_changes_total",
-		Help: "Changes of a workload's config that were seen, before coalescing.",
+		Help: "Observed changes of a workload's config, before coalescing.",
 	})
 	rolls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_config_rolls_total",
@@ -27,15 +27,15 @@ var (
 	}, []string{"namespace", "kind"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes to workloads: made, overtaken because somebody was faster, or failed.",
+		Help: "Writes to workloads by result: made, conflict or failed.",
 	}, []string{"result"})
 	latency = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "spillway_config_change_to_write_seconds",
-		Help:    "Seconds from the first change seen to the write that rolls the workload.",
+		Help:    "Seconds from the first observed change to the write that rolls the workload.",
 		Buckets: []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600},
 	})
 )
 
-func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
-	metrics.Registry.MustRegister(tracked, waiting, changes, rolls, writes, latency)
+func init() { //nolint:gochecknoinits // the documented use of the registry of controller-runtime
+	metrics.Registry.MustRegister(tracked, waiting, configChanges, rolls, writes, latency)
 }

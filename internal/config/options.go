@@ -3,52 +3,42 @@ package config
 import (
 	"math"
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
-// Options are the choices of whoever runs the manager.
+// Options are the manager's choices for the ring.
 type Options struct {
-	// Namespaces are those to look at, all if empty.
+	// Namespaces are those to watch, all if empty.
 	Namespaces []string
 	// UpdateRate is how many workloads are rolled per second in the long run;
 	// zero and +Inf are no limit.
 	UpdateRate float64
-	// UpdateBurst is how many may be rolled at once before UpdateRate applies.
+	// UpdateBurst is how many may be rolled before UpdateRate applies.
 	UpdateBurst int
 	// MaxRolling is how many workloads may be rolling at a time, zero is no limit.
 	MaxRolling int
 	// MaxRollingPerNamespace is MaxRolling for each namespace.
 	MaxRollingPerNamespace int
-	// CoalesceWindow is how long a running workload's config has to be left alone
+	// CoalesceWindow is how long the config of a running workload must not change
 	// before it is rolled, so that changes that follow one another are one roll.
 	CoalesceWindow time.Duration
 	// AllowCrossNamespace lets workloads name extra config of other namespaces
 	// that did not opt in to it.
 	AllowCrossNamespace bool
-	// SuspendBy is how admission keeps a new workload whose config is missing from
-	// running.
-	SuspendBy SuspendBy
-	// Zones is true if the zones ring runs, and moves the Pods of StatefulSets that
-	// form groups.
+	// SuspendBy is how admission suspends a new workload whose config is missing.
+	SuspendBy workload.SuspendBy
+	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
+	// that form groups.
 	Zones bool
 	// Now is the clock.
 	Now func() time.Time
 }
 
-const (
-	// coalesceLimit bounds, in windows, how long an unending series of changes
-	// can put off a roll.
-	coalesceLimit = 10
-	// progressDeadline is how long a rolling workload keeps its place in the
-	// budget; the default progressDeadlineSeconds of a Deployment.
-	progressDeadline = 10 * time.Minute
-	// A failed read or write is tried again after retryFirst, then after twice as
-	// long, up to retryMost; or at once, when the workload's spec changes.
-	retryFirst     = 500 * time.Millisecond
-	retryDoublings = 9
-	retryMost      = 2 * time.Minute
-	// retryPass is the longest wait after a pass that could not observe at all.
-	retryPass = 15 * time.Second
-)
+// SharesBudget is true if workloads of several namespaces wait for one another.
+func (o Options) SharesBudget() bool {
+	return o.MaxRolling > 0 || o.UpdateRate > 0 && !math.IsInf(o.UpdateRate, 1)
+}
 
 // rateEvery is the time between two rolls in the long run, zero for no limit.
 func (o Options) rateEvery() time.Duration {
@@ -56,4 +46,12 @@ func (o Options) rateEvery() time.Duration {
 		return 0
 	}
 	return time.Duration(float64(time.Second) / o.UpdateRate)
+}
+
+// window is the coalesce window of a workload: its own, or the manager's.
+func (o Options) window(w *workload.Workload) time.Duration {
+	if own := w.Settings.CoalesceWindow; own != nil {
+		return *own
+	}
+	return o.CoalesceWindow
 }

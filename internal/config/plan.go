@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Plan is what the ring is about to do, and what it waits for.
+// Plan is what the ring is about to do, and why the rest is waiting.
 type Plan struct {
 	rollout.Plan
 	// Writes are at most one for each workload, in the order to make them.
 	Writes []Write
 }
 
-// decide makes the plan: what moves is the engine's decision, and the rest is
-// keeping the records straight.
+// decide makes the plan: the engine decides what rolls, and the rest of the writes
+// keep the records up to date.
 func decide(o Observed, options Options) Plan {
 	plan := Plan{Plan: rollout.Decide(tree(o, options))}
 	stepping := map[string]bool{}
@@ -51,8 +52,8 @@ func (p *Plan) order(now time.Time) {
 	})
 }
 
-// tree is what the engine decides upon: the workloads that are not where they
-// should be, and those on their way, in their namespaces.
+// tree is the input of the engine: the workloads that are not up to date, and those
+// that are rolling, in their namespaces.
 func tree(o Observed, options Options) rollout.Observed {
 	alone := rollout.Unit{Name: alone, Group: true, Policy: rollout.Policy{
 		MaxUnavailable: limit(options.MaxRolling),
@@ -76,11 +77,11 @@ func tree(o Observed, options Options) rollout.Observed {
 	}
 	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
 		Group: true, Children: []rollout.Unit{alone, zones, slow},
-		Policy: rollout.Policy{Deadline: progressDeadline, OnFailure: rollout.Continue},
+		Policy: rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
 	}}
 }
 
-// addTo adds a workload to its namespace. They come sorted by it.
+// addTo adds a workload to its namespace. Workloads are sorted by namespace.
 func addTo(parent *rollout.Unit, namespace string, budget rollout.Limit, unit rollout.Unit) {
 	last := len(parent.Children) - 1
 	if last < 0 || parent.Children[last].Name != namespace {
@@ -114,9 +115,9 @@ func rate(o Observed, options Options) rollout.Rate {
 	return r
 }
 
-// The parts of the tree: workloads that move by themselves once they have their
-// hash, zones, and workloads that have had their time. The first has no name, because
-// sentences need none; only there is a budget.
+// The parts of the tree: workloads that roll once they have their hash, zones, and
+// workloads that have exceeded their time. The first has no name, because messages
+// need none; it alone has a budget.
 const (
 	alone    = ""
 	inGroups = "zones"
@@ -135,22 +136,22 @@ func (w *Workload) path(now time.Time) rollout.Path {
 	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
 }
 
-// unit is the workload as the engine sees it; false if there is nothing to see,
-// because it is where it should be and not on its way.
+// unit is the workload as the engine sees it; false if it is up to date and not
+// rolling.
 func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
 	rolling, isLate := w.rolling(now), w.isLate(now)
 	switch {
 	case isLate:
-		unit.Policy.Deadline = timeToRoll(w.object)
-	case w.settled() && !rolling:
+		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
+	case w.IsSettled() && !rolling:
 		return unit, false
 	}
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate), Priority: w.Settings.Priority}
 	if rolling || isLate {
 		unit.StartedAt = w.Records.Roll.At
 	}
-	if w.settled() {
+	if w.IsSettled() {
 		return unit, true
 	}
 	unit.Block = w.block(now, options)
@@ -163,55 +164,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	return unit, true
 }
 
-// settled is true if nothing has to be done to the Pod template, and no Pod has to
-// be freed.
-func (w *Workload) settled() bool {
-	return w.templateSettled() && w.Suspension.settled()
-}
-
-// templateSettled is settled for the template alone; Pods may still be waiting.
-func (w *Workload) templateSettled() bool {
-	if !w.Settings.Tracked {
-		return !w.Suspension.suspended()
-	}
-	return w.current()
-}
-
-// current is true if the template carries a hash that means the present config.
-func (w *Workload) current() bool {
-	return !w.Suspension.suspended() && w.hashIsRight()
-}
-
-// hashIsRight is current for the hash alone.
-func (w *Workload) hashIsRight() bool {
-	if w.Hashes == nil || w.Template.Hash == "" {
-		return false
-	}
-	return w.accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.accepted()) || w.adopts()
-}
-
-// adopts is true if the hash is of the present config in another scope, and that
-// has to be noted: that ours looks at more, or that something is ignored now,
-// is no reason to roll.
-func (w *Workload) adopts() bool {
-	return w.Hashes != nil && (w.takesOver() || w.ignoresMore())
-}
-
-// takesOver is true if the hash is the predecessor's, and nothing has been noted
-// of it yet. A hash that the ring wrote itself is never taken for one: what
-// only ours looks at may have brought nothing when it was written.
-func (w *Workload) takesOver() bool {
-	return w.Records.Roll.At.IsZero() && w.Records.Roll.Admitted.IsZero() && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Predecessor
-}
-
-// ignoresMore is true if nothing has changed since the hash was written but what
-// the user ignores.
-func (w *Workload) ignoresMore() bool {
-	u := w.Hashes.Unignored
-	return u != "" && w.accepted() != w.Hashes.Desired && (u == w.accepted() || u == w.Template.Hash)
-}
-
-// Revisions that are no hashes.
+// Revisions that are not hashes.
 const (
 	suspended = "suspended"
 	released  = "released"
@@ -219,18 +172,18 @@ const (
 )
 
 func (w *Workload) revision() string {
-	if !w.Suspension.settled() {
+	if !w.Suspension.IsSettled() {
 		return suspended
 	}
-	return w.accepted()
+	return w.Accepted()
 }
 
 func (w *Workload) target() string {
 	switch {
 	case !w.Settings.Tracked:
 		return released
-	case w.current():
-		return w.accepted()
+	case w.IsCurrent():
+		return w.Accepted()
 	case w.Hashes != nil:
 		return w.Hashes.Desired
 	default:
@@ -238,18 +191,29 @@ func (w *Workload) target() string {
 	}
 }
 
-// rolling is true while Pods follow a hash that the ring wrote, for at most the
-// progress deadline; a workload that is not ready later has other reasons.
+// isLate is true if a workload has exceeded its time, while its Pods are still
+// replaced for the hash that the ring wrote. It is false once the workload was
+// healthy, once another client has changed the template, and where another client
+// decides which Pods are replaced.
+func (w *Workload) isLate(now time.Time) bool {
+	roll := &w.Records.Roll
+	return !roll.At.IsZero() && !w.rolling(now) && w.Health.Health != rollout.Healthy &&
+		w.Settings.Tracked && w.IsSettled() && w.Zone.Group == "" &&
+		workload.IsReplacing(w.Object) && roll.Template == workload.TemplateDigest(w.Object)
+}
+
+// rolling is true while Pods are replaced for a hash that the ring wrote, for at
+// most the progress deadline; a workload that is not ready later has other causes.
 func (w *Workload) rolling(now time.Time) bool {
 	at := w.Records.Roll.At
-	return !at.IsZero() && now.Before(at.Add(progressDeadline)) && w.Health.Health != rollout.Healthy
+	return !at.IsZero() && now.Before(at.Add(workload.ProgressDeadline)) && w.Health.Health != rollout.Healthy
 }
 
 // availability is how the workload counts against the budget: as healthy unless
-// the ring itself disturbs it, and as down if its Pods were never scheduled.
+// the ring itself disrupts it, and as down if its Pods were never scheduled.
 func (w *Workload) availability(rolling bool) rollout.Health {
 	switch {
-	case !w.Suspension.settled():
+	case !w.Suspension.IsSettled():
 		return rollout.Degraded
 	case rolling:
 		return w.Health.Health
@@ -258,23 +222,23 @@ func (w *Workload) availability(rolling bool) rollout.Health {
 	}
 }
 
-// block is the ring's own reason why the workload cannot move, nil if none.
+// block is the ring's own reason why the workload cannot roll, nil if none.
 func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	since := now
 	if c := w.Records.Condition; c != nil {
 		since = c.Since
 	}
 	switch {
-	case w.templateSettled():
+	case w.IsTemplateSettled():
 		return w.freeing(since)
-	case w.Zone.Group != "" && w.Zone.Open && !w.Suspension.suspended():
+	case w.Zone.Group != "" && w.Zone.Open && !w.Suspension.IsSuspended():
 		return &rollout.Block{Reason: ReasonNotHeld, Message: "group " + w.Zone.Group + " does not hold it at its revision"}
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:
 		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
 	case len(w.Missing) > 0:
-		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingSentence(), Since: since}
+		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.pending(now):
 		return w.coalescing(now, options)
 	default:
@@ -282,97 +246,46 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	}
 }
 
-// freeing is why the waiting Pods of a released workload cannot be freed yet.
+// freeing is why the suspended Pods of a released workload cannot be deleted yet.
 func (w *Workload) freeing(since time.Time) *rollout.Block {
 	switch {
 	case !w.Suspension.Known:
 		return nil // a failed read is tried again
 	case !w.Suspension.Seen:
-		return &rollout.Block{Reason: ReasonReleasing, Message: "its controller has not seen yet that it was released", Since: since}
-	case len(w.Suspension.deletable()) == 0:
+		return &rollout.Block{Reason: ReasonReleasing, Message: "its controller has not observed the release yet", Since: since}
+	case len(w.Suspension.Deletable()) == 0:
 		return &rollout.Block{Reason: ReasonReleasing, Since: since, Message: fmt.Sprintf(
-			"Pod %s waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", w.Suspension.Waiting[0].Name)}
+			"Pod %s is not scheduled, because the partition keeps it at the suspended revision; lower the partition", w.Suspension.Waiting[0].Name)}
 	default:
 		return nil
 	}
 }
 
-// missingSentence says what does not exist, and what that means for Pods that
-// have not started.
-func (w *Workload) missingSentence() string {
-	if w.Suspension.suspended() {
-		return w.missing() + "; its Pods are not scheduled before"
+// missingText says what does not exist, and what that means for Pods that have not
+// started.
+func (w *Workload) missingText() string {
+	if w.Suspension.IsSuspended() {
+		return w.MissingText() + "; its Pods are not scheduled"
 	}
-	return w.missing()
+	return w.MissingText()
 }
 
-// missing says what does not exist.
-func (w *Workload) missing() string {
-	parts := make([]string, 0, len(w.Missing))
-	for _, m := range w.Missing {
-		parts = append(parts, m.String(w.Namespace))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// String says what does not exist, as seen from a namespace.
-func (m Missing) String(namespace string) string {
-	if m.Key == "" {
-		return m.Object.From(namespace) + " does not exist"
-	}
-	return m.Object.From(namespace) + " has no key " + m.Key
-}
-
+// coalescing is why a change is not rolled yet.
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
-	window := options.CoalesceWindow
-	if w.Settings.CoalesceWindow != nil {
-		window = *w.Settings.CoalesceWindow
-	}
+	window := options.window(&w.Workload)
 	until := w.Change.settlesAt(window)
 	if !until.After(now) {
 		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
 	}
 	return &rollout.Block{
 		Reason:  ReasonCoalescing,
-		Message: fmt.Sprintf("its config has just changed, and changes within %s are one roll", window),
+		Message: fmt.Sprintf("its config changed; changes within %s become one roll", window),
 		Since:   w.Change.First,
 		Until:   until,
 	}
 }
 
-// putOff is true while a failed write waits for its next try.
+// putOff is true until a failed write is retried.
 func (w *Workload) putOff(now time.Time) bool {
 	return w.Retry.pending(now) && w.Retry.Write
-}
-
-// pending is true while the next try is still to come.
-func (r *Retry) pending(now time.Time) bool { return r != nil && now.Before(r.At) }
-
-// condition is what has to be said on the workload itself: what somebody has to
-// fix. Nil if nothing has.
-func (w *Workload) condition(now time.Time) *Condition {
-	var c *Condition
-	switch {
-	case len(w.Denied) > 0:
-		c = &Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; ")}
-	case len(w.Missing) > 0:
-		c = &Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingSentence()}
-	case len(w.Settings.Problems) > 0:
-		c = &Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
-	default:
-		return nil
-	}
-	c.Since = now.UTC().Truncate(time.Second)
-	if old := w.Records.Condition; old != nil && old.Reason == c.Reason {
-		c.Since = old.Since
-	}
-	return c
-}
-
-func (w *Workload) problems() string {
-	parts := make([]string, 0, len(w.Settings.Problems))
-	for _, p := range w.Settings.Problems {
-		parts = append(parts, p.String())
-	}
-	return strings.Join(parts, "; ")
 }

@@ -9,21 +9,28 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 var now = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 
+var (
+	secretDB     = content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}
+	configMapApp = content.Object{Kind: content.ConfigMap, Namespace: "shop", Name: "app"}
+)
+
 // outdated is a workload that has to roll, changed as a test needs it.
 func outdated(name string, change ...func(*Workload)) Workload {
-	w := Workload{
-		Name: Name{Kind: Deployment, Namespace: "shop", Name: name}, object: emptyWorkload(Deployment),
-		Settings: Settings{Tracked: true, Dialect: "spillway.dev/update-on-config-change"},
-		Template: Template{Hash: "old", HashName: "spillway.dev/config-hash", Annotated: true},
-		Health:   health.Report{Health: rollout.Healthy},
-		Hashes:   &Hashes{Desired: "new"},
-	}
+	w := Workload{Health: health.Report{Health: rollout.Healthy}, Workload: workload.Workload{
+		Name:     workload.Name{Kind: workload.Deployment, Namespace: "shop", Name: name},
+		Object:   &appsv1.Deployment{},
+		Settings: workload.Settings{Tracked: true, Dialect: "spillway.dev/update-on-config-change"},
+		Template: workload.Template{Hash: "old", HashName: "spillway.dev/config-hash", Annotated: true},
+		Hashes:   &content.Hashes{Desired: "new"},
+	}}
 	for _, c := range change {
 		c(&w)
 	}
@@ -34,33 +41,33 @@ func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
 	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
 }
 
-// lateSince is a roll of this moment that has not come through, by the template that it
-// has still.
+// lateSince is a roll of this time that has not completed, by the template that it
+// still has.
 func lateSince(at time.Time, h rollout.Health) func(*Workload) {
-	return func(w *Workload) { rolledAt(at, h)(w); w.Records.Roll.Template = templateDigest(w.object) }
+	return func(w *Workload) { rolledAt(at, h)(w); w.Records.Roll.Template = workload.TemplateDigest(w.Object) }
 }
 
 func ofKind(obj client.Object) func(*Workload) {
-	return func(w *Workload) { w.Kind, w.object = kindOf(obj), obj }
+	return func(w *Workload) { w.Kind, w.Object = workload.KindOf(obj), obj }
 }
 
 func zone(open bool) func(*Workload) {
-	return func(w *Workload) { w.Zone = Zone{Group: "ingester", Open: open} }
+	return func(w *Workload) { w.Zone = workload.Zone{Group: "ingester", Open: open} }
 }
 
-// statefulSet is one of some Pods, of which those of revision v1 are there.
+// statefulSet is one of some Pods, those that exist being at revision v1.
 func statefulSet(pods int32, update string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &pods}, Status: appsv1.StatefulSetStatus{CurrentRevision: "v1", UpdateRevision: update}}
 }
 
 func current(w *Workload) { w.Template.Hash = "new" }
 
-// told is the plan as sentences: what is written, and who waits why.
-func told(workloads []Workload, o Options) string {
+// text is the plan as sentences: what is written, and what waits why.
+func text(workloads []Workload, o Options) string {
 	plan := decide(Observed{Now: now, Workloads: workloads}, o)
 	var b strings.Builder
 	for _, w := range plan.Writes {
-		kind := "notes on "
+		kind := "records on "
 		if w.Rolls {
 			kind = "rolls "
 		}
@@ -82,26 +89,26 @@ func TestDecide(t *testing.T) {
 		"what is current does not": {
 			[]Workload{outdated("a", current), outdated("b", func(w *Workload) { w.Hashes.Equivalent = []string{"old"} })}, Options{}, "",
 		},
-		"the predecessor's hash is taken over": {
-			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Predecessor = "old" })}, Options{}, "notes on a\n",
+		"wave's hash is adopted": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Wave = "old" })}, Options{}, "records on a\n",
 		},
-		"but not one that we wrote": {
-			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Predecessor = "old" }, rolledAt(now.Add(-time.Hour), rollout.Healthy))}, Options{}, "rolls a\n",
+		"but not one that the ring wrote": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Wave = "old" }, rolledAt(now.Add(-time.Hour), rollout.Healthy))}, Options{}, "rolls a\n",
 		},
 		"a baseline says what the hash stands for": {
-			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = Baseline{"old", "new"} })}, Options{}, "",
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = workload.Baseline{Template: "old", Scope: "new"} })}, Options{}, "",
 		},
 		"a baseline of another hash says nothing": {
-			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = Baseline{"other", "new"} })}, Options{}, "rolls a\n",
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = workload.Baseline{Template: "other", Scope: "new"} })}, Options{}, "rolls a\n",
 		},
 		"a pause holds": {
 			[]Workload{outdated("a", func(w *Workload) { w.Settings.Paused = true })}, Options{}, "Paused: Deployment a is paused\n",
 		},
-		"what is missing holds, and is noted": {
+		"what is missing holds, and is recorded": {
 			[]Workload{outdated("a", func(w *Workload) {
-				w.Hashes, w.Missing = nil, []Missing{{Object: object(Secret, "db")}, {Object: object(ConfigMap, "app"), Key: "k"}}
+				w.Hashes, w.Missing = nil, []content.Missing{{Object: secretDB}, {Object: configMapApp, Key: "k"}}
 			})}, Options{},
-			"notes on a\nConfigMissing: Deployment a is waiting: Secret db does not exist, ConfigMap app has no key k\n",
+			"records on a\nConfigMissing: Deployment a is waiting: Secret db not found, ConfigMap app has no key k\n",
 		},
 		"the budget counts what rolls": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing))}, Options{MaxRolling: 1},
@@ -111,7 +118,7 @@ func TestDecide(t *testing.T) {
 		"the budget does not count what is down for other reasons": {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1}, "rolls a\n",
 		},
-		"nor what had its time, which it says": {
+		"nor what exceeded its time, which is reported": {
 			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1},
 			"rolls a\nFailed: Deployment b failed\n",
 		},
@@ -119,7 +126,7 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is updating: not ready\n",
 		},
-		"what had its time rolls once its config is another": {
+		"what exceeded its time rolls once its config changes": {
 			[]Workload{outdated("a", lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1}, "rolls a\n",
 		},
 		"a StatefulSet has ten minutes for each Pod": {
@@ -130,13 +137,13 @@ func TestDecide(t *testing.T) {
 			"Progressing: StatefulSet a is updating: not ready\n" +
 				"DeadlineExceeded: StatefulSet b failed: not ready after 20m (progress deadline)\n",
 		},
-		"one that has come through is no business of the roll": {
+		"one that has completed no longer shows the roll": {
 			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v1")), lateSince(now.Add(-21*time.Minute), rollout.Progressing))}, Options{}, "",
 		},
-		"nor is a template that somebody else has changed": {
+		"nor does a template that another client has changed": {
 			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Hour), rollout.Failed))}, Options{}, "",
 		},
-		"the more important goes first": {
+		"the higher priority rolls first": {
 			[]Workload{outdated("a"), outdated("b", func(w *Workload) { w.Settings.Priority = 1 })}, Options{MaxRolling: 1},
 			"rolls b\nBudgetExhausted: Deployment a is queued (position 1): 1 of 1 allowed unavailable\n",
 		},
@@ -144,7 +151,7 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Second), rollout.Healthy))}, Options{UpdateRate: 0.1, UpdateBurst: 1},
 			"RateLimited: Deployment a is queued (position 1)",
 		},
-		"a failed write waits for its next try": {
+		"a failed write waits for its retry": {
 			[]Workload{outdated("a", func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true} })}, Options{},
 			"RetryLater: Deployment a",
 		},
@@ -153,11 +160,11 @@ func TestDecide(t *testing.T) {
 				w.Hashes, w.Change = nil, Change{First: now, Last: now}
 				w.Retry = &Retry{At: now.Add(-time.Second), Reason: "it was refused", Write: true}
 			})}, Options{CoalesceWindow: time.Second},
-			"Coalescing: Deployment a is waiting: its config has just changed",
+			"Coalescing: Deployment a is waiting: its config changed",
 		},
 		"what just changed is collected": {
 			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Change = nil, Change{First: now, Last: now} })}, Options{CoalesceWindow: time.Second},
-			"Coalescing: Deployment a is waiting: its config has just changed, and changes within 1s are one roll\n",
+			"Coalescing: Deployment a is waiting: its config changed; changes within 1s become one roll\n",
 		},
 		"a suspended workload takes no place in the budget": {
 			[]Workload{
@@ -166,22 +173,22 @@ func TestDecide(t *testing.T) {
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is updating: not ready\n",
 		},
-		"a zone gets its hash whatever the budget, which it takes nothing of": {
+		"a zone gets its hash whatever the budget, and does not use it": {
 			[]Workload{
 				outdated("a", zone(false)), outdated("b", zone(false)), outdated("c"),
 				outdated("d", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), zone(false)),
 			}, Options{MaxRolling: 1},
 			"rolls c\nrolls a\nrolls b\n",
 		},
-		"but not while its Pods would move out of turn": {
+		"but not while its Pods would be replaced out of turn": {
 			[]Workload{outdated("a", zone(true))}, Options{}, "NotHeld: Deployment a is waiting: group ingester does not hold it at its revision\n",
 		},
-		"nobody who opted out stays suspended": {
+		"a workload that opted out does not stay suspended": {
 			[]Workload{outdated("a", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := told(test.workloads, test.options)
+			got := text(test.workloads, test.options)
 			if !strings.HasPrefix(got, test.want) || (test.want == "" && got != "") {
 				t.Errorf("(-want +got):\n%s", cmp.Diff(test.want, got))
 			}
@@ -208,11 +215,11 @@ func TestChangesAreCollectedForAWhile(t *testing.T) {
 	}
 }
 
-func TestAConditionKeepsItsBeginning(t *testing.T) {
+func TestAConditionKeepsItsTime(t *testing.T) {
 	before := now.Add(-time.Hour)
 	w := outdated("a", func(w *Workload) {
-		w.Missing = []Missing{{Object: object(Secret, "db")}}
-		w.Records.Condition = &Condition{Reason: ReasonConfigMissing, Since: before}
+		w.Missing = []content.Missing{{Object: secretDB}}
+		w.Records.Condition = &workload.Condition{Reason: ReasonConfigMissing, Since: before}
 	})
 	if c := w.condition(now); !c.Since.Equal(before) {
 		t.Errorf("since %s, want %s", c.Since, before)

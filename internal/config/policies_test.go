@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -52,11 +52,11 @@ func (w *world) warned() *warnings {
 	return collected
 }
 
-// The policy in the API server and the ring agree on which annotations cannot be
-// understood, and say so in the same words.
-func TestThePolicyWarnsOfWhatTheRingCannotUnderstand(t *testing.T) {
+// The policy in the API server and the ring report the same invalid annotations, in
+// the same words.
+func TestThePolicyAndTheRingReportTheSameProblems(t *testing.T) {
 	w := newWorld(t)
-	for _, policy := range config.Declared().Policies {
+	for _, policy := range admit.Declared().Policies {
 		if err := w.client.Create(t.Context(), policy); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
@@ -100,8 +100,7 @@ func TestThePolicyWarnsOfWhatTheRingCannotUnderstand(t *testing.T) {
 			t.Errorf("%s: %q: the policy says %q, the ring says %q", annotation.name, annotation.value, warned, problems)
 		}
 		for _, problem := range problems {
-			action := problem[strings.LastIndex(problem, `" `)+1:]
-			if len(warned) > 0 && !strings.Contains(warned[0], action) {
+			if _, action, _ := strings.Cut(problem, `": `); len(warned) > 0 && !strings.Contains(warned[0], action) {
 				t.Errorf("%s: %q: the policy says %q, the ring says %q", annotation.name, annotation.value, warned, problem)
 			}
 		}

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Each precondition is there for one thing that somebody may do between our look
+// Each precondition guards against one change by another client between our read
 // and our write. Without it the test of its name fails.
 func TestPreconditions(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -26,7 +27,7 @@ func TestPreconditions(t *testing.T) {
 		"generation: the template that was hashed is another now": {meanwhile: func(s *stage) {
 			s.patch(&appsv1.Deployment{}, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"y"}]}}}}`)
 		}},
-		"uid: the workload was made anew": {meanwhile: func(s *stage) {
+		"uid: the workload was recreated": {meanwhile: func(s *stage) {
 			s.remove(&appsv1.Deployment{}, "web")
 			s.create(web(s.namespace))
 		}},
@@ -49,7 +50,7 @@ func TestPreconditions(t *testing.T) {
 				t.Fatalf("%d writes are planned, want 1", len(plan.Writes))
 			}
 			test.meanwhile(s)
-			s.mustBeOvertaken(plan)
+			s.mustConflict(plan)
 		})
 	}
 }
@@ -64,22 +65,22 @@ func TestPreconditionOfTheOptIn(t *testing.T) {
 	plan := s.plan()
 	s.patch(&appsv1.DaemonSet{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, vocabulary.ConfigTracked.Aliases[0]))
 	for _, out := range act(t.Context(), s.client, plan.Writes) {
-		if !overtaken(out.err) {
+		if !isConflict(out.err) {
 			t.Errorf("the write was not refused: %v", out.err)
 		}
 	}
 }
 
-// The clean-up of old installs removes what it has seen, where it has seen it.
+// The clean-up of old installs removes what was observed, where it was observed.
 func TestPreconditionsOfTheCleanUp(t *testing.T) {
 	for name, meanwhile := range map[string]func(s *stage){
-		"owner reference: its place is another's now": func(s *stage) {
+		"owner reference: another is in its place": func(s *stage) {
 			other := web(s.namespace)
 			other.Name = "other"
 			s.create(other)
 			s.own(other)
 		},
-		"finalizer: its place is another's now": func(s *stage) {
+		"finalizer: another is in its place": func(s *stage) {
 			s.patch(&corev1.ConfigMap{}, "app", `{"metadata":{"ownerReferences":null}}`)
 			s.patch(&appsv1.Deployment{}, "web", `{"metadata":{"finalizers":["example.test/other"]}}`)
 		},
@@ -95,7 +96,7 @@ func TestPreconditionsOfTheCleanUp(t *testing.T) {
 			}
 			plan := s.plan()
 			meanwhile(s)
-			s.mustBeOvertaken(plan)
+			s.mustConflict(plan)
 			s.patch(&appsv1.Deployment{}, "web", `{"metadata":{"finalizers":null}}`)
 		})
 	}
@@ -119,7 +120,7 @@ func web(namespace string) *appsv1.Deployment {
 	}
 }
 
-// stage is a namespace in which observing, planning and acting are done by hand.
+// stage is a namespace in which a test observes, plans and acts step by step.
 type stage struct {
 	t         *testing.T
 	client    client.Client
@@ -140,7 +141,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) plan() Plan {
 	s.t.Helper()
 	options := Options{Now: time.Now, Namespaces: []string{s.namespace}}
-	o := observer{options: options, workloads: s.client, digests: digestingReader{s.client}, values: s.client, memory: memory{}}
+	o := newObserver(options, s.client, content.Source{Digests: content.Digesting(s.client), Values: s.client})
 	observed, err := o.observe(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
@@ -148,12 +149,12 @@ func (s *stage) plan() Plan {
 	return decide(observed, options)
 }
 
-// mustBeOvertaken acts upon a plan that holds no more: nothing may change.
-func (s *stage) mustBeOvertaken(plan Plan) {
+// mustConflict acts on a plan that no longer holds: nothing may change.
+func (s *stage) mustConflict(plan Plan) {
 	s.t.Helper()
 	before := s.now()
 	for _, out := range act(s.t.Context(), s.client, plan.Writes) {
-		if !overtaken(out.err) {
+		if !isConflict(out.err) {
 			s.t.Errorf("the write was not refused: %v", out.err)
 		}
 	}
@@ -162,8 +163,8 @@ func (s *stage) mustBeOvertaken(plan Plan) {
 	}
 }
 
-// now is what a write could change: spec and metadata, without what the
-// controllers of Kubernetes do meanwhile.
+// now is what a write could change: spec and metadata, without the changes by the
+// controllers of Kubernetes.
 func (s *stage) now() []any {
 	s.t.Helper()
 	d := &appsv1.Deployment{}

@@ -8,30 +8,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
-// releaseEvery is how often [Release] looks how far it is.
+// releaseEvery is how often [Release] observes its progress.
 const releaseEvery = 200 * time.Millisecond
 
-// Release lets every suspended workload be scheduled whether its config exists
-// or not, because nobody will be there to do it: the manager is about to go. It
-// tells of each workload once, and returns when none is left, or when the
-// context ends.
-func Release(ctx context.Context, c client.Client, o Options, tell func(Name)) error {
-	told := map[Name]bool{}
+// Release lets every suspended workload be scheduled whether its config exists or
+// not, because the manager is about to be removed. It reports each workload once,
+// and returns when none is left, or when the context ends.
+func Release(ctx context.Context, c client.Client, o Options, report func(workload.Name)) error {
+	reported := map[workload.Name]bool{}
 	var last error
 	err := wait.PollUntilContextCancel(ctx, releaseEvery, true, func(ctx context.Context) (bool, error) {
-		left, outcomes, err := releaseOnce(ctx, c, o)
+		left, results, err := releaseOnce(ctx, c, o)
 		if err != nil {
 			return false, err
 		}
-		for _, out := range outcomes {
-			switch name := out.write.Workload.Name; {
-			case out.err != nil:
-				last = out.err
-			case !told[name] && out.write.Rolls:
-				told[name] = true
-				tell(name)
+		for _, r := range results {
+			switch name := r.write.Workload.Name; {
+			case r.err != nil:
+				last = r.err
+			case !reported[name] && r.write.Rolls:
+				reported[name] = true
+				report(name)
 			}
 		}
 		return left == 0, nil
@@ -39,30 +41,57 @@ func Release(ctx context.Context, c client.Client, o Options, tell func(Name)) e
 	if err != nil && last != nil {
 		return fmt.Errorf("%w (last: %w)", err, last)
 	}
-	return err //nolint:wrapcheck // says of itself what it is
+	return err //nolint:wrapcheck // says what it is
 }
 
 // releaseOnce is one pass of the ring as if no workload were tracked any more.
 // It returns how many are still suspended.
-func releaseOnce(ctx context.Context, c client.Client, o Options) (int, []outcome, error) {
-	observer := observer{options: o, workloads: c, values: c, memory: memory{}}
-	objects, err := observer.list(ctx)
+func releaseOnce(ctx context.Context, c client.Client, o Options) (int, []result, error) {
+	observer := newObserver(o, c, content.Source{Values: c})
+	objects, err := workload.List(ctx, c, observer.namespaces())
 	if err != nil {
 		return 0, nil, err
 	}
-	p, observed := &pass{observer: &observer, now: o.Now()}, Observed{Now: o.Now()}
+	p, observed := &pass{observer: observer, now: o.Now()}, Observed{Now: o.Now()}
 	var failed error
 	for _, obj := range objects {
-		r := &recollection{}
-		r.learn(obj)
-		r.settings.Tracked = false
-		p.lookForWaiting(ctx, r)
-		if w := r.workload(); !w.Suspension.settled() || w.overmarked() {
+		e := &entry{workload: workload.Read(obj)}
+		e.workload.Settings.Tracked = false
+		p.observeWaiting(ctx, e)
+		if w := e.snapshot(); !w.Suspension.IsSettled() || w.IsMarkedInVain() {
 			observed.Workloads = append(observed.Workloads, w)
 		}
-		if r.retry != nil {
-			failed = errors.Join(failed, errors.New(r.retry.Reason))
+		if e.retry.next != nil {
+			failed = errors.Join(failed, errors.New(e.retry.next.Reason))
 		}
 	}
 	return len(observed.Workloads), act(ctx, c, decide(observed, Options{}).Writes), failed
+}
+
+// Trace is a workload that is suspended, or on which wave left something.
+type Trace struct {
+	workload.Name
+	workload.Legacy
+
+	Suspension workload.Suspension
+}
+
+// Suspended is true if new Pods of the workload cannot be scheduled, or old ones
+// are still suspended.
+func (t Trace) Suspended() bool { return t.Suspension.IsSuspended() || t.Suspension.Freeing }
+
+// Traces lists the workloads that are suspended, and those on which wave left
+// something that the manager removes.
+func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
+	objects, err := workload.List(ctx, reader, []string{""})
+	if err != nil {
+		return nil, err
+	}
+	var traces []Trace
+	for _, obj := range objects {
+		if w := workload.Read(obj); w.Legacy.Finalizer || w.Suspension.IsSuspended() || w.Suspension.Freeing {
+			traces = append(traces, Trace{Name: w.Name, Legacy: w.Legacy, Suspension: w.Suspension})
+		}
+	}
+	return traces, nil
 }

@@ -9,26 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// reporter tells what happened: Events, metrics, log.
+// reporter reports what happened: Events, metrics, log.
 type reporter struct {
 	events events.EventRecorder
 	now    func() time.Time
-	// held are the holds that were logged already, so that each is logged once.
-	held map[string]string
+	// waiting are the messages that were logged, so that each is logged once.
+	waiting map[string]string
 }
 
 func newReporter(recorder events.EventRecorder, now func() time.Time) *reporter {
-	return &reporter{events: recorder, now: now, held: map[string]string{}}
+	return &reporter{events: recorder, now: now, waiting: map[string]string{}}
 }
 
-// report tells of one pass. Events are sent only for writes that were made.
-func (r *reporter) report(ctx context.Context, o Observed, plan Plan, outcomes []outcome) {
-	for _, out := range outcomes {
-		if out.err != nil {
-			r.refused(ctx, out)
+// report reports one pass. Events are emitted only for writes that were made.
+func (r *reporter) report(ctx context.Context, o Observed, plan Plan, results []result) {
+	for _, result := range results {
+		if result.err != nil {
+			r.failed(ctx, result)
 			continue
 		}
-		r.made(ctx, out.write)
+		r.made(ctx, result.write)
 	}
 	r.measure(o, plan)
 	r.logHolds(ctx, plan)
@@ -36,7 +36,7 @@ func (r *reporter) report(ctx context.Context, o Observed, plan Plan, outcomes [
 
 func (r *reporter) made(ctx context.Context, w Write) {
 	for _, e := range w.Events {
-		r.events.Eventf(w.Workload.object, nil, e.Type, string(e.Reason), "Configure", "%s", e.Note)
+		r.events.Eventf(w.Workload.Object, nil, e.Type, string(e.Reason), "Configure", "%s", e.Note)
 	}
 	writes.WithLabelValues("made").Inc()
 	if !w.Rolls {
@@ -46,36 +46,36 @@ func (r *reporter) made(ctx context.Context, w Write) {
 	if first := w.Workload.Change.First; !first.IsZero() {
 		latency.Observe(r.now().Sub(first).Seconds())
 	}
-	log.FromContext(ctx).Info("rolls", "workload", w.Workload.String(),
+	log.FromContext(ctx).Info("rolling", "workload", w.Workload.String(),
 		"changed", strings.Join(shorten(w.Workload.Change.Keys), ", "), "hash", w.Workload.Template.Hash)
 }
 
-// refused logs a failed write, but not one that somebody else was faster than:
-// that is looked at anew, in silence.
-func (r *reporter) refused(ctx context.Context, out outcome) {
-	if overtaken(out.err) {
-		writes.WithLabelValues("overtaken").Inc()
-		log.FromContext(ctx).V(1).Info("overtaken, looking again", "workload", out.write.Workload.String(), "error", out.err.Error())
+// failed logs a failed write, but not a conflict: it is decided again, in silence.
+func (r *reporter) failed(ctx context.Context, result result) {
+	name := result.write.Workload.String()
+	if isConflict(result.err) {
+		writes.WithLabelValues("conflict").Inc()
+		log.FromContext(ctx).V(1).Info("conflict, observing again", "workload", name, "error", result.err.Error())
 		return
 	}
 	writes.WithLabelValues("failed").Inc()
-	log.FromContext(ctx).Error(out.err, "write failed, trying again later", "workload", out.write.Workload.String())
+	log.FromContext(ctx).Error(result.err, "write failed, retrying later", "workload", name)
 }
 
-// logHolds logs each hold when it begins or its sentence changes.
+// logHolds logs each hold when it begins or its message changes.
 func (r *reporter) logHolds(ctx context.Context, plan Plan) {
-	held := make(map[string]string, len(plan.Holds))
+	messages := make(map[string]string, len(plan.Holds))
 	for _, h := range plan.Holds {
 		key := strings.Join(h.Path[1:], "/")
-		held[key] = h.Message
-		if r.held[key] != h.Message {
-			log.FromContext(ctx).V(1).Info("waits", "workload", key, "reason", string(h.Reason), "why", h.Message)
+		messages[key] = h.Message
+		if r.waiting[key] != h.Message {
+			log.FromContext(ctx).V(1).Info("waiting", "workload", key, "reason", string(h.Reason), "message", h.Message)
 		}
 	}
-	r.held = held
+	r.waiting = messages
 }
 
-// measure brings the gauges up to date.
+// measure sets the gauges.
 func (r *reporter) measure(o Observed, plan Plan) {
 	count := 0
 	for i := range o.Workloads {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
@@ -134,7 +135,7 @@ func TestReleaseLetsEverybodyRun(t *testing.T) {
 		w.eventually(func() error { return want(1, len(w.pods(name))) })
 	}
 	var told []string
-	if err := config.Release(t.Context(), w.client, w.options, func(n config.Name) { told = append(told, n.Name) }); err != nil {
+	if err := config.Release(t.Context(), w.client, w.options, func(n workloads.Name) { told = append(told, n.Name) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != len(names) {
@@ -189,7 +190,7 @@ func TestASuspendedWorkloadSaysWhatItWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.apply(onlyOurs(gated(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))))
-	w.saysEventually("web", "ConfigMap app does not exist, Secret db does not exist; its Pods are not scheduled before")
+	w.saysEventually("web", "ConfigMap app not found, Secret db not found; its Pods are not scheduled")
 	if e := w.explain("web"); e.Since == nil || e.Reason != config.ReasonConfigMissing {
 		t.Errorf("explain does not say since when: %+v", e)
 	}
@@ -210,11 +211,11 @@ func TestAPartitionHoldsWaitingPods(t *testing.T) {
 	before := w.pods("web")[0].UID
 	w.configMap("app", "a", "1")
 	w.eventually(func() error {
-		e, err := config.Explain(t.Context(), w.client, w.options, config.Name{Kind: "StatefulSet", Namespace: w.namespace, Name: "web"})
+		e, err := config.Explain(t.Context(), w.client, w.options, workloads.Name{Kind: "StatefulSet", Namespace: w.namespace, Name: "web"})
 		if err != nil {
 			return err
 		}
-		return want("StatefulSet web is waiting: Pod web-0 waits for config that exists by now, but the partition holds it at the revision that waits; lower the partition", e.Sentence)
+		return want("StatefulSet web is waiting: Pod web-0 is not scheduled, because the partition keeps it at the suspended revision; lower the partition", e.Sentence)
 	})
 	w.sentinel()
 	if got := w.pods("web")[0].UID; got != before {

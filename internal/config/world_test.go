@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -322,7 +323,7 @@ func (w *world) events(reason string) []corev1.Event {
 
 func (w *world) explain(name string) config.Explanation {
 	w.t.Helper()
-	e, err := config.Explain(w.t.Context(), w.client, w.options, config.Name{Kind: "Deployment", Namespace: w.namespace, Name: name})
+	e, err := config.Explain(w.t.Context(), w.client, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// lookAtConfig is how the workloads stand whose config is tracked; those that are not up
+// describeConfig is how the workloads stand whose config is tracked; those that are not up
 // to date are beneath the object that has changed or is missing.
-func lookAtConfig(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
+func describeConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
 	explanations, err := explainConfig(ctx, o, s)
 	if err != nil {
 		return nil, err
@@ -31,9 +32,9 @@ func lookAtConfig(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) 
 
 // explainConfig looks at all workloads where they share a budget, so that the place in
 // its queue is known; unless the caller may not.
-func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Explanation, error) {
+func explainConfig(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]config.Explanation, error) {
 	if o.Namespace != "" && o.Config.SharesBudget() {
-		all := newSnapshot(s.live, s.scheme, "")
+		all := snapshot.New(s.Live, s.Scheme, "")
 		if explanations, err := config.Status(ctx, all, o.Config, ""); !apierrors.IsForbidden(err) {
 			return explanations, err
 		}
@@ -44,11 +45,11 @@ func explainConfig(ctx context.Context, o *Options, s *snapshot) ([]config.Expla
 func workload(e *config.Explanation) Unit {
 	return Unit{
 		Ref:  Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
-		Ring: Config, Phase: phaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until,
+		Ring: Config, Phase: PhaseOfState(e), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until,
 	}
 }
 
-func phaseOfState(e *config.Explanation) rollout.Phase {
+func PhaseOfState(e *config.Explanation) rollout.Phase {
 	switch e.State {
 	case config.StateUpToDate:
 		return rollout.PhaseComplete

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// lookAtFleet is how the modules stand: their stages, and beneath those the clusters.
-func lookAtFleet(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
+// describeFleet is how the modules stand: their stages, and beneath those the clusters.
+func describeFleet(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
 	explanations, err := hub.Status(ctx, s, hub.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func module(e *decision.Explanation) Unit {
 func stage(e *decision.Explanation, s *v1alpha1.StageStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Stage", Name: s.Name}, Ring: Fleet,
-		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: microMoment(s.StartedAt),
+		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: TimeOf(s.StartedAt),
 	}
 	u.Phase, u.Reason = stateOf(s.State, decision.StateComplete, e.StageHold(s.Name))
 	if isWritten := e.Unseen != "" && s.State != decision.StateMoving; isWritten && !u.IsComplete() {

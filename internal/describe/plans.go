@@ -3,18 +3,17 @@ package describe
 import (
 	"context"
 	"fmt"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// lookAtPlans is how the Instances stand: the plan that runs or has failed, and its steps.
-func lookAtPlans(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
+// describePlans is how the Instances stand: the plan that runs or has failed, and its steps.
+func describePlans(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
 	list := &v1beta1.InstanceList{}
 	if err := s.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
 		return nil, fmt.Errorf("list Instances: %w", err)
@@ -61,7 +60,7 @@ func plan(e *plans.Explanation) Unit {
 func step(e *plans.Explanation, p *v1beta1.PhaseStatus, s *v1beta1.StepStatus) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Step", Name: p.Name + "/" + s.Name}, Ring: Plans,
-		Phase: phaseOfExecution(s.Status, e), Sentence: s.Message, Since: microMoment(s.StartedAt), Until: microMoment(s.RetryAt),
+		Phase: phaseOfExecution(s.Status, e), Sentence: s.Message, Since: TimeOf(s.StartedAt), Until: TimeOf(s.RetryAt),
 	}
 	if u.IsComplete() {
 		u.Sentence = ""
@@ -85,18 +84,4 @@ func phaseOfExecution(s v1beta1.ExecutionStatus, e *plans.Explanation) rollout.P
 	default:
 		return rollout.PhaseWaiting
 	}
-}
-
-func microMoment(t *metav1.MicroTime) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return &t.Time
-}
-
-func momentOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -18,26 +17,6 @@ const (
 	// PhaseRolledBack: it was given up, and is where it was before.
 	PhaseRolledBack rollout.Phase = "RolledBack"
 )
-
-// Ref names an object, or a unit that is none, such as a zone or a step, as the tree
-// shows it.
-type Ref struct {
-	// Kind is as in a manifest: "RolloutGroup". Of what is no object it is the word
-	// for it: "Cluster", "Zone", "Phase", "Step".
-	Kind string `json:"kind"`
-	// APIVersion is that of the kind where its name alone does not say which it is: of
-	// what is neither Kubernetes', Flux' nor Spillway's own.
-	APIVersion string `json:"apiVersion,omitempty"`
-	// Namespace is empty for what has none, and for what belongs to the unit above it.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	// Cluster is the name of the cluster of a fleet in which it is, empty for the one
-	// that was asked.
-	Cluster string `json:"cluster,omitempty"`
-}
-
-// String is how kubectl names it: "rolloutgroup/ingester".
-func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }
 
 // Unit is something that a ring moves, and how it stands: a node of the tree.
 type Unit struct {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// lookAtZones is how the groups of StatefulSets stand: their zones, and beneath those
+// describeZones is how the groups of StatefulSets stand: their zones, and beneath those
 // the Pods that move or wait.
-func lookAtZones(ctx context.Context, o *Options, s *snapshot) ([]Unit, error) {
+func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Unit, error) {
 	explanations, err := zones.Status(ctx, s, zones.Options{Namespaces: o.Config.Namespaces, Now: o.Config.Now}, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func pod(path rollout.Path) Ref { return Ref{Kind: "Pod", Name: path[len(path)-1
 func held(ref Ref, ring string, h *rollout.Hold) Unit {
 	return Unit{
 		Ref: ref, Ring: ring, Phase: phaseOf(h.Reason), Reason: h.Reason, Sentence: h.Message,
-		Since: momentOrNil(h.Since), Until: momentOrNil(h.Until),
+		Since: TimeOrNil(h.Since), Until: TimeOrNil(h.Until),
 	}
 }
 

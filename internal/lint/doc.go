@@ -1,11 +1,12 @@
 // Package lint finds what is wrong, contradictory or without effect in manifests,
 // before they reach a cluster. It is pure: documents go in, findings come out.
 //
-// What an annotation or a spec means is decided by the rings' own code: where they
-// would stall, or ignore something, there is a finding. Each [Rule] has a code that
-// stays what it is, a level, and one small function; rules are listed in rules(), and
-// the page docs/lint.md is made from them.
+// The settings of annotations and specs are parsed by the rings' own code: where a ring
+// would stall, or ignore something, there is a finding. Each rule has a code that never
+// changes its meaning, a level, and one small function; package rules lists them, and
+// the page docs/lint.md is generated from them.
 //
-// A rule sees all documents at once ([Manifests]). It cannot see the cluster: what is
-// not among the documents may well be there, so that alone is never an error.
+// A rule sees all documents together ([manifest.Manifests]). It cannot see the cluster:
+// an object that is not among the documents may exist there, so that alone is never an
+// error.
 package lint

@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestEveryRuleIsWhole(t *testing.T) {
 	code := regexp.MustCompile(`^SPW[123459]\d\d$`)
 	var codes []string
-	for _, r := range lint.Rules() {
+	for _, r := range rules.All() {
 		codes = append(codes, r.Code)
 		if !code.MatchString(r.Code) {
 			t.Errorf("%s is no code", r.Code)
@@ -27,7 +28,7 @@ func TestEveryRuleIsWhole(t *testing.T) {
 		if r.Title == "" || strings.HasSuffix(r.Title, ".") || !strings.HasSuffix(r.Why, ".") || !strings.HasSuffix(r.Action, ".") {
 			t.Errorf("%s: title, why and fix are sentences, the title without a full stop: %q, %q, %q", r.Code, r.Title, r.Why, r.Action)
 		}
-		if !slices.Contains(lint.Levels(), r.Level) {
+		if !slices.Contains(report.Levels(), r.Level) {
 			t.Errorf("%s: %q is no level", r.Code, r.Level)
 		}
 	}
@@ -65,10 +66,10 @@ func TestTheGuideIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(page), lint.GuidePage()); diff != "" {
+	if diff := cmp.Diff(string(page), report.GuidePage(rules.All())); diff != "" {
 		t.Errorf("docs/lint.md is not what make generate makes of the rules (-page +rules)\n%s", diff)
 	}
-	for _, r := range lint.Rules() {
+	for _, r := range rules.All() {
 		if !strings.Contains(string(page), "\n### "+r.Code+"\n") {
 			t.Errorf("%s is not documented", r.Code)
 		}
@@ -78,7 +79,7 @@ func TestTheGuideIsUpToDate(t *testing.T) {
 // TestWhatIsMeantIsNotFound: an annotation on the object keeps each finding away,
 // and only that one.
 func TestWhatIsMeantIsNotFound(t *testing.T) {
-	for _, rule := range lint.Rules() {
+	for _, rule := range rules.All() {
 		if rule.Code == "SPW901" || rule.Code == "SPW909" { // which are about no object, or about the annotation itself
 			continue
 		}
@@ -138,21 +139,21 @@ func findingsOf(t *testing.T, text string) []string {
 
 func TestLevels(t *testing.T) {
 	for _, c := range []struct {
-		level, bar lint.Level
+		level, bar report.Level
 		want       bool
 	}{
-		{lint.Error, lint.Error, true},
-		{lint.Error, lint.Note, true},
-		{lint.Warning, lint.Error, false},
-		{lint.Note, lint.Warning, false},
-		{lint.Note, lint.Note, true},
+		{report.Error, report.Error, true},
+		{report.Error, report.Note, true},
+		{report.Warning, report.Error, false},
+		{report.Note, report.Warning, false},
+		{report.Note, report.Note, true},
 	} {
 		if got := c.level.AtLeast(c.bar); got != c.want {
 			t.Errorf("%s is at least %s: %v", c.level, c.bar, got)
 		}
 	}
-	findings := []lint.Finding{{Level: lint.Note}, {Level: lint.Error}, {Level: lint.Note}}
-	if got, want := lint.Summary(findings), "1 error, 2 notes"; got != want {
+	findings := []report.Finding{{Level: report.Note}, {Level: report.Error}, {Level: report.Note}}
+	if got, want := report.Summary(findings), "1 error, 2 notes"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -34,7 +36,7 @@ func FuzzLint(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		documents, unread := source.Read(strings.NewReader(text), source.Stdin)
-		findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(0, 0)})
+		findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(0, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,7 @@ func FuzzLint(f *testing.F) {
 				t.Fatalf("not whole: %+v", found)
 			}
 		}
-		lint.WriteText(&bytes.Buffer{}, findings, len(documents), whole)
+		report.WriteText(&bytes.Buffer{}, findings, len(documents), whole)
 	})
 }
 
@@ -78,7 +80,7 @@ spec:
 	}
 	for b.Loop() {
 		documents, unread := source.Read(strings.NewReader(text.String()), source.Stdin)
-		findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default"})
+		findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: "default"})
 		if err != nil || len(findings) != 250 {
 			b.Fatal(len(findings), err)
 		}

@@ -13,13 +13,16 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
 
 // lintFile is what is found in a file or a directory, and in how many objects.
-func lintFile(t *testing.T, path string) ([]lint.Finding, int) {
+func lintFile(t *testing.T, path string) ([]report.Finding, int) {
 	t.Helper()
 	scheme, err := kube.NewScheme()
 	if err != nil {
@@ -27,7 +30,7 @@ func lintFile(t *testing.T, path string) ([]lint.Finding, int) {
 	}
 	documents, unread := source.Read(nil, path)
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default", Now: now})
+	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: "default", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,15 +40,15 @@ func lintFile(t *testing.T, path string) ([]lint.Finding, int) {
 // TestRules: each rule finds what it is for, and says so as the golden file has it;
 // and it does not find what is in order, which nobody else complains of either.
 func TestRules(t *testing.T) {
-	for _, rule := range lint.Rules() {
+	for _, rule := range rules.All() {
 		t.Run(rule.Code, func(t *testing.T) {
 			folder := filepath.Join("testdata", rule.Code)
 			findings, objects := lintFile(t, filepath.Join(folder, "finds.yaml"))
-			if !slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Code == rule.Code && f.Level == rule.Level }) {
+			if !slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Code == rule.Code && f.Level == rule.Level }) {
 				t.Errorf("%s finds nothing", rule.Code)
 			}
 			var got bytes.Buffer
-			lint.WriteText(&got, findings, objects, whole)
+			report.WriteText(&got, findings, objects, whole)
 			golden(t, filepath.Join(folder, "finds.txt"), got.String())
 			findings, _ = lintFile(t, filepath.Join(folder, "fine.yaml"))
 			for _, f := range findings {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -78,9 +79,9 @@ type place struct {
 }
 
 // log is findings as a log that fits the schema.
-func log(t *testing.T, schema *jsonschema.Schema, findings []lint.Finding, directory string) sarif {
+func log(t *testing.T, schema *jsonschema.Schema, findings []report.Finding, directory string) sarif {
 	t.Helper()
-	raw, err := json.Marshal(lint.ToSARIF(findings, "v1.2.3", directory))
+	raw, err := json.Marshal(report.ToSARIF(findings, rules.All(), "v1.2.3", directory))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,8 @@ func log(t *testing.T, schema *jsonschema.Schema, findings []lint.Finding, direc
 // TestSARIF: what all rules find fits the schema of OASIS, each result names its rule,
 // and each has a place.
 func TestSARIF(t *testing.T) {
-	var findings []lint.Finding
-	for _, rule := range lint.Rules() {
+	var findings []report.Finding
+	for _, rule := range rules.All() {
 		found, _ := lintFile(t, filepath.Join("testdata", rule.Code, "finds.yaml"))
 		findings = append(findings, found...)
 	}
@@ -111,7 +112,7 @@ func TestSARIF(t *testing.T) {
 	if !strings.Contains(read.Schema, "sarif-schema-2.1.0") || run.Tool.Driver.Name != "spillway" || run.Tool.Driver.Version != "v1.2.3" {
 		t.Errorf("%s of %s %s", read.Schema, run.Tool.Driver.Name, run.Tool.Driver.Version)
 	}
-	if len(run.Results) != len(findings) || len(run.Tool.Driver.Rules) != len(lint.Rules()) {
+	if len(run.Results) != len(findings) || len(run.Tool.Driver.Rules) != len(rules.All()) {
 		t.Fatalf("%d results and %d rules", len(run.Results), len(run.Tool.Driver.Rules))
 	}
 	for i, r := range run.Results {
@@ -141,8 +142,8 @@ func TestPlacesInSARIF(t *testing.T) {
 		{"deploy/web.yaml", "", place{URI: "deploy/web.yaml"}},
 		{source.Stdin, "/repository", place{Index: &first}},
 	} {
-		finding := lint.Finding{File: c.file, Line: 3, Code: "SPW101", Level: lint.Error, Message: "m", Action: "n."}
-		run := log(t, schema, []lint.Finding{finding}, c.directory).Runs[0]
+		finding := report.Finding{File: c.file, Line: 3, Code: "SPW101", Level: report.Error, Message: "m", Action: "n."}
+		run := log(t, schema, []report.Finding{finding}, c.directory).Runs[0]
 		got := run.Results[0].Locations[0].PhysicalLocation.ArtifactLocation
 		if got.URI != c.want.URI || got.URIBaseID != c.want.URIBaseID || (got.Index == nil) != (c.want.Index == nil) {
 			t.Errorf("%s in %s: %+v, want %+v", c.file, c.directory, got, c.want)
@@ -160,7 +161,7 @@ func TestPlacesInSARIF(t *testing.T) {
 // would be noticed.
 func TestTheSchemaOfSARIFRefuses(t *testing.T) {
 	schema := sarifSchema(t)
-	raw, err := json.Marshal(lint.ToSARIF([]lint.Finding{{File: "a.yaml", Line: 1, Code: "SPW101", Level: lint.Error, Message: "m", Action: "n."}}, "v1", "/a"))
+	raw, err := json.Marshal(report.ToSARIF([]report.Finding{{File: "a.yaml", Line: 1, Code: "SPW101", Level: report.Error, Message: "m", Action: "n."}}, rules.All(), "v1", "/a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestTheSchemaOfSARIFRefuses(t *testing.T) {
 			t.Errorf("%s is let through", bad)
 		}
 	}
-	if empty, err := json.Marshal(lint.ToSARIF(nil, "", "")); err != nil || !bytes.Contains(empty, []byte(`"results":[]`)) {
+	if empty, err := json.Marshal(report.ToSARIF(nil, rules.All(), "", "")); err != nil || !bytes.Contains(empty, []byte(`"results":[]`)) {
 		t.Errorf("without findings: %s, %v", empty, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -89,7 +90,7 @@ func lintObjects(t *testing.T, scheme *runtime.Scheme, file string, objects []an
 		}
 	}()
 	documents, unread := source.Read(strings.NewReader(string(raw)), source.Stdin)
-	if _, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(0, 0)}); err != nil {
+	if _, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(0, 0)}); err != nil {
 		t.Fatal(err)
 	}
 }

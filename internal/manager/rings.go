@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/admit"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
@@ -63,7 +64,7 @@ type ring struct {
 func (o Options) Declarations(ring string) admission.Declared {
 	switch ring {
 	case RingConfig:
-		return config.Declared()
+		return admit.Declared()
 	case RingZones:
 		return guard.Declare(o.Guard)
 	case RingPlans:
@@ -87,7 +88,7 @@ func (o Options) rings() ([]ring, error) {
 		RingConfig: {
 			interests: config.Interests(),
 			setup:     func(ctx context.Context, mgr ctrl.Manager) error { return config.Setup(ctx, mgr, o.Config) },
-			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return config.Routes(mgr, o.Config) },
+			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
 		},
 		RingZones: {
 			interests: slices.Concat(zones.Interests(), scaling.Interests()),
@@ -175,4 +176,12 @@ func cached(rings []ring) map[client.Object]cache.ByObject {
 		objects[interests[kind][0].Object] = cache.ByObject{Transform: kube.Transform(interests[kind])}
 	}
 	return objects
+}
+
+// admitOptions are the options of the config ring that its webhook uses.
+func (o Options) admitOptions() admit.Options {
+	return admit.Options{
+		Namespaces: o.Config.Namespaces, AllowCrossNamespace: o.Config.AllowCrossNamespace,
+		SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
+	}
 }

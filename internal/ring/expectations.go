@@ -88,9 +88,15 @@ func (e *Expectations) Accept(object string) { delete(e.refusals, object) }
 // missing later, some client has undone it, and it is made again.
 func (e *Expectations) Observed(c Change) { delete(e.made, c) }
 
+// expire forgets writes that every cache shows by now.
+func (e *Expectations) expire(now time.Time) {
+	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
+}
+
 // Refusals returns what was refused. A refusal that no pass has needed for the longest
 // back-off is forgotten.
 func (e *Expectations) Refusals(now time.Time) Refusals {
+	e.expire(now)
 	maps.DeleteFunc(e.refusals, func(_ string, r refusal) bool { return now.Sub(r.At) > Refused().Most })
 	refusals := make(Refusals, len(e.refusals))
 	for object, r := range e.refusals {
@@ -102,7 +108,7 @@ func (e *Expectations) Refusals(now time.Time) Refusals {
 // Unmade returns the writes without those that were made already, and when the first of
 // these is made again unless a cache shows it before; zero for never.
 func Unmade[W any](e *Expectations, now time.Time, writes []W, change func(*W) Change) (left []W, again time.Time) {
-	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
+	e.expire(now)
 	left = slices.DeleteFunc(slices.Clone(writes), func(w W) bool {
 		at, made := e.made[change(&w)]
 		if made {

@@ -38,7 +38,10 @@ func (s *script) run(most int, pause time.Duration) (reconcile.Result, error) {
 		NeedsLive: func(p *pass) bool { return p.needsLive },
 		Act:       func(context.Context, *pass, *pass) string { say("act"); return "" },
 		Report:    func(context.Context, *pass, *pass, *string) { say("report") },
-		Learn:     func(_ context.Context, _, p *pass, _ *string) (ring.Next, error) { say("learn"); return p.next, p.learn },
+		Learn: func(_ context.Context, _, p *pass, _ *string) (ring.Next, error) {
+			say("learn")
+			return p.next, p.learn
+		},
 	}
 	return loop.Run(context.Background())
 }

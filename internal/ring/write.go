@@ -51,6 +51,19 @@ func Do(ctx context.Context, now func() time.Time, until time.Time, write func(c
 // UpdateStatus writes the status of an object, if no client has written the object since
 // it was read. It returns the object as the API server has answered.
 func UpdateStatus[O Object](ctx context.Context, w client.SubResourceWriter, read O, set func(O)) (O, error) {
+	return update(ctx, read, set, "the status of ", func(ctx context.Context, o O) error {
+		return w.Update(ctx, o, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
+}
+
+// Update is [UpdateStatus] for objects that keep intents elsewhere than in a status.
+func Update[O Object](ctx context.Context, w client.Writer, read O, set func(O)) (O, error) {
+	return update(ctx, read, set, "", func(ctx context.Context, o O) error {
+		return w.Update(ctx, o, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
+}
+
+func update[O Object](ctx context.Context, read O, set func(O), part string, write func(context.Context, O) error) (O, error) {
 	var none O
 	object, ok := read.DeepCopyObject().(O)
 	if !ok {
@@ -58,11 +71,9 @@ func UpdateStatus[O Object](ctx context.Context, w client.SubResourceWriter, rea
 	}
 	set(object)
 	object.SetResourceVersion(read.GetResourceVersion())
-	err := Do(ctx, time.Now, time.Time{}, func(ctx context.Context) error {
-		return w.Update(ctx, object, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	})
+	err := Do(ctx, time.Now, time.Time{}, func(ctx context.Context) error { return write(ctx, object) })
 	if err != nil {
-		return none, fmt.Errorf("write the status of %s: %w", read.GetName(), err)
+		return none, fmt.Errorf("write %s%s: %w", part, read.GetName(), err)
 	}
 	return object, nil
 }

@@ -44,7 +44,7 @@ func definitionsFirst(objects []*unstructured.Unstructured) []*unstructured.Unst
 
 func (s *simulation) applyOne(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
-	mapping, err := s.store.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := s.Store.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err //nolint:wrapcheck // it is said as the API server says it
 	}
@@ -55,13 +55,13 @@ func (s *simulation) applyOne(ctx context.Context, u *unstructured.Unstructured)
 		bare(u)
 	}
 	manifest, owner := client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)
-	err = s.store.Apply(ctx, manifest, owner)
+	err = s.Store.Apply(ctx, manifest, owner)
 	conflicts, ok := conflictsIn(err)
 	if !ok {
 		return err
 	}
 	s.noteConflicts(u, conflicts)
-	return s.store.Apply(ctx, manifest, owner, client.ForceOwnership)
+	return s.Store.Apply(ctx, manifest, owner, client.ForceOwnership)
 }
 
 // conflictsIn are the fields that are somebody else's, if that is why something was not

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -36,7 +36,7 @@ func unhindered(objects []*unstructured.Unstructured) []*unstructured.Unstructur
 		u := obj.DeepCopy()
 		resume(u)
 		switch u.GetKind() {
-		case config.Deployment:
+		case workload.Deployment:
 			unstructured.RemoveNestedField(u.Object, "spec", "paused")
 		case "RolloutGroup":
 			for _, field := range []string{"pause", "maintenanceWindows", "soak"} {

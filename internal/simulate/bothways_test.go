@@ -25,6 +25,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/source"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -47,10 +49,10 @@ var never = map[string][]string{
 }
 
 // readiness is that of a scenario.
-func (w *world) readiness() simulate.Readiness {
-	r := simulate.Readiness{Default: time.Second, Of: map[string]time.Duration{}}
+func (w *scene) readiness() world.Readiness {
+	r := world.Readiness{Default: time.Second, Of: map[string]time.Duration{}}
 	for _, of := range never[w.scenario] {
-		r.Of[of] = simulate.Never
+		r.Of[of] = world.Never
 	}
 	return r
 }
@@ -144,7 +146,7 @@ func objects(documents []source.Document) []*unstructured.Unstructured {
 func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	t.Helper()
 	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
-	w := newWorld(t, configure)
+	w := newScene(t, configure)
 	w.scenario = name
 	w.play()
 	said := w.simulate(base, change)
@@ -168,7 +170,7 @@ func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 }
 
 // bringAbout makes what stands in files run, before what holds it is in force.
-func (w *world) bringAbout(base []source.Document) {
+func (w *scene) bringAbout(base []source.Document) {
 	w.t.Helper()
 	free := slices.Clone(base)
 	for i, obj := range simulate.Unhindered(objects(base)) {
@@ -183,7 +185,7 @@ func (w *world) bringAbout(base []source.Document) {
 
 // awaitCanary makes a group, and waits until the config ring and the zones ring have
 // seen to it: by then they have seen what was there before.
-func (w *world) awaitCanary() {
+func (w *scene) awaitCanary() {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.namespace, Name: canary, Labels: map[string]string{"rollout-group": canary},
@@ -210,7 +212,7 @@ func (w *world) awaitCanary() {
 const canary = "later"
 
 // simulate runs the scenario without the control plane, with what the manager was given.
-func (w *world) simulate(base, change []source.Document) simulate.Result {
+func (w *scene) simulate(base, change []source.Document) simulate.Result {
 	w.t.Helper()
 	said, err := simulate.Run(w.t.Context(), objects(base), objects(change), simulate.Options{
 		Now: time.Now(), Namespace: w.namespace, Readiness: w.readiness(), Stop: new(time.Duration), Nodes: nodes,
@@ -223,7 +225,7 @@ func (w *world) simulate(base, change []source.Document) simulate.Result {
 }
 
 // simulatePresent simulates upon what there is on the control plane by now.
-func (w *world) simulatePresent(change []source.Document) simulate.Result {
+func (w *scene) simulatePresent(change []source.Document) simulate.Result {
 	w.t.Helper()
 	present, err := simulate.Present(w.t.Context(), w.client, w.namespace)
 	if err != nil {
@@ -241,7 +243,7 @@ func (w *world) simulatePresent(change []source.Document) simulate.Result {
 
 // restsAs is nil if the same objects wait for the same reasons, and everything is
 // where it should be if none does.
-func (w *world) restsAs(ctx context.Context, stuck []simulate.Wait) error {
+func (w *scene) restsAs(ctx context.Context, stuck []record.Wait) error {
 	waits, err := w.waits(ctx)
 	if err != nil {
 		return err
@@ -263,7 +265,7 @@ func (w *world) restsAs(ctx context.Context, stuck []simulate.Wait) error {
 
 // same is nil if both tell the same of each object that is rolled out: its steps in
 // the same order, where those that one decision has taken may come in any.
-func same(simulated, seen []simulate.Step) error {
+func same(simulated, seen []record.Step) error {
 	said, done := bySequence(simulated), bySequence(seen)
 	for key := range done {
 		if _, ok := said[key]; !ok {
@@ -280,14 +282,14 @@ func same(simulated, seen []simulate.Step) error {
 
 // bySequence takes apart what is ordered by itself: the workloads under the budget of
 // the config ring, each group, each Instance, and phases that go in parallel.
-func bySequence(steps []simulate.Step) map[string][]simulate.Step {
-	sequences := map[string][]simulate.Step{}
+func bySequence(steps []record.Step) map[string][]record.Step {
+	sequences := map[string][]record.Step{}
 	for _, s := range steps {
 		if strings.HasSuffix(s.Object, "/"+canary) {
 			continue
 		}
 		key := s.Ring
-		if s.Ring != simulate.RingConfig {
+		if s.Ring != record.RingConfig {
 			key = s.Object
 		}
 		if phase, _, ok := strings.Cut(s.Unit, "/"); ok && strings.HasPrefix(phase, "step parallel-") {
@@ -300,7 +302,7 @@ func bySequence(steps []simulate.Step) map[string][]simulate.Step {
 
 // alike puts the real steps into the order of the simulated ones, as far as that is
 // the order within one decision.
-func alike(simulated, seen []simulate.Step) []simulate.Step {
+func alike(simulated, seen []record.Step) []record.Step {
 	seen = slices.Clone(seen)
 	for begin := 0; begin < len(simulated); {
 		end := begin
@@ -309,7 +311,7 @@ func alike(simulated, seen []simulate.Step) []simulate.Step {
 		}
 		if end <= len(seen) {
 			order := lines(simulated[begin:end])
-			slices.SortStableFunc(seen[begin:end], func(a, b simulate.Step) int {
+			slices.SortStableFunc(seen[begin:end], func(a, b record.Step) int {
 				return slices.Index(order, line(a)) - slices.Index(order, line(b))
 			})
 		}
@@ -318,7 +320,7 @@ func alike(simulated, seen []simulate.Step) []simulate.Step {
 	return seen
 }
 
-func lines(steps []simulate.Step) []string {
+func lines(steps []record.Step) []string {
 	all := make([]string, 0, len(steps))
 	for _, s := range steps {
 		all = append(all, line(s))
@@ -326,7 +328,7 @@ func lines(steps []simulate.Step) []string {
 	return all
 }
 
-func line(s simulate.Step) string { return s.Ring + " " + s.String() }
+func line(s record.Step) string { return s.Ring + " " + s.String() }
 
 func planOptions() plans.Options { return plans.Options{Now: time.Now} }
 
@@ -336,7 +338,7 @@ func resumed(version string) client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 }
 
-func (w *world) plansWait(ctx context.Context) ([]string, error) {
+func (w *scene) plansWait(ctx context.Context) ([]string, error) {
 	list := &v1beta1.InstanceList{}
 	if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
 		return nil, err

@@ -27,10 +27,10 @@ func ProgressAfter(ctx context.Context, d *appsv1.Deployment, o Options, while t
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	s.within = while
+	s.Within = while
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
-	after, _ := s.store.Object(d, client.ObjectKeyFromObject(d)).(*appsv1.Deployment)
+	after, _ := s.Store.Object(d, client.ObjectKeyFromObject(d)).(*appsv1.Deployment)
 	return after.Status.Conditions, nil
 }

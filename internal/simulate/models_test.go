@@ -144,7 +144,7 @@ func TestWhatBreaksIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := kind + " app is waiting: Secret password does not exist"; r.Settled || len(r.Stuck) != 1 || r.Stuck[0].Sentence != want {
+		if want := kind + " app is waiting: Secret password not found"; r.Settled || len(r.Stuck) != 1 || r.Stuck[0].Sentence != want {
 			t.Errorf("settled: %t, and stuck are %v, not %q", r.Settled, r.Stuck, want)
 		}
 		other := fromYAML(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")

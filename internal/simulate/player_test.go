@@ -17,7 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-func (w *world) fleetOptions() hub.Options {
+func (w *scene) fleetOptions() hub.Options {
 	return hub.Options{
 		Now: time.Now, StatusDelay: 200 * time.Millisecond, Namespaces: []string{w.namespace},
 		Assemblages: func(context.Context, ctrl.Manager, *cluster.Directory) error { return nil }, // the player does
@@ -26,7 +26,7 @@ func (w *world) fleetOptions() hub.Options {
 
 // play does with ProxyAssemblages what their controller does, for clusters on which
 // everything succeeds at once.
-func (w *world) play() {
+func (w *scene) play() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	events, err := w.client.Watch(ctx, &fleetv1.ProxyAssemblageList{}, client.InNamespace(w.namespace))
@@ -47,7 +47,7 @@ func (w *world) play() {
 
 // succeed reports that everything has succeeded. What somebody was faster with is seen
 // again.
-func (w *world) succeed(ctx context.Context, a *fleetv1.ProxyAssemblage) {
+func (w *scene) succeed(ctx context.Context, a *fleetv1.ProxyAssemblage) {
 	status := fleetv1.AssemblageStatus{ObservedGeneration: a.Generation}
 	for i := range a.Spec.Assemblage.Syncs {
 		s := &a.Spec.Assemblage.Syncs[i]
@@ -70,7 +70,7 @@ func (w *world) succeed(ctx context.Context, a *fleetv1.ProxyAssemblage) {
 	_ = w.client.Status().Update(ctx, a)
 }
 
-func (w *world) fleetWaits(ctx context.Context) ([]string, error) {
+func (w *scene) fleetWaits(ctx context.Context) ([]string, error) {
 	modules, err := hub.Status(ctx, w.client, hub.Options{Now: time.Now}, w.namespace)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
 // driver is the kind by which the secrets store CSI driver tells what it has mounted.
@@ -116,7 +117,7 @@ func TestThePresentStateOfOtherNamespaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range r.Steps {
-				if got := s.Ring + " " + s.Object; s.Ring == simulate.RingConfig && got != want {
+				if got := s.Ring + " " + s.Object; s.Ring == record.RingConfig && got != want {
 					t.Errorf("%s: %s", change, s)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
 // A StatefulSet that names its strategy alone is open: there is no partition.
@@ -32,7 +32,7 @@ func TestAStatefulSetWithoutPartitionIsOpen(t *testing.T) {
 		{plain, rolling(0), ""},
 		{rolling(1), plain, ""},
 	} {
-		r, does := simulate.NewRecorder(), ""
+		r, does := record.NewRecorder(), ""
 		r.See(0, with(test.was), with(test.is))
 		for _, step := range r.Steps() {
 			does += step.Does

@@ -16,17 +16,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-// The rings, as steps and waits name them.
-const (
-	RingConfig = "config"
-	RingZones  = "zones"
-	RingPlans  = "plans"
-	RingFleet  = "fleet"
 )
 
 // ring is one of the rings, run without a manager.
@@ -36,10 +29,11 @@ type ring struct {
 	name     string
 	requests func(obj client.Object) []types.NamespacedName
 	// waits is all that the ring has that is not where it should be.
-	waits func(ctx context.Context) ([]Wait, error)
+	waits func(ctx context.Context) ([]record.Wait, error)
 }
 
-func (r *ring) wakes(before, after client.Object) []types.NamespacedName {
+// Wakes implements [world.Actor].
+func (r *ring) Wakes(before, after client.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, obj := range []client.Object{before, after} {
 		if obj != nil {
@@ -49,16 +43,17 @@ func (r *ring) wakes(before, after client.Object) []types.NamespacedName {
 	return keys
 }
 
-func (r *ring) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// Act implements [world.Actor].
+func (r *ring) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 	return result.RequeueAfter, err //nolint:wrapcheck // it is said as the ring says it
 }
 
 // waitsOf asks a ring how everything stands, and takes what waits.
-func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (Wait, bool)) func(context.Context) ([]Wait, error) {
-	return func(ctx context.Context) ([]Wait, error) {
+func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (record.Wait, bool)) func(context.Context) ([]record.Wait, error) {
+	return func(ctx context.Context) ([]record.Wait, error) {
 		explanations, err := status(ctx)
-		var all []Wait
+		var all []record.Wait
 		for i := range explanations {
 			if w, waits := wait(&explanations[i]); waits {
 				all = append(all, w)
@@ -69,11 +64,11 @@ func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (Wa
 }
 
 // newConfig is the config ring. It has one request for everything.
-func newConfig(w *world, o config.Options) *ring {
-	run := config.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
+func newConfig(w *world.World, o config.Options) *ring {
+	run := config.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
 	return &ring{
 		Reconciler: run,
-		name:       RingConfig,
+		name:       record.RingConfig,
 		requests: func(obj client.Object) []types.NamespacedName {
 			switch obj.(type) {
 			case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *corev1.ConfigMap, *corev1.Secret:
@@ -86,25 +81,25 @@ func newConfig(w *world, o config.Options) *ring {
 	}
 }
 
-func configWait(e *config.Explanation) (w Wait, waits bool) {
-	w = Wait{Ring: RingConfig, Namespace: e.Namespace, Object: reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
+func configWait(e *config.Explanation) (w record.Wait, waits bool) {
+	w = record.Wait{Ring: record.RingConfig, Namespace: e.Namespace, Object: record.Reference(e.Kind, e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.State != config.StateUpToDate && e.State != config.StateNotTracked
 }
 
 // newZones is the zones ring. It has a request for each group.
-func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
-	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.store, Indexer: w.store, Version: w.server.version}, o)
+func newZones(ctx context.Context, w *world.World, o zones.Options) (*ring, error) {
+	run, err := zones.NewOffline(ctx, kube.Offline{Client: w.Store, Indexer: w.Store, Version: w.Server.Version}, o)
 	if err != nil {
 		return nil, err
 	}
 	return &ring{
 		Reconciler: run,
-		name:       RingZones,
+		name:       record.RingZones,
 		requests: func(obj client.Object) []types.NamespacedName {
 			if _, ok := obj.(*v1alpha1.RolloutGroup); ok {
 				return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 			}
-			if group := w.groupOf(obj); group != "" {
+			if group := w.GroupOf(obj); group != "" {
 				return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: group}}
 			}
 			return nil
@@ -113,42 +108,29 @@ func newZones(ctx context.Context, w *world, o zones.Options) (*ring, error) {
 	}, nil
 }
 
-// groupOf is the group of a StatefulSet, or of the one that a Pod belongs to.
-func (w *world) groupOf(obj client.Object) string {
-	switch o := obj.(type) {
-	case *appsv1.StatefulSet:
-		return vocabulary.GroupOf(o.Labels, o.Annotations)
-	case *corev1.Pod:
-		for _, key := range keysOfSet(o) {
-			return w.groups[key]
-		}
-	}
-	return ""
-}
-
-func zonesWait(e *zones.Explanation) (w Wait, waits bool) {
-	w = Wait{Ring: RingZones, Namespace: e.Namespace, Object: reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence}
+func zonesWait(e *zones.Explanation) (w record.Wait, waits bool) {
+	w = record.Wait{Ring: record.RingZones, Namespace: e.Namespace, Object: record.Reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != string(rollout.PhaseComplete) || len(e.Problems) > 0
 }
 
 // newPlans is the plans ring. It has a request for each Instance, and each is looked
 // at again whatever changes: a plan may have to do with everything.
-func newPlans(w *world, o plans.Options) *ring {
-	run := plans.NewOffline(kube.Offline{Client: w.store, Indexer: w.store}, o)
+func newPlans(w *world.World, o plans.Options) *ring {
+	run := plans.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
 	return &ring{
 		Reconciler: run,
-		name:       RingPlans,
+		name:       record.RingPlans,
 		requests: func(obj client.Object) []types.NamespacedName {
 			if _, ok := obj.(*corev1.Pod); ok {
 				return nil
 			}
-			return slices.Collect(maps.Keys(w.instances))
+			return slices.Collect(maps.Keys(w.Instances))
 		},
 		waits: waitsOf(run.Status, plansWait),
 	}
 }
 
-func plansWait(e *plans.Explanation) (w Wait, waits bool) {
-	w = Wait{Ring: RingPlans, Namespace: e.Namespace, Object: reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence}
+func plansWait(e *plans.Explanation) (w record.Wait, waits bool) {
+	w = record.Wait{Ring: record.RingPlans, Namespace: e.Namespace, Object: record.Reference("Instance", e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != rollout.PhaseComplete
 }

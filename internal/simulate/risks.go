@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/simulate/models"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
 // Risk is what could get stuck, though it did not in this simulation.
@@ -24,20 +27,6 @@ type Risk struct {
 	Action   string `json:"action"`
 }
 
-// unit is a Pod, or a workload, that is never ready.
-type unit struct{ kind, namespace, name string }
-
-// first is the kind of the unit that stands for the first Pod that is made.
-const first = "first"
-
-// isBroken is true of what is never ready. If that is to be the first, it is this one.
-func (w *world) isBroken(u unit) bool {
-	if w.broken.kind == first {
-		w.broken = u
-	}
-	return w.broken != unit{} && w.broken == u
-}
-
 // risks are the deadlines that are too short, and what stops if the first Pod that
 // moves is never ready: that is tried in the same world once more.
 func (s *simulation) risks(ctx context.Context, again *simulation, change []*unstructured.Unstructured, result *Result) ([]Risk, error) {
@@ -48,39 +37,39 @@ func (s *simulation) risks(ctx context.Context, again *simulation, change []*uns
 	if err := again.begin(ctx); err != nil {
 		return risks, err
 	}
-	again.broken = firstUnit(result.Steps)
-	if err := again.change(ctx, change); err != nil || again.broken.kind == first {
+	again.Broken = firstUnit(result.Steps)
+	if err := again.change(ctx, change); err != nil || again.Broken.Kind == world.First {
 		return risks, err
 	}
 	return append(risks, again.stops(result.Steps)...), nil
 }
 
 // firstUnit is the first Pod or workload that moves.
-func firstUnit(steps []Step) unit {
+func firstUnit(steps []record.Step) record.Key {
 	for _, s := range steps {
 		kind, name, _ := strings.Cut(s.Object, "/")
 		switch _, pod, ok := strings.Cut(s.Unit, "/"); {
-		case s.Ring == RingZones && ok:
-			return unit{"pod", s.Namespace, pod}
-		case s.Ring == Kubernetes:
-			return unit{kind, s.Namespace, name}
-		case s.Ring == RingFleet:
-			return unit{"cluster", s.Namespace, s.Unit}
-		case s.Ring == RingConfig && !slices.ContainsFunc(steps, func(z Step) bool { return z.Ring == RingZones && strings.HasPrefix(z.Unit, name+"/") }):
-			return unit{kind, s.Namespace, name}
+		case s.Ring == record.RingZones && ok:
+			return record.KeyOf("pod", s.Namespace, pod)
+		case s.Ring == record.Kubernetes:
+			return record.KeyOf(kind, s.Namespace, name)
+		case s.Ring == record.RingFleet:
+			return record.KeyOf("cluster", s.Namespace, s.Unit)
+		case s.Ring == record.RingConfig && !slices.ContainsFunc(steps, func(z record.Step) bool { return z.Ring == record.RingZones && strings.HasPrefix(z.Unit, name+"/") }):
+			return record.KeyOf(kind, s.Namespace, name)
 		}
 	}
-	return unit{kind: first}
+	return record.Key{Kind: world.First}
 }
 
 // stops says which of the steps are not taken with a unit that is never ready.
-func (s *simulation) stops(steps []Step) []Risk {
+func (s *simulation) stops(steps []record.Step) []Risk {
 	taken := map[string]bool{}
-	for _, step := range s.recorder.Steps() {
+	for _, step := range s.Recorder.Steps() {
 		taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does] = true
 	}
-	missing := slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
-		if step.Ring == Kubernetes && step.Object == s.broken.kind+"/"+s.broken.name {
+	missing := slices.DeleteFunc(slices.Clone(steps), func(step record.Step) bool {
+		if step.Ring == record.Kubernetes && step.Object == s.Broken.Kind+"/"+s.Broken.Name {
 			return true // that it is not done itself goes without saying
 		}
 		return taken[step.Namespace+" "+step.Object+" "+step.Unit+" "+step.Does]
@@ -88,10 +77,10 @@ func (s *simulation) stops(steps []Step) []Risk {
 	if len(missing) == 0 {
 		return nil
 	}
-	risk := Risk{Object: s.broken.kind + "/" + s.broken.name, Namespace: s.broken.namespace}
+	risk := Risk{Object: s.Broken.Kind + "/" + s.Broken.Name, Namespace: s.Broken.Namespace}
 	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
 	risk.Action = "undo the change, or fix it"
-	if i := slices.IndexFunc(s.waiting, func(w Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
+	if i := slices.IndexFunc(s.waiting, func(w record.Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
 		risk.Action += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
 	}
 	return []Risk{risk}
@@ -100,19 +89,19 @@ func (s *simulation) stops(steps []Step) []Risk {
 // deadlines are those that pass before Pods are ready, by what was said of them.
 func (s *simulation) deadlines() []Risk {
 	var risks []Risk
-	for _, obj := range s.store.Objects(&appsv1.Deployment{}, "") {
+	for _, obj := range s.Store.Objects(&appsv1.Deployment{}, "") {
 		if d, ok := obj.(*appsv1.Deployment); ok {
-			risks = s.deadline(risks, "deployment/"+d.Name, d.Namespace, s.options.Readiness.of("deployment", d.Name), *d.Spec.ProgressDeadlineSeconds, "spec.progressDeadlineSeconds")
+			risks = s.deadline(risks, "deployment/"+d.Name, d.Namespace, s.options.Readiness.For("deployment", d.Name), *d.Spec.ProgressDeadlineSeconds, "spec.progressDeadlineSeconds")
 		}
 	}
-	for _, obj := range s.store.Objects(&appsv1.StatefulSet{}, "") {
+	for _, obj := range s.Store.Objects(&appsv1.StatefulSet{}, "") {
 		set, ok := obj.(*appsv1.StatefulSet)
-		group := s.groupOf(obj)
+		group := s.GroupOf(obj)
 		if !ok || group == "" {
 			continue
 		}
 		deadline := int32(600)
-		written, _ := s.store.Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
+		written, _ := s.Store.Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
 		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
 			deadline = *written.Spec.ProgressDeadlineSeconds
 		}
@@ -124,16 +113,16 @@ func (s *simulation) deadlines() []Risk {
 
 // replacing is how long it takes until a Pod is gone and its successor is ready.
 func (s *simulation) replacing(set *appsv1.StatefulSet) time.Duration {
-	ready := s.options.Readiness.of("statefulset", set.Name)
-	if ready == Never {
-		return Never
+	ready := s.options.Readiness.For("statefulset", set.Name)
+	if ready == world.Never {
+		return world.Never
 	}
-	return ready + stopping(&set.Spec.Template.Spec, s.options.Stop)
+	return ready + models.Stopping(&set.Spec.Template.Spec, s.options.Stop)
 }
 
 func (s *simulation) deadline(risks []Risk, object, namespace string, ready time.Duration, seconds int32, field string) []Risk {
 	deadline := time.Duration(seconds) * time.Second
-	if ready == Never || ready < deadline {
+	if ready == world.Never || ready < deadline {
 		return risks
 	}
 	return append(risks, Risk{

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +17,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/simulate/models"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -27,7 +30,7 @@ type Options struct {
 	// Namespace is that of objects that name none.
 	Namespace string
 	// Readiness is how long Pods take.
-	Readiness Readiness
+	Readiness world.Readiness
 	// Stop is how long Pods take until they are gone; nil is all of their grace period,
 	// which is the worst case.
 	Stop *time.Duration
@@ -49,11 +52,11 @@ type Options struct {
 // Result is what a change does.
 type Result struct {
 	// Before are those that waited already when the change was made.
-	Before []Wait `json:"before,omitempty"`
+	Before []record.Wait `json:"before,omitempty"`
 	// Steps are in the order in which they are taken.
-	Steps []Step `json:"steps"`
+	Steps []record.Step `json:"steps"`
 	// Waits are why there was no step at some moment, each when it was first said.
-	Waits []Wait `json:"waits"`
+	Waits []record.Wait `json:"waits"`
 	// Took is from the change until nothing happens any more.
 	Took time.Duration `json:"took"`
 	// Settled is true if everything came where it should be, but for what waited
@@ -61,7 +64,7 @@ type Result struct {
 	Settled bool `json:"settled"`
 	// Stuck are the waits that nothing ends, or nothing within the time that was looked
 	// ahead; those from before the change are among them.
-	Stuck []Wait `json:"stuck,omitempty"`
+	Stuck []record.Wait `json:"stuck,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
 	// Unmet are the keys of [Readiness] that are nothing in this simulation.
@@ -101,7 +104,7 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if err != nil {
 		return Result{}, err
 	}
-	result.Looks = s.looks + again.looks
+	result.Looks = s.Looks + again.Looks
 	result.Unmet, err = s.unmet(ctx)
 	return result, err
 }
@@ -112,103 +115,81 @@ const before = 31 * 24 * time.Hour
 
 // simulation is a world with the rings in it.
 type simulation struct {
-	*world
+	*world.World
 
 	options Options
-	models  models
+	models  *models.Models
 	rings   []*ring
-	before  []Wait
-	waits   []Wait
+	before  []record.Wait
+	waits   []record.Wait
 	// waiting are those of this moment.
-	waiting []Wait
+	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
 }
 
-// models are what the controllers of Kubernetes remember.
-type models struct {
-	sets *statefulSets
-	run  *runner
-}
-
 func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	o.Now = o.Now.Truncate(time.Second)
-	on, err := serverOf(o.Version, o.Present)
+	on, err := world.ServerOf(o.Version, o.Present)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWorld(ctx, o.Now.Add(-before), on)
+	w, err := world.New(ctx, o.Now.Add(-before), on)
 	if err != nil {
 		return nil, err
 	}
-	w.within, w.store.Installed = before, o.Installed
-	s := &simulation{world: w, options: o, models: models{
-		sets: &statefulSets{world: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		run:  &runner{world: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
-	}}
+	w.Within, w.Store.Installed = before, o.Installed
+	s := &simulation{World: w, options: o, models: models.New(w, o.Readiness, o.Stop, o.Nodes)}
 	return s, s.addActors(ctx)
 }
 
 // addActors adds the models, and the rings as a manager that has just begun: they
 // decide the same as one that has not.
 func (s *simulation) addActors(ctx context.Context) error {
-	w, ready := s.world, s.options.Readiness
-	w.add(
-		autoscalers{w, map[types.NamespacedName]scaling{}},
-		s.models.sets, deployments{s.models.run}, daemonSets{s.models.run, s.options.Nodes}, providers{w},
-		&jobs{world: w, readiness: ready, lacking: map[types.NamespacedName]bool{}},
-		&collector{world: w, waiting: map[types.UID]bool{}},
-		&clusters{world: w, readiness: ready},
-		&kubelets{world: w, readiness: ready, stop: s.options.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
-	)
+	w := s.World
+	w.Add(s.models.Actors()...)
 	if len(s.options.Present) == 0 {
-		w.add(clusterAPI{w})
+		w.Add(s.models.Provisioner())
 	}
 	c := s.options.Config
-	c.Now, c.Zones = s.clock, true
-	z, err := newZones(ctx, w, zones.Options{Now: s.clock})
+	c.Now, c.Zones = s.Clock, true
+	z, err := newZones(ctx, w, zones.Options{Now: s.Clock})
 	if err != nil {
 		return err
 	}
-	f, err := newFleet(ctx, w, hub.Options{Now: s.clock})
+	f, err := newFleet(ctx, w, hub.Options{Now: s.Clock})
 	if err != nil {
 		return err
 	}
-	s.rings = append([]*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.clock})}, f...)
+	s.rings = append([]*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.Clock})}, f...)
 	for _, r := range s.rings {
-		s.add(r)
+		s.Add(r)
 	}
 	return nil
 }
 
 // fork is the same world once more. What is done to one does nothing to the other.
 func (s *simulation) fork(ctx context.Context) (*simulation, error) {
-	w := s.world.fork()
-	f := &simulation{world: w, options: s.options, waiting: s.waiting}
-	f.models.sets = &statefulSets{world: w, templates: maps.Clone(s.models.sets.templates), seen: s.models.sets.seen}
-	f.models.run = &runner{
-		world: w, readiness: s.options.Readiness, stop: s.options.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{},
-	}
-	for uid, set := range s.models.run.sets {
-		f.models.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
-	}
+	w := s.Fork()
+	f := &simulation{World: w, options: s.options, models: s.models.Fork(w), waiting: s.waiting}
 	if err := f.addActors(ctx); err != nil {
 		return nil, err
 	}
-	f.wakeAll()
+	f.WakeAll()
 	return f, nil
 }
 
 // prepare brings about what there is before the change: what was seen in a cluster as
 // it is, and what stands in manifests with time to settle.
 func (s *simulation) prepare(ctx context.Context, base []*unstructured.Unstructured) error {
-	if err := s.seed(s.options.Present); err != nil {
+	s.Now = s.options.Now
+	if err := s.models.Seed(s.options.Present); err != nil {
 		return err
 	}
 	if len(s.options.Present) > 0 {
-		return s.look(ctx)
+		return s.Act(ctx)
 	}
-	s.now = s.options.Now.Add(-before)
+	s.Now = s.options.Now.Add(-before)
 	return s.bringAbout(ctx, base)
 }
 
@@ -222,27 +203,27 @@ func (s *simulation) change(ctx context.Context, objects []*unstructured.Unstruc
 
 // begin makes the moment of the change the one from which on is told what happens.
 func (s *simulation) begin(ctx context.Context) error {
-	if s.now.Before(s.options.Now) {
-		s.now = s.options.Now
+	if s.Now.Before(s.options.Now) {
+		s.Now = s.options.Now
 	}
-	s.within, s.begun = cmp.Or(s.options.Within, Horizon), true
-	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
-	s.started, s.acted, s.before, s.waits = s.now, s.now, slices.Concat(s.waiting, unwhole), nil
+	s.Within, s.Begun = cmp.Or(s.options.Within, world.Horizon), true
+	unwhole, err := record.Unwhole(ctx, s.Store, "", s.waiting)
+	s.Started, s.Acted, s.before, s.waits = s.Now, s.Now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
-	s.recorder.Forget(s.store.Objects(&corev1.Pod{}, ""))
+	s.Recorder.Forget(s.Store.Objects(&corev1.Pod{}, ""))
 	return err
 }
 
 // settle lets time pass until nothing happens any more.
 func (s *simulation) settle(ctx context.Context) error {
 	for {
-		if err := s.rest(ctx); err != nil {
+		if err := s.Rest(ctx); err != nil {
 			return err
 		}
-		if err := s.look(ctx); err != nil {
+		if err := s.Act(ctx); err != nil {
 			return err
 		}
-		if len(s.waiting) == 0 && !s.isBusy() || !s.advance() {
+		if len(s.waiting) == 0 && !s.isBusy() || !s.Advance() {
 			return nil
 		}
 	}
@@ -250,16 +231,16 @@ func (s *simulation) settle(ctx context.Context) error {
 
 // isBusy is true while somebody but a ring has to look again.
 func (s *simulation) isBusy() bool {
-	for e := range s.due {
-		if _, ok := s.actors[e.actor].(*ring); !ok {
+	for e := range s.Due {
+		if _, ok := s.Actors[e.Actor].(*ring); !ok {
 			return true
 		}
 	}
 	return false
 }
 
-// look notes what waits at this moment, and why, if that has not been said yet.
-func (s *simulation) look(ctx context.Context) error {
+// Act notes what waits at this moment, and why, if that has not been said yet.
+func (s *simulation) Act(ctx context.Context) error {
 	known := s.waiting
 	s.waiting = nil
 	for _, r := range s.rings {
@@ -270,8 +251,8 @@ func (s *simulation) look(ctx context.Context) error {
 		s.waiting = append(s.waiting, waits...)
 	}
 	for i := range s.waiting {
-		s.waiting[i].At = s.now.Sub(s.started)
-		if j := slices.IndexFunc(known, s.waiting[i].sameAs); j >= 0 {
+		s.waiting[i].At = s.Now.Sub(s.Started)
+		if j := slices.IndexFunc(known, s.waiting[i].SameAs); j >= 0 {
 			s.waiting[i].At = known[j].At
 			continue
 		}
@@ -280,41 +261,53 @@ func (s *simulation) look(ctx context.Context) error {
 	return nil
 }
 
-func (w Wait) sameAs(other Wait) bool {
-	return w.Namespace == other.Namespace && w.Object == other.Object && w.Sentence == other.Sentence
-}
-
 func (s *simulation) result(ctx context.Context) (Result, error) {
-	unwhole, err := Unwhole(ctx, s.store, "", s.waiting)
+	unwhole, err := record.Unwhole(ctx, s.Store, "", s.waiting)
 	for i := range unwhole {
-		unwhole[i].At = s.acted.Sub(s.started)
+		unwhole[i].At = s.Acted.Sub(s.Started)
 	}
 	for i := range s.waiting {
-		if s.beyond {
+		if s.Beyond {
 			s.waiting[i].Next = s.nextLook(&s.waiting[i])
 		}
 	}
 	r := Result{
-		Before: s.before, Steps: s.recorder.Steps(), Waits: s.waits, Took: s.acted.Sub(s.started),
+		Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.Acted.Sub(s.Started),
 		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
 	}
-	r.Settled = !slices.ContainsFunc(r.Stuck, func(w Wait) bool { return !r.WaitedBefore(w) })
+	r.Settled = !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
 	return r, err
 }
 
 // failures are the looks that failed whenever they were tried.
-func (s *simulation) failures() []Wait {
-	var failures []Wait
-	for e, err := range s.problems {
-		failures = append(failures, Wait{
-			At: s.acted.Sub(s.started), Namespace: e.key.Namespace, Object: cmp.Or(e.key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+func (s *simulation) failures() []record.Wait {
+	var failures []record.Wait
+	for e, err := range s.Problems {
+		failures = append(failures, record.Wait{
+			At: s.Acted.Sub(s.Started), Namespace: e.Key.Namespace, Object: cmp.Or(e.Key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
 		})
 	}
-	slices.SortFunc(failures, func(a, b Wait) int {
+	slices.SortFunc(failures, func(a, b record.Wait) int {
 		return cmp.Compare(a.Namespace+a.Object+a.Sentence, b.Namespace+b.Object+b.Sentence)
 	})
 	return failures
 }
 
 // WaitedBefore is true of what waited in the same way when the change was made.
-func (r *Result) WaitedBefore(w Wait) bool { return slices.ContainsFunc(r.Before, w.sameAs) }
+func (r *Result) WaitedBefore(w record.Wait) bool { return slices.ContainsFunc(r.Before, w.SameAs) }
+
+// nextLook is when a ring looks again at what waits, zero if it does not.
+func (s *simulation) nextLook(wait *record.Wait) time.Time {
+	var next time.Time
+	for e, at := range s.Due {
+		if r, ok := s.Actors[e.Actor].(*ring); ok && r.name == wait.Ring && concerns(e.Key, wait) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// concerns is true of a look at what waits. The config ring looks at everything at once.
+func concerns(key types.NamespacedName, wait *record.Wait) bool {
+	return key.Name == "" || key.Namespace == wait.Namespace && strings.HasSuffix(wait.Object, "/"+key.Name)
+}

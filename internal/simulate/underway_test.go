@@ -19,7 +19,7 @@ import (
 func TestARolloutUnderWayGoesOnAsSimulated(t *testing.T) {
 	installKinds(t, newClient(t))
 	t.Parallel()
-	w := newWorld(t, rolling(1))
+	w := newScene(t, rolling(1))
 	w.scenario = "under-way"
 	w.apply(read(t, w.scenario, "running.yaml"))
 	testenv.Eventually(t, func(ctx context.Context) error { return errors.Join(w.bringUp(ctx), w.restsAs(ctx, nil)) })
@@ -40,7 +40,7 @@ func TestARolloutUnderWayGoesOnAsSimulated(t *testing.T) {
 }
 
 // unready are the Pods that run and are not ready; those that crash, if that is asked for.
-func (w *world) unready(ctx context.Context, behaviour string) ([]corev1.Pod, error) {
+func (w *scene) unready(ctx context.Context, behaviour string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := w.client.List(ctx, pods, client.InNamespace(w.namespace)); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func isReadyCondition(c corev1.PodCondition) bool {
 }
 
 // bringUp makes the Pods ready that kwok leaves running.
-func (w *world) bringUp(ctx context.Context) error {
+func (w *scene) bringUp(ctx context.Context) error {
 	pods, err := w.unready(ctx, "never-ready")
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (w *world) bringUp(ctx context.Context) error {
 }
 
 // isUnderWay is nil once a Pod of each ring is on its way, and another one crashes.
-func (w *world) isUnderWay(ctx context.Context) error {
+func (w *scene) isUnderWay(ctx context.Context) error {
 	coming, err := w.unready(ctx, "never-ready")
 	if err != nil {
 		return err

@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
 // unmet are the keys of the readiness times that belong to nothing: neither to what was
@@ -21,25 +22,25 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 	if len(s.options.Readiness.Of) == 0 {
 		return nil, nil
 	}
-	met := maps.Clone(s.met)
+	met := maps.Clone(s.Met)
 	for kind, of := range map[string]client.Object{
-		config.Deployment: &appsv1.Deployment{}, config.StatefulSet: &appsv1.StatefulSet{}, config.DaemonSet: &appsv1.DaemonSet{}, kindJob: &batchv1.Job{},
+		workload.Deployment: &appsv1.Deployment{}, workload.StatefulSet: &appsv1.StatefulSet{}, workload.DaemonSet: &appsv1.DaemonSet{}, record.KindJob: &batchv1.Job{},
 	} {
-		for _, obj := range s.store.Objects(of, "") {
-			met[reference(kind, obj.GetName())] = true
+		for _, obj := range s.Store.Objects(of, "") {
+			met[record.Reference(kind, obj.GetName())] = true
 		}
 	}
-	for _, obj := range s.store.Objects(&corev1.Pod{}, "") {
+	for _, obj := range s.Store.Objects(&corev1.Pod{}, "") {
 		if metav1.GetControllerOfNoCopy(obj) == nil { // others go by what they belong to
-			met[reference("pod", obj.GetName())] = true
+			met[record.Reference("pod", obj.GetName())] = true
 		}
 	}
-	clusters, err := cluster.Look(ctx, s.store, "")
+	clusters, err := cluster.ListLive(ctx, s.Store, "")
 	if err != nil {
 		return nil, err
 	}
 	for i := range clusters {
-		met[reference("cluster", clusters[i].Name)] = true
+		met[record.Reference("cluster", clusters[i].Name)] = true
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), func(key string) bool { return met[key] }), nil
 }

@@ -109,20 +109,22 @@ func gauges(s *snapshot, p *pass) map[ring.Series]float64 {
 	if s.object == nil || p.remove {
 		return shown
 	}
-	of := func(gauge *prometheus.GaugeVec, labels ...string) ring.Series {
-		return ring.SeriesOf(gauge, append([]string{s.key.Namespace, s.key.Name}, labels...)...)
-	}
-	shown[of(groups, p.Status.Phase)] = 1
+	shown[s.series(groups, p.Status.Phase)] = 1
 	for _, h := range p.Holds {
-		shown[of(waiting, string(h.Reason))]++
+		shown[s.series(waiting, string(h.Reason))]++
 	}
 	for i := range p.Status.Zones {
 		z := &p.Status.Zones[i]
-		shown[of(pods, z.Name, "updated")] = float64(z.Updated)
-		shown[of(pods, z.Name, "ready")] = float64(z.Ready)
-		shown[of(pods, z.Name, "total")] = float64(z.Total)
+		shown[s.series(pods, z.Name, "updated")] = float64(z.Updated)
+		shown[s.series(pods, z.Name, "ready")] = float64(z.Ready)
+		shown[s.series(pods, z.Name, "total")] = float64(z.Total)
 	}
 	return shown
+}
+
+// series is that of a gauge of the group.
+func (s *snapshot) series(gauge *prometheus.GaugeVec, labels ...string) ring.Series {
+	return ring.SeriesOf(gauge, append([]string{s.key.Namespace, s.key.Name}, labels...)...)
 }
 
 // clock measures one reconcile of a group by the predecessor's metrics.

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // RolledKinds are those of which a ring rolls objects.
-var RolledKinds = []string{config.Deployment, config.StatefulSet, config.DaemonSet, "RolloutGroup", "Instance", model.KindModule, model.KindBootstrap}
+var RolledKinds = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, "RolloutGroup", "Instance", model.KindModule, model.KindBootstrap}
 
 // ObjectNamed is the object that a person has named as KIND/NAME, of any kind that a
 // ring rolls.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -35,7 +36,7 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
 	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
-	flags.StringVar(&f.suspendBy, "suspend-by", string(config.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
+	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads name config of other namespaces that do not share it")
 }
 
@@ -61,15 +62,15 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 			return config.Options{}, fmt.Errorf("--namespaces: %q is no namespace; separate names by commas, without spaces", namespace)
 		}
 	}
-	ways := []config.SuspendBy{config.SuspendByGate, config.SuspendByScheduler, config.SuspendNot}
-	if !slices.Contains(ways, config.SuspendBy(f.suspendBy)) {
+	ways := []workload.SuspendBy{workload.SuspendByGate, workload.SuspendByScheduler, workload.SuspendNot}
+	if !slices.Contains(ways, workload.SuspendBy(f.suspendBy)) {
 		return config.Options{}, fmt.Errorf("--suspend-by: %q is not known; use scheduling-gate, scheduler or none", f.suspendBy)
 	}
 	slices.Sort(f.namespaces)
 	return config.Options{
 		Namespaces: slices.Compact(f.namespaces), UpdateRate: rate, UpdateBurst: f.updateBurst,
 		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
-		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: config.SuspendBy(f.suspendBy), Now: now,
+		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -22,7 +25,7 @@ const (
 
 // Chain writes one sentence, why it is so down to the root, the facts, and what
 // comes next.
-func Chain(w io.Writer, s Style, chain *describe.Chain, now time.Time) {
+func Chain(w io.Writer, s Style, chain *chain.Chain, now time.Time) {
 	_, _ = fmt.Fprintln(w, s.Paint(Bold, s.Fold(Plain(chain.Links[0].Sentence)+".", 0)))
 	writeBecauses(w, chain.Links)
 	if chain.Details != nil || len(chain.Facts) > 0 {
@@ -36,7 +39,7 @@ func Chain(w io.Writer, s Style, chain *describe.Chain, now time.Time) {
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
 // for it. What was said before is not said again.
-func writeBecauses(w io.Writer, links []describe.Link) {
+func writeBecauses(w io.Writer, links []chain.Link) {
 	said := map[string]bool{links[0].Sentence: true}
 	depth := 0
 	for i := range links {
@@ -51,7 +54,7 @@ func writeBecauses(w io.Writer, links []describe.Link) {
 }
 
 // writeBecause writes a link.
-func writeBecause(w io.Writer, link *describe.Link, depth int) {
+func writeBecause(w io.Writer, link *chain.Link, depth int) {
 	indent := strings.Repeat(" ", min(2*depth, deepest))
 	for i, line := range Wrap("because "+namely(link), lineWidth-len(indent)-2) {
 		if i > 0 {
@@ -62,7 +65,7 @@ func writeBecause(w io.Writer, link *describe.Link, depth int) {
 }
 
 // namely is the sentence of a link, with the object if the sentence does not name it.
-func namely(link *describe.Link) string {
+func namely(link *chain.Link) string {
 	if strings.Contains(link.Sentence, link.Name) {
 		return link.Sentence
 	}
@@ -70,11 +73,11 @@ func namely(link *describe.Link) string {
 }
 
 // addFacts adds what the ring knows besides.
-func addFacts(f *Facts, chain *describe.Chain, now time.Time) {
+func addFacts(f *Facts, chain *chain.Chain, now time.Time) {
 	switch e := chain.Details.(type) {
 	case config.Explanation:
 		Workload(f, &e)
-	case describe.GroupDetails:
+	case explain.GroupDetails:
 		Group(f, &e)
 	case plans.Explanation:
 		writeSteps(f, &e, now, EveryPhase)
@@ -84,20 +87,20 @@ func addFacts(f *Facts, chain *describe.Chain, now time.Time) {
 		Cluster(f, &e)
 	default:
 		for _, fact := range chain.Facts {
-			f.row(fact.Name, fact.Value)
+			f.row(fact.Name, fact.Values...)
 		}
 	}
 }
 
 // writeOutlook writes who has it in hand, since when and until when, and what to type:
 // first what makes the file that the next command reads, if it reads one.
-func writeOutlook(w io.Writer, s Style, chain *describe.Chain) {
+func writeOutlook(w io.Writer, s Style, chain *chain.Chain) {
 	first, root := &chain.Links[0], chain.Root()
 	var rows []describe.Fact
 	text := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				rows = append(rows, describe.Fact{Name: name, Value: value})
+				rows = append(rows, describe.FactOf(name, value))
 				return
 			}
 		}
@@ -134,11 +137,11 @@ func writeOutlook(w io.Writer, s Style, chain *describe.Chain) {
 func writeOutlookRow(w io.Writer, s Style, lead string, row describe.Fact) {
 	switch row.Name {
 	case factFirst, factNext:
-		_, _ = fmt.Fprintln(w, lead+s.Paint(cyan, row.Value))
+		_, _ = fmt.Fprintln(w, lead+s.Paint(cyan, row.Values[0]))
 	case factMend:
-		WriteHanging(w, lead, row.Value)
+		WriteHanging(w, lead, row.Values[0])
 	default:
-		_, _ = fmt.Fprintln(w, lead+row.Value)
+		_, _ = fmt.Fprintln(w, lead+row.Values[0])
 	}
 }
 

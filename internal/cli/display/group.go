@@ -3,13 +3,14 @@ package display
 import (
 	"fmt"
 
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 // Group writes the facts of a group.
-func Group(f *Facts, e *describe.GroupDetails) {
+func Group(f *Facts, e *explain.GroupDetails) {
 	writeGroupState(f, &e.Explanation)
 	for _, problem := range e.Problems {
 		f.row("problem", problem)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // ShownEpisodes is how many rollouts history shows unless it is told otherwise, and
@@ -17,7 +18,7 @@ const (
 )
 
 // History writes a paragraph for each episode.
-func History(w io.Writer, s Style, ref describe.Ref, episodes []describe.Episode, now time.Time) {
+func History(w io.Writer, s Style, ref describe.Ref, episodes []history.Entry, now time.Time) {
 	if len(episodes) == 0 {
 		_, _ = fmt.Fprintf(w, "Nothing was rolled of %s yet.\n", ref)
 	}
@@ -32,7 +33,7 @@ func History(w io.Writer, s Style, ref describe.Ref, episodes []describe.Episode
 // factColumn is where the facts of an episode begin.
 const factColumn = 11
 
-func writeEpisode(w io.Writer, s Style, e *describe.Episode, now time.Time) {
+func writeEpisode(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	title := s.Paint(Bold, e.What)
 	if e.Outcome != "" {
 		title += "  " + s.Word(e.Outcome)
@@ -52,7 +53,7 @@ func writeEpisode(w io.Writer, s Style, e *describe.Episode, now time.Time) {
 }
 
 // beganText says when an episode began, and how long it took if that is known.
-func beganText(e *describe.Episode, now time.Time) string {
+func beganText(e *history.Entry, now time.Time) string {
 	switch {
 	case e.Started == nil:
 		return "never, as far as is known"
@@ -66,7 +67,7 @@ func beganText(e *describe.Episode, now time.Time) string {
 }
 
 // writeStretches writes how long the parts took, in columns.
-func writeStretches(w io.Writer, s Style, e *describe.Episode, now time.Time) {
+func writeStretches(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	f := NewFacts(w, s)
 	shown := min(len(e.Units), shownStretches)
 	for i := range shown {
@@ -82,7 +83,7 @@ func writeStretches(w io.Writer, s Style, e *describe.Episode, now time.Time) {
 	}
 }
 
-func addStretch(f *Facts, what string, u *describe.Stretch, now time.Time) {
+func addStretch(f *Facts, what string, u *history.Part, now time.Time) {
 	took := ""
 	switch {
 	case u.Started == nil:
@@ -95,7 +96,7 @@ func addStretch(f *Facts, what string, u *describe.Stretch, now time.Time) {
 }
 
 // writeNote writes what was told, with its object where that is another one.
-func writeNote(w io.Writer, s Style, n *describe.Note, of *describe.Episode) {
+func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
 	text := n.Text
 	if n.About != of.Ref {
 		text = n.About.String() + ": " + text

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
 // Workload writes the facts of a workload.
@@ -60,7 +61,7 @@ func useText(use config.UseFact) string {
 }
 
 // rollText says when the hash was last set, and why.
-func rollText(r config.Roll) string {
+func rollText(r workload.Roll) string {
 	if r.Admitted.After(r.At) {
 		return r.Admitted.UTC().Format(momentLayout) + ", with a change of the workload itself"
 	}

@@ -118,7 +118,7 @@ func (p *pin) look(ctx context.Context) (module, assemblage client.Object, err e
 
 // holdBefore pins a cluster that was never assigned anything, if it is there.
 func (p *pin) holdBefore(ctx context.Context, hold *fleetv1.Hold) error {
-	clusters, err := fleetcluster.Look(ctx, p.client, p.module.Namespace)
+	clusters, err := fleetcluster.ListLive(ctx, p.client, p.module.Namespace)
 	if err != nil {
 		return fmt.Errorf("look for cluster %s: %w", p.on, err)
 	}

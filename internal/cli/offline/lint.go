@@ -1,6 +1,9 @@
 package offline
 
 import (
+	"github.com/spillway-dev/spillway/internal/lint/rules"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +47,7 @@ func NewLint(env command.Environment) *cobra.Command {
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
 	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
 	flags.StringVarP(&l.output, "output", "o", "", `"json", "sarif", or empty for people`)
-	flags.StringVar(&l.failOn, "fail-on", string(lint.Error), `the level from which on the exit code is 1: "error", "warning", "note", or "never"`)
+	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the level from which on the exit code is 1: "error", "warning", "note", or "never"`)
 	return cmd
 }
 
@@ -57,7 +60,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 		return err
 	}
 	documents, unread := source.Read(cmd.InOrStdin(), l.files...)
-	findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
+	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
 	if err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func (l *linting) validate() error {
 	if len(l.files) == 0 {
 		return errors.New("-f: name what to look at: a file, a directory, or - for standard input")
 	}
-	if _, err := lint.ParseLevel(l.failOn); err != nil && l.failOn != never {
+	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)
 	}
 	switch l.output {
@@ -82,27 +85,27 @@ func (l *linting) validate() error {
 	}
 }
 
-func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []lint.Finding, objects int) error {
+func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings []report.Finding, objects int) error {
 	if l.output == "sarif" {
 		directory, _ := os.Getwd() // without it, paths stay as they are
-		return command.Show(w, "json", lint.ToSARIF(findings, command.CurrentVersion(), directory), nil)
+		return command.Show(w, "json", report.ToSARIF(findings, rules.All(), command.CurrentVersion(), directory), nil)
 	}
 	if findings == nil {
-		findings = []lint.Finding{}
+		findings = []report.Finding{}
 	}
 	return command.Show(w, l.output, findings, func(w io.Writer) {
-		lint.WriteText(w, findings, objects, display.StyleOf(w, lookup).Fold)
+		report.WriteText(w, findings, objects, display.StyleOf(w, lookup).Fold)
 	})
 }
 
 // verdict is the error that makes the exit code 1.
-func (l *linting) verdict(findings []lint.Finding) error {
+func (l *linting) verdict(findings []report.Finding) error {
 	if l.failOn == never {
 		return nil
 	}
 	for i := range findings {
-		if findings[i].Level.AtLeast(lint.Level(l.failOn)) {
-			return fmt.Errorf("there is something to fix: %s", lint.Summary(findings))
+		if findings[i].Level.AtLeast(report.Level(l.failOn)) {
+			return fmt.Errorf("there is something to fix: %s", report.Summary(findings))
 		}
 	}
 	return nil

@@ -1,6 +1,9 @@
 package offline
 
 import (
+	"github.com/spillway-dev/spillway/internal/lint/rules"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
 	"bytes"
 	"path/filepath"
 	"strings"
@@ -21,17 +24,17 @@ func TestFindingsFitATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("../../lint/testdata/*/finds.yaml")
-	if err != nil || len(files) != len(lint.Rules()) {
+	if err != nil || len(files) != len(rules.All()) {
 		t.Fatalf("%d files with mistakes, %v", len(files), err)
 	}
 	for _, file := range files {
 		documents, unread := source.Read(nil, file)
-		findings, err := lint.Lint(documents, unread, lint.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(1e9, 0)})
+		findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: "default", Now: time.Unix(1e9, 0)})
 		if err != nil || len(findings) == 0 {
 			t.Fatalf("%s: %d findings, %v", file, len(findings), err)
 		}
 		var out bytes.Buffer
-		lint.WriteText(&out, findings, len(documents), display.Style{Width: 80}.Fold)
+		report.WriteText(&out, findings, len(documents), display.Style{Width: 80}.Fold)
 		for line := range strings.Lines(out.String()) {
 			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -129,7 +130,7 @@ func (s *simulation) unsettled(r *simulate.Result) error {
 // ahead is how far is looked ahead.
 func (s *simulation) ahead() string {
 	if s.within == 0 {
-		return fmt.Sprintf("%d days", simulate.Horizon/(24*time.Hour))
+		return fmt.Sprintf("%d days", world.Horizon/(24*time.Hour))
 	}
 	return s.within.String()
 }
@@ -221,8 +222,8 @@ func stopping(value string) (*time.Duration, error) {
 }
 
 // readiness reads the values of --ready.
-func readiness(values []string) (simulate.Readiness, error) {
-	r := simulate.Readiness{Default: defaultReady, Of: map[string]time.Duration{}}
+func readiness(values []string) (world.Readiness, error) {
+	r := world.Readiness{Default: defaultReady, Of: map[string]time.Duration{}}
 	for _, value := range values {
 		of, text, some := strings.Cut(value, "=")
 		if !some {
@@ -230,9 +231,9 @@ func readiness(values []string) (simulate.Readiness, error) {
 		}
 		d, err := time.ParseDuration(text)
 		if text == "never" {
-			d, err = simulate.Never, nil
+			d, err = world.Never, nil
 		}
-		if err != nil || d < 0 && d != simulate.Never || some && strings.Count(of, "/") != 1 {
+		if err != nil || d < 0 && d != world.Never || some && strings.Count(of, "/") != 1 {
 			return r, fmt.Errorf(`--ready: %q cannot be read; write a time such as "30s" for all Pods, or "statefulset/x=2m", or "job/y=never"`, value)
 		}
 		if !some {
@@ -253,7 +254,7 @@ func readyKey(of string) (key string, ok bool) {
 	if kind, name, _ := strings.Cut(strings.ToLower(of), "/"); (kind == "cluster" || kind == "clusters") && name != "" {
 		return "cluster/" + name, true
 	}
-	ref, ok := command.NamedAs(strings.ToLower(of), config.Deployment, config.StatefulSet, config.DaemonSet, "Job", "Pod")
+	ref, ok := command.NamedAs(strings.ToLower(of), workload.Deployment, workload.StatefulSet, workload.DaemonSet, "Job", "Pod")
 	return strings.ToLower(ref.Kind) + "/" + ref.Name, ok
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/simulate"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -59,8 +61,8 @@ var passing = []rollout.Reason{
 }
 
 // waitText is the sentence of a wait, which may name its object already.
-func waitText(w simulate.Wait) string {
-	if w.Ring == simulate.RingConfig || w.Ring == simulate.Kubernetes {
+func waitText(w record.Wait) string {
+	if w.Ring == record.RingConfig || w.Ring == record.Kubernetes {
 		return w.Sentence
 	}
 	return w.Object + ": " + w.Sentence
@@ -78,7 +80,7 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 	switch {
 	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
 		_, _ = fmt.Fprintln(w, "nothing is rolled")
-	case r.Settled && o.Readiness.Default != simulate.Never:
+	case r.Settled && o.Readiness.Default != world.Never:
 		display.WriteHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
 	}
 	if len(r.Stuck)+len(r.Risks) > 0 {
@@ -94,7 +96,7 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 }
 
 // stuck says of what waits in the end whether anything ends that.
-func (s *simulation) stuck(r *simulate.Result, w simulate.Wait) (mark, text string) {
+func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string) {
 	switch text = waitText(w); {
 	case r.WaitedBefore(w):
 		return "  - ", text + ", as before the change" + mendOf(w)
@@ -113,7 +115,7 @@ func stopText(stop *time.Duration) string {
 	return stop.String()
 }
 
-func readyText(r simulate.Readiness) string {
+func readyText(r world.Readiness) string {
 	text := r.Default.String()
 	if len(r.Of) > 0 {
 		text += ", or as --ready says of it,"
@@ -122,7 +124,7 @@ func readyText(r simulate.Readiness) string {
 }
 
 // mendOf is what to do about a wait that nothing ends.
-func mendOf(w simulate.Wait) string {
+func mendOf(w record.Wait) string {
 	if _, action, ok := reasons.Of(w.Reason); ok {
 		return "; " + action
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -92,7 +93,7 @@ func (u *uninstall) run(ctx context.Context) error {
 		return err
 	}
 	// 3. Everybody can be scheduled.
-	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n config.Name) {
+	err := config.Release(ctx, u.client, config.Options{Now: u.now, Namespaces: u.watched}, func(n workload.Name) {
 		_, _ = fmt.Fprintf(u.out, "%s/%s in namespace %s released\n", strings.ToLower(n.Kind), n.Name, n.Namespace)
 	})
 	if err != nil {

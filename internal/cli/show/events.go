@@ -1,6 +1,7 @@
 package show
 
 import (
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,7 @@ type telling struct {
 	all, watch bool
 	ring       string
 	since      time.Duration
-	members    *describe.Set
+	members    *history.Members
 }
 
 // NewEvents returns the command events.
@@ -72,11 +73,11 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	if t.watch {
 		return t.follow(cmd.Context(), c, namespace, w, cmd.ErrOrStderr())
 	}
-	notes, err := describe.Notes(cmd.Context(), c, namespace)
+	notes, err := history.Events(cmd.Context(), c, namespace)
 	if err != nil {
 		return err
 	}
-	notes = slices.DeleteFunc(slices.Concat([]describe.Note{}, notes), func(n describe.Note) bool { return !t.wants(&n) })
+	notes = slices.DeleteFunc(slices.Concat([]history.Event{}, notes), func(n history.Event) bool { return !t.wants(&n) })
 	return command.Show(w, t.output, notes, func(w io.Writer) { t.write(w, notes) })
 }
 
@@ -107,17 +108,17 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 	if err != nil {
 		return err
 	}
-	t.members, err = describe.Members(ctx, reader, ref)
+	t.members, err = history.MembersOf(ctx, reader, ref)
 	return err
 }
 
 // wants is true of what was asked for.
-func (t *telling) wants(n *describe.Note) bool {
+func (t *telling) wants(n *history.Event) bool {
 	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
-	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Have(n))
+	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Has(n))
 }
 
-func (t *telling) write(w io.Writer, notes []describe.Note) {
+func (t *telling) write(w io.Writer, notes []history.Event) {
 	if len(notes) == 0 {
 		_, _ = fmt.Fprintln(w, "Nothing was told; the API server keeps Events for an hour, unless it is told otherwise.")
 		return
@@ -131,7 +132,7 @@ func (t *telling) write(w io.Writer, notes []describe.Note) {
 }
 
 // columns are what there is to say of an Event.
-func (t *telling) columns(s display.Style, n *describe.Note) []string {
+func (t *telling) columns(s display.Style, n *history.Event) []string {
 	columns := []string{n.At.UTC().Format(time.DateTime)}
 	if t.all {
 		columns = append(columns, n.About.Namespace)
@@ -151,7 +152,7 @@ func (t *telling) columns(s display.Style, n *describe.Note) []string {
 func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace string, w, errs io.Writer) error {
 	s, told := display.StyleOf(w, t.Env.Lookup), json.NewEncoder(w)
 	told.SetEscapeHTML(false)
-	err := describe.Follow(ctx, c, namespace, func(n *describe.Note) error {
+	err := history.Follow(ctx, c, namespace, func(n *history.Event) error {
 		switch {
 		case !t.wants(n):
 			return nil

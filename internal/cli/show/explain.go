@@ -10,6 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
@@ -54,16 +56,16 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := a.chain(cmd.Context(), describe.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
+	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
 	if err != nil {
 		return err
 	}
 	return command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
 }
 
-func (a explaining) chain(ctx context.Context, w describe.World, ref describe.Ref, onCluster string) (describe.Chain, error) {
+func (a explaining) chain(ctx context.Context, w chain.World, ref describe.Ref, onCluster string) (chain.Chain, error) {
 	if onCluster != "" {
-		return describe.ExplainCluster(ctx, w, ref, onCluster)
+		return explain.ExplainCluster(ctx, w, ref, onCluster)
 	}
-	return describe.Explain(ctx, w, ref)
+	return explain.Explain(ctx, w, ref)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // History is what the commands that tell of the past have in common.
@@ -75,14 +76,14 @@ func (p *History) run(cmd *cobra.Command, ref describe.Ref) error {
 
 // Print prints the history of an object.
 func (p *History) Print(cmd *cobra.Command, reader client.Reader, ref describe.Ref) error {
-	episodes, err := describe.History(cmd.Context(), reader, ref)
+	episodes, err := history.History(cmd.Context(), reader, ref)
 	if err != nil {
 		return err
 	}
 	if p.limit > 0 && len(episodes) > p.limit {
 		episodes = episodes[:p.limit]
 	}
-	return command.Show(cmd.OutOrStdout(), p.output, slices.Concat([]describe.Episode{}, episodes), func(w io.Writer) {
+	return command.Show(cmd.OutOrStdout(), p.output, slices.Concat([]history.Entry{}, episodes), func(w io.Writer) {
 		display.History(w, display.StyleOf(w, p.Env.Lookup), ref, episodes, p.Env.Now())
 	})
 }

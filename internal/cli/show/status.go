@@ -67,7 +67,7 @@ func (s *overview) run(cmd *cobra.Command) error {
 	if s.all {
 		namespace = ""
 	}
-	sight, err := describe.Look(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
+	sight, err := describe.Describe(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *overview) check() error {
 	return nil
 }
 
-func (s *overview) print(w io.Writer, sight describe.Sight) error {
+func (s *overview) print(w io.Writer, sight describe.Description) error {
 	units, shown := sight.Units, sight.Units
 	if s.waiting {
 		shown = describe.Waiting(units)
@@ -149,7 +149,7 @@ func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.U
 }
 
 // nothing says what there is none of, of what was asked for and seen.
-func (s *overview) nothing(sight *describe.Sight) string {
+func (s *overview) nothing(sight *describe.Description) string {
 	switch {
 	case len(sight.Units) > 0 && len(sight.Unseen) > 0:
 		return "Nothing waits of what may be looked at."
@@ -158,7 +158,7 @@ func (s *overview) nothing(sight *describe.Sight) string {
 	}
 	var none []string
 	for _, ring := range describe.Rings() {
-		isUnseen := slices.ContainsFunc(sight.Unseen, func(u describe.Unseen) bool { return u.Ring == ring })
+		isUnseen := slices.ContainsFunc(sight.Unseen, func(u describe.Forbidden) bool { return u.Ring == ring })
 		if !isUnseen && (len(s.show) == 0 || slices.Contains(s.show, ring)) {
 			none = append(none, "no "+rolledBy[ring])
 		}

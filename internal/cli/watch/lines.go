@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // lineWriter writes a line for whatever changes, for logs and pipes.
@@ -80,7 +81,7 @@ func (l *lineWriter) text(u *describe.Unit) string {
 }
 
 // hears implements [onlooker].
-func (l *lineWriter) hears(n *describe.Note) {
+func (l *lineWriter) hears(n *history.Event) {
 	if n.At.Before(l.began.Add(-time.Second)) {
 		return
 	}

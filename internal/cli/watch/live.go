@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // sender hands on to the model what is seen and heard.
@@ -25,7 +26,7 @@ func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen
 func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
 
 // hears implements [onlooker].
-func (s sender) hears(n *describe.Note) { s.program.Send(heard{*n}) }
+func (s sender) hears(n *history.Event) { s.program.Send(heard{*n}) }
 
 // interactively watches in a terminal, until the rollout has ended or the person quits.
 // How it ended stays on the terminal.

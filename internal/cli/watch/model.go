@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -25,7 +26,7 @@ type (
 	// missed is why nothing can be seen at present.
 	missed struct{ err error }
 	// heard is an Event.
-	heard struct{ note describe.Note }
+	heard struct{ note history.Event }
 	// ticked is the time.
 	ticked time.Time
 	// steered is what became of a command.
@@ -54,7 +55,7 @@ type watchModel struct {
 	units         []describe.Unit
 	// known is true once something was seen.
 	known bool
-	notes []describe.Note
+	notes []history.Event
 	// sentences are those that the timeline has last.
 	sentences map[describe.Ref]string
 
@@ -124,7 +125,7 @@ func (m *watchModel) see(units []describe.Unit, now time.Time) {
 	for i := range units {
 		u := &units[i]
 		if before, ok := m.sentences[u.Ref]; m.known && (!ok || before != u.Sentence) && u.Sentence != "" {
-			m.hear(describe.Note{At: now, About: u.Ref, Ring: u.Ring, Warning: hasFailed(u), Reason: string(u.Phase), Text: u.Sentence})
+			m.hear(history.Event{At: now, About: u.Ref, Ring: u.Ring, Warning: hasFailed(u), Reason: string(u.Phase), Text: u.Sentence})
 		}
 		m.sentences[u.Ref] = u.Sentence
 	}
@@ -135,9 +136,9 @@ func (m *watchModel) see(units []describe.Unit, now time.Time) {
 }
 
 // hear puts something on the timeline, where it belongs by its time.
-func (m *watchModel) hear(n describe.Note) {
+func (m *watchModel) hear(n history.Event) {
 	m.notes = append(m.notes, n)
-	slices.SortStableFunc(m.notes, func(a, b describe.Note) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(m.notes, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	m.notes = m.notes[max(len(m.notes)-rememberedNotes, 0):]
 }
 

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func world() []describe.Unit {
 	ref := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Namespace: "shop", Name: name} }
 	part := func(kind, name string) describe.Ref { return describe.Ref{Kind: kind, Name: name} }
 	return []describe.Unit{
-		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date with the config that it uses"},
+		{Ref: ref("Deployment", "web"), Ring: describe.Config, Phase: rollout.PhaseComplete, Sentence: "Deployment web is up to date"},
 		{
 			Ref: ref("RolloutGroup", "ingester"), Ring: describe.Zones, Phase: rollout.PhaseProgressing, Done: 4, Total: 9, Counted: "Pods",
 			Sentence: "ingester-b-1 is updating to ingester-b-5d8f", Since: since(65), Units: []describe.Unit{
@@ -63,8 +64,8 @@ func watched(width, height int) (*watchModel, *[][]string) {
 	group := describe.Ref{Kind: "RolloutGroup", Namespace: "shop", Name: "ingester"}
 	for _, msg := range []tea.Msg{
 		tea.WindowSizeMsg{Width: width, Height: height}, seen{world(), noon},
-		heard{describe.Note{At: at(-60), About: group, Reason: "ZoneDone", Text: "zone ingester-a is done: 3 of 3 Pods are up to date"}},
-		heard{describe.Note{At: at(-65), About: group, Reason: "ZoneStarted", Text: "zone ingester-b goes to revision ingester-b-5d8f"}},
+		heard{history.Event{At: at(-60), About: group, Reason: "ZoneDone", Text: "zone ingester-a is done: 3 of 3 Pods are up to date"}},
+		heard{history.Event{At: at(-65), About: group, Reason: "ZoneStarted", Text: "zone ingester-b goes to revision ingester-b-5d8f"}},
 	} {
 		m.Update(msg)
 	}
@@ -109,7 +110,7 @@ spillway watch  namespace shop                                      12:00:00 UTC
      rest                 Waiting      0/2       │   date
                                                  │
                                                  │
-Deployment web is up to date with the config that it uses
+Deployment web is up to date
 
 p pause  r resume  t retry  a approve  ↵ fold  tab timeline  q quit
 `},
@@ -258,7 +259,7 @@ func TestTimeline(t *testing.T) {
 	units = world()
 	units[1].Phase, units[1].Sentence = rollout.PhasePaused, "the rollout is paused by admin"
 	m.Update(seen{units, at(2)})
-	m.Update(heard{describe.Note{At: at(1), About: units[1].Ref, Reason: "Paused", Text: "Paused, by admin"}})
+	m.Update(heard{history.Event{At: at(1), About: units[1].Ref, Reason: "Paused", Text: "Paused, by admin"}})
 	var got []string
 	for _, n := range m.notes {
 		got = append(got, n.Reason)
@@ -267,7 +268,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for range 2 * rememberedNotes {
-		m.Update(heard{describe.Note{At: at(3), Reason: "x"}})
+		m.Update(heard{history.Event{At: at(3), Reason: "x"}})
 	}
 	if len(m.notes) != rememberedNotes || m.notes[0].Reason != "x" {
 		t.Errorf("%d are remembered, the first being %v", len(m.notes), m.notes[0])
@@ -332,9 +333,9 @@ func TestWatchInLines(t *testing.T) {
 	units := world()
 	units[1].Done, units[1].Units[1].Done = 5, 2
 	l.sees(units, at(2))
-	l.hears(&describe.Note{At: at(-60), About: units[1].Ref, Reason: "Old", Text: "history"})
-	l.hears(&describe.Note{At: at(3), About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
-	want := `12:00:00 deployment/web Complete: Deployment web is up to date with the config that it uses
+	l.hears(&history.Event{At: at(-60), About: units[1].Ref, Reason: "Old", Text: "history"})
+	l.hears(&history.Event{At: at(3), About: units[1].Ref, Reason: "RolloutStuck", Text: "it is\nstuck", Warning: true})
+	want := `12:00:00 deployment/web Complete: Deployment web is up to date
 12:00:00 rolloutgroup/ingester Progressing 4/9 Pods: ingester-b-1 is updating to ingester-b-5d8f
 12:00:00 rolloutgroup/ingester ingester-b Progressing 1/3 Pods
 12:00:00 rolloutgroup/ingester ingester-b-1 Progressing: ingester-b-1 is updating to ingester-b-5d8f

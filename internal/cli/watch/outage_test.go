@@ -20,6 +20,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/rollout"
@@ -61,7 +63,7 @@ func (r *recorder) misses(error, time.Time) {
 	r.missed++
 }
 
-func (r *recorder) hears(*describe.Note) {}
+func (r *recorder) hears(*history.Event) {}
 
 // await waits until what was recorded is as it should be.
 func (r *recorder) await(t *testing.T, what string, is func() bool) {
@@ -89,7 +91,7 @@ func watchThrough(ctx context.Context, t *testing.T, namespace string, wrap func
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := describe.NewMirror(ctx, at, live, namespace)
+	mirror, err := snapshot.Watch(ctx, at, live, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

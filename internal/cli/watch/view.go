@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"github.com/spillway-dev/spillway/internal/describe/history"
 	"fmt"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/describe"
 )
 
 const (
@@ -245,7 +245,7 @@ func (m *watchModel) told(width, room int) []string {
 }
 
 // note is what was told, wrapped.
-func (m *watchModel) note(n *describe.Note, width int) []string {
+func (m *watchModel) note(n *history.Event, width int) []string {
 	text := n.Reason + " " + n.Text
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text

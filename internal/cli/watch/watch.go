@@ -22,6 +22,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -48,12 +50,12 @@ type watching struct {
 	namespace string
 
 	live   client.WithWatch
-	mirror *describe.Mirror
+	mirror *snapshot.Watched
 	look   describe.Options
 	began  time.Time
 	// hasSeen is true once there was something to see, members what it consisted of.
 	hasSeen bool
-	members *describe.Set
+	members *history.Members
 }
 
 // lookError is that the API server did not show how things stand.
@@ -69,7 +71,7 @@ type onlooker interface {
 	// misses is told why nothing can be seen at present, as often as it cannot.
 	misses(err error, now time.Time)
 	// hears is given each Event once.
-	hears(n *describe.Note)
+	hears(n *history.Event)
 }
 
 // New returns the command watch. run runs the commands that a person chooses by a key.
@@ -155,7 +157,7 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	w.mirror, err = describe.NewMirror(ctx, config, w.live, w.namespace)
+	w.mirror, err = snapshot.Watch(ctx, config, w.live, w.namespace)
 	return err
 }
 
@@ -199,7 +201,7 @@ type ended struct{ unit describe.Unit }
 func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 	ctx, cancel := w.patience(ctx)
 	defer cancel()
-	notes := make(chan describe.Note)
+	notes := make(chan history.Event)
 	go w.listenTo(ctx, notes)
 	for {
 		end, err := w.see(ctx, on)
@@ -222,9 +224,9 @@ func (w *watching) follow(ctx context.Context, on onlooker) (*ended, error) {
 
 // listenTo hands on Events, for as long as somebody looks on. Whoever may not see them
 // sees the rest.
-func (w *watching) listenTo(ctx context.Context, notes chan<- describe.Note) {
+func (w *watching) listenTo(ctx context.Context, notes chan<- history.Event) {
 	for ctx.Err() == nil {
-		err := describe.Follow(ctx, w.live, w.namespace, func(n *describe.Note) error {
+		err := history.Follow(ctx, w.live, w.namespace, func(n *history.Event) error {
 			select {
 			case notes <- *n:
 			case <-ctx.Done():
@@ -270,7 +272,7 @@ func (w *watching) see(ctx context.Context, on onlooker) (*ended, error) {
 	if w.ref == nil || end != nil {
 		return end, nil
 	}
-	members, err := describe.Members(ctx, w.mirror, *w.ref)
+	members, err := history.MembersOf(ctx, w.mirror, *w.ref)
 	if err != nil {
 		return nil, lookError{err}
 	}
@@ -294,7 +296,7 @@ func (w *watching) confirmed(ctx context.Context) *ended {
 
 // units are those that were asked for, never none if it was an object.
 func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit, error) {
-	sight, err := describe.Look(ctx, c, w.look)
+	sight, err := describe.Describe(ctx, c, w.look)
 	if err != nil {
 		return nil, lookError{err}
 	}
@@ -325,7 +327,7 @@ func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
 }
 
 // listen hands on what is told until it is time to look again.
-func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan describe.Note) error {
+func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan history.Event) error {
 	rest, changed := clock.RealClock{}.NewTimer(looksApart), false
 	defer rest.Stop()
 	var again <-chan struct{}
@@ -334,7 +336,7 @@ func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan describ
 		case <-ctx.Done():
 			return ctx.Err() //nolint:wrapcheck // verdict says what it means
 		case n := <-notes:
-			if w.members == nil || w.members.Have(&n) {
+			if w.members == nil || w.members.Has(&n) {
 				on.hears(&n)
 			}
 		case <-rest.C():

@@ -20,30 +20,30 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// errOvertaken: the view on which a decision rests is not the newest.
-var errOvertaken = errors.New("overtaken")
+// errConflict says that the decision was made from a view that is not the newest.
+var errConflict = errors.New("conflict")
 
 // actor makes the writes.
 type actor struct {
-	flavour flavour
-	client  client.Client
-	live    client.Reader
-	now     func() time.Time
+	flavor flavor
+	client client.Client
+	live   client.Reader
+	now    func() time.Time
 }
 
-// deeds are what became of a plan.
-type deeds struct {
+// results records what became of the writes of a plan.
+type results struct {
 	// made is how many writes were made besides that of the status.
 	made int
-	// told is true if the status was written.
-	told bool
+	// reported is true if the status was written.
+	reported bool
 	// err ended the pass, or says what was refused in it.
 	err error
 }
 
-// act makes the writes, if the assemblage is still what the decision was about, and
-// then says what became of it. What one sync needs and is refused holds up no other.
-func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d deeds) {
+// act makes the writes if the assemblage is unchanged since it was observed, and then
+// writes the status. A write that is refused for one sync does not stop the others.
+func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d results) {
 	if len(p.Writes) > 0 {
 		if d.err = a.confirm(ctx, &o.Assemblage); d.err != nil {
 			return d
@@ -54,28 +54,27 @@ func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d deeds) {
 		d.err = err
 		return d
 	}
-	if len(refused) > 0 { // there is something else to say
+	if len(refused) > 0 { // the status must show the refusals
 		seen := *o
 		seen.Refusals = refused
 		*p = Decide(&seen)
 	}
 	if p.Changes && !changesObject(p.Writes) {
-		err := overtakenOr(a.tell(ctx, o, p))
-		d.told, d.err = err == nil, errors.Join(d.err, err)
+		err := conflictOr(a.writeStatus(ctx, o, p))
+		d.reported, d.err = err == nil, errors.Join(d.err, err)
 	}
 	return d
 }
 
-// writeAll makes the writes but for those that are refused, and those of the same syncs
-// that come after. After one that no sync needs was refused it ends. What else goes
-// wrong is the error.
-func (a actor) writeAll(ctx context.Context, o *Observed, writes []Write, d *deeds) (refused map[string]*Refusal, err error) {
+// writeAll makes the writes. After a refusal it skips the later writes of the same sync.
+// A refused write that belongs to no sync ends the pass, and so does any other error.
+func (a actor) writeAll(ctx context.Context, o *Observed, writes []Write, d *results) (refused map[string]*Refusal, err error) {
 	refused = map[string]*Refusal{}
 	for _, w := range writes {
 		if refused[w.Sync] != nil {
-			continue // it relies on what was refused
+			continue // it depends on what was refused
 		}
-		err := overtakenOr(a.write(ctx, o, w))
+		err := conflictOr(a.write(ctx, o, w))
 		switch refusal := RefusalOf(err); {
 		case err == nil:
 			d.made++
@@ -98,25 +97,25 @@ func changesObject(writes []Write) bool {
 	return false
 }
 
-func overtakenOr(err error) error {
+func conflictOr(err error) error {
 	if apierrors.IsConflict(err) {
-		return errOvertaken
+		return errConflict
 	}
 	return err
 }
 
-// confirm makes sure that the assemblage is what it was when it was observed.
+// confirm asks the API server whether the assemblage is unchanged since it was observed.
 func (a actor) confirm(ctx context.Context, seen *Assemblage) error {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(seen.GroupVersionKind)
 	err := a.live.Get(ctx, seen.NamespacedName, head)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errOvertaken
+		return errConflict
 	case err != nil:
 		return fmt.Errorf("confirm the %s: %w", seen.Kind, err)
 	case head.UID != seen.UID || head.ResourceVersion != seen.ResourceVersion:
-		return errOvertaken
+		return errConflict
 	default:
 		return nil
 	}
@@ -169,7 +168,7 @@ func (a actor) apply(ctx context.Context, w Write) error {
 func (a actor) remove(ctx context.Context, o *Observed, w Write) error {
 	err := a.client.Delete(ctx, kustomization(o, w), client.Preconditions{UID: &w.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one by now; the next pass sees which
+		return nil // it was deleted or replaced; the next pass observes which
 	}
 	return wrapped(err, "delete Kustomization %s", w.Name)
 }
@@ -212,7 +211,7 @@ func (a actor) finalize(ctx context.Context, o *Observed, add bool) error {
 	}
 	before, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
-		return errOvertaken
+		return errConflict
 	}
 	if add {
 		controllerutil.AddFinalizer(obj, vocabulary.AssemblageFinalizer)
@@ -225,22 +224,22 @@ func (a actor) finalize(ctx context.Context, o *Observed, add bool) error {
 
 // seen is the object as it was observed, of whatever kind it is.
 func (a actor) seen(ctx context.Context, o *Observed) (client.Object, error) {
-	obj := a.flavour.object()
+	obj := a.flavor.object()
 	if err := a.client.Get(ctx, o.Assemblage.NamespacedName, obj); err != nil || obj.GetResourceVersion() != o.Assemblage.ResourceVersion {
-		return nil, errors.Join(errOvertaken, client.IgnoreNotFound(err))
+		return nil, errors.Join(errConflict, client.IgnoreNotFound(err))
 	}
 	return obj, nil
 }
 
-// tell writes the status of the assemblage as it was seen.
-func (a actor) tell(ctx context.Context, o *Observed, p *Plan) error {
+// writeStatus writes the status of the assemblage as it was seen.
+func (a actor) writeStatus(ctx context.Context, o *Observed, p *Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	obj, err := a.seen(ctx, o)
 	if err != nil {
 		return err
 	}
-	*a.flavour.status(obj) = p.Status
+	*a.flavor.status(obj) = p.Status
 	err = a.client.Status().Update(ctx, obj, client.FieldOwner(kube.FieldOwner))
 	return wrapped(client.IgnoreNotFound(err), "write the status")
 }
@@ -251,7 +250,7 @@ func (a actor) collect(ctx context.Context, source client.Object) error {
 	defer cancel()
 	uid, version := source.GetUID(), source.GetResourceVersion()
 	err := a.client.Delete(ctx, source, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	return overtakenOr(wrapped(client.IgnoreNotFound(err), "collect %s", source.GetName()))
+	return conflictOr(wrapped(client.IgnoreNotFound(err), "collect %s", source.GetName()))
 }
 
 func wrapped(err error, format string, args ...any) error {

@@ -20,18 +20,18 @@ import (
 )
 
 // collector deletes the sources of a kind that this package has made once nothing
-// fetches from them: no Kustomization, whoever made it, and no assemblage that is about
-// to have one.
+// fetches from them: no Kustomization, whichever client created it, and no assemblage that
+// is about to create one.
 type collector struct {
-	flavour flavour
-	kind    string
-	cached  client.Reader
-	actor   actor
+	flavor flavor
+	kind   string
+	cached client.Reader
+	actor  actor
 }
 
-func startCollectors(mgr ctrl.Manager, f flavour) error {
+func startCollectors(mgr ctrl.Manager, f flavor) error {
 	for _, kind := range []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind} {
-		c := &collector{flavour: f, kind: kind, cached: mgr.GetClient(), actor: actor{flavour: f, client: mgr.GetClient()}}
+		c := &collector{flavor: f, kind: kind, cached: mgr.GetClient(), actor: actor{flavor: f, client: mgr.GetClient()}}
 		err := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower("fleet-"+f.kind+"-"+kind)).
 			Watches(sourceObject(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isShared))).
 			Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.fetchedByKustomization)).
@@ -56,7 +56,7 @@ func (c *collector) fetchedByKustomization(_ context.Context, obj client.Object)
 
 func (c *collector) fetchedByAssemblage(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, key := range fetches(c.flavour.read(obj)) {
+	for _, key := range fetches(c.flavor.read(obj)) {
 		if name, ok := strings.CutPrefix(key, c.kind+"/"); ok {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}})
 		}
@@ -64,7 +64,7 @@ func (c *collector) fetchedByAssemblage(_ context.Context, obj client.Object) []
 	return requests
 }
 
-// Reconcile deletes a source that nobody needs.
+// Reconcile deletes a source that is not used.
 func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	source := sourceObject(c.kind)
 	if err := c.cached.Get(ctx, req.NamespacedName, source); err != nil {
@@ -77,18 +77,18 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	if err := c.actor.collect(ctx, source); !errors.Is(err, errOvertaken) {
+	if err := c.actor.collect(ctx, source); !errors.Is(err, errConflict) {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	return reconcile.Result{RequeueAfter: conflictPause}, nil
 }
 
 func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {
 	key := SourceKey{c.kind, source.GetName()}.String()
-	for _, list := range []client.ObjectList{&kustomizev1.KustomizationList{}, c.flavour.list()} {
+	for _, list := range []client.ObjectList{&kustomizev1.KustomizationList{}, c.flavor.list()} {
 		err := c.cached.List(ctx, list, client.InNamespace(source.GetNamespace()), client.MatchingFields{fetchIndex: key}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil {
-			return false, fmt.Errorf("look who fetches from %s: %w", key, err)
+			return false, fmt.Errorf("list what fetches from %s: %w", key, err)
 		}
 		if apimeta.LenList(list) > 0 {
 			return true, nil

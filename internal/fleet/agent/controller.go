@@ -45,7 +45,7 @@ func SetupRemote(ctx context.Context, mgr ctrl.Manager, o Options, clusters *Clu
 }
 
 // start adds the controller of a kind of assemblage, and the collectors of its sources.
-func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavour, clusters *Clusters) error {
+func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavor, clusters *Clusters) error {
 	if err := index(ctx, mgr, f); err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavour, clusters
 		return err
 	}
 	r := &reconciler{
-		observer: observer{flavour: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
-		actor:    actor{flavour: f, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
+		observer: observer{flavor: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
+		actor:    actor{flavor: f, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
 	if clusters != nil {
-		r.observer.deserters = &Deserters{Live: mgr.GetAPIReader()}
+		r.observer.orphans = &Orphans{Live: mgr.GetAPIReader()}
 	}
 	if err := referents.Build(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
 		return fmt.Errorf("build the controller of %ss: %w", f.kind, err)
@@ -67,7 +67,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavour, clusters
 	return startCollectors(mgr, f)
 }
 
-func (r *reconciler) build(mgr ctrl.Manager, f flavour, clusters *Clusters) (controller.Controller, error) {
+func (r *reconciler) build(mgr ctrl.Manager, f flavor, clusters *Clusters) (controller.Controller, error) {
 	b := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+f.kind).
 		Watches(f.object(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(matters())).
 		Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), f.object(), handler.OnlyControllerOwner()))
@@ -87,7 +87,7 @@ func (r *reconciler) build(mgr ctrl.Manager, f flavour, clusters *Clusters) (con
 	return c, nil
 }
 
-// matters leaves out updates of the status, which nobody but the controller writes.
+// matters filters out updates of the status, which only this controller writes.
 func matters() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
@@ -116,11 +116,10 @@ type reconciler struct {
 	reporter *Reporter
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once while there is more
-// to do.
+// Reconcile observes, plans, acts and reports, and repeats that while writes were made.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	for range passesParallel {
-		// 1. Observe: the assemblage, and what there is of Flux.
+		// 1. Observe: the assemblage and the objects of Flux.
 		o, ok, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -130,28 +129,28 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.reporter.Forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
-		// 2. Plan: pure, but that it may ask to look at more.
+		// 2. Plan: pure, but it may ask for more reads.
 		p, err := r.observer.decide(ctx, o)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		// 3. Act.
 		d := r.actor.act(ctx, o, &p)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.Report(o.Assemblage.meta(), o.Assemblage.GroupVersionKind, &o.Assemblage.Status, &p.Status, d.told)
+		// 4. Report: Events, metrics, log.
+		r.reporter.Report(o.Assemblage.meta(), o.Assemblage.GroupVersionKind, &o.Assemblage.Status, &p.Status, d.reported)
 		if d.err != nil || d.made == 0 {
 			return r.next(ctx, &p, &d)
 		}
 	}
-	return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	return reconcile.Result{RequeueAfter: conflictPause}, nil
 }
 
-// next says when to look again.
-func (r *reconciler) next(ctx context.Context, p *Plan, d *deeds) (reconcile.Result, error) {
+// next returns when to reconcile again.
+func (r *reconciler) next(ctx context.Context, p *Plan, d *results) (reconcile.Result, error) {
 	switch {
-	case errors.Is(d.err, errOvertaken):
-		log.FromContext(ctx).V(2).Info("overtaken")
-		return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	case errors.Is(d.err, errConflict):
+		log.FromContext(ctx).V(2).Info("conflict")
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case d.err != nil:
 		return reconcile.Result{}, d.err
 	case p.Wake.IsZero():

@@ -20,10 +20,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// These are the defects of the predecessor that concern what is assigned to a cluster,
+// These are the defects of fleeet that concern what is assigned to a cluster,
 // by their numbers in the list of them.
 
-// Defect 1: there was one source, whose tag moved everybody at once.
+// Defect 1: there was one source, whose tag moved every cluster at the same time.
 func TestDefect1TwoRevisionsSideBySide(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -47,7 +47,7 @@ func TestDefect1TwoRevisionsSideBySide(t *testing.T) {
 }
 
 // Defect 2: a Ready of an older generation was read as the success of a newer one.
-// Whenever success is told of, what runs is that revision.
+// Whenever success is reported, what runs is that revision.
 func TestDefect2SuccessIsNeverStale(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -73,7 +73,7 @@ func TestDefect2SuccessIsNeverStale(t *testing.T) {
 		}
 		want := fmt.Sprintf("shop-v%d", at)
 		if a.Status.Syncs[0].Revision != want {
-			continue // it is told once more of the one before
+			continue // the one before is reported once more
 		}
 		cm := &corev1.ConfigMap{}
 		if err := w.client.Get(t.Context(), w.key("app"), cm); err != nil || "shop-"+cm.Data["version"] != want {
@@ -137,7 +137,7 @@ func TestDefect4WhatIsToBeLeftIsLeft(t *testing.T) {
 	w.data("app", map[string]string{"version": "v1", "region": "${region}"})
 }
 
-// Defect 6: one bad binding stopped everything, and nobody said which.
+// Defect 6: one bad binding stopped everything, and no message said which.
 func TestDefect6ABadBindingHoldsItsSyncAlone(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -161,7 +161,7 @@ func TestDefect6ABadBindingHoldsItsSyncAlone(t *testing.T) {
 	w.data("app", map[string]string{"version": "v1", "region": "us"}) // what ran goes on
 	cycle := "bindings: [{name: A, value: $(B)}, {name: B, value: $(A)}]\npackage: {kustomize: {substitute: {region: $(A)}}}"
 	w.assign("c1", w.sync("bad", "v1", cycle), w.sync("good", "v2", ""))
-	w.becomes("c1", "bad", "bad-v1", v1alpha1.StateFailed, `binding "A": it leads back to itself: A -> B -> A`)
+	w.becomes("c1", "bad", "bad-v1", v1alpha1.StateFailed, `binding "A": refers to itself: A -> B -> A`)
 	secret := strings.Replace(bound, "ConfigMap", "Secret", 1)
 	w.assign("c1", w.sync("bad", "v1", secret), w.sync("good", "v2", ""))
 	w.becomes("c1", "bad", "bad-v1", v1alpha1.StateFailed, `binding "A": Secret region cannot be bound`)
@@ -178,7 +178,7 @@ func TestWhatIsRefusedIsSaidAndHoldsItsSyncAlone(t *testing.T) {
 	none := corev1.ResourceList{"count/kustomizations.kustomize.toolkit.fluxcd.io": resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	w.create(quota)
-	testenv.Eventually(t, func(ctx context.Context) error { // the API server learns of it by itself
+	testenv.Eventually(t, func(ctx context.Context) error { // the API server discovers it
 		k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x"}}
 		k.Spec.SourceRef = kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: "x"}
 		if err := w.client.Create(ctx, k, client.DryRunAll); !apierrors.IsForbidden(err) {
@@ -190,7 +190,7 @@ func TestWhatIsRefusedIsSaidAndHoldsItsSyncAlone(t *testing.T) {
 	w.assign("c1", w.sync("another", "v1", "prune: false"), w.sync("first", "v2", ""))
 	w.becomes("c1", "first", "first-v2", v1alpha1.StateSucceeded, "")
 	s := w.becomes("c1", "another", "another-v1", v1alpha1.StateWaiting, "quota: none")
-	if s.Reason != "WriteRefused" || !strings.HasPrefix(s.Message, "it is refused: apply Kustomization ") {
+	if s.Reason != "WriteRefused" || !strings.HasPrefix(s.Message, "the API server refused a write: apply Kustomization ") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -266,7 +266,7 @@ func (w *world) annotate(obj client.Object, name, key, value string) {
 	}
 }
 
-// handled waits until Flux has looked again, and it is told that it succeeded.
+// handled waits until Flux has reconciled again and its success is reported.
 func (w *world) handled(kustomization, asked string) {
 	w.Helper()
 	testenv.Eventually(w.T, func(context.Context) error {
@@ -278,7 +278,7 @@ func (w *world) handled(kustomization, asked string) {
 	w.becomes("c1", "shop", "shop-v2", v1alpha1.StateSucceeded, "")
 }
 
-// Kept from the predecessor: what is deleted by somebody else comes back.
+// Kept from fleeet: what another client deletes comes back.
 func TestWhatIsDeletedByOthersComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -306,7 +306,7 @@ func TestASourceThatCannotBeFetched(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.assign("c1", w.sync("shop", "v9", ""))
-	w.becomes("c1", "shop", "shop-v9", v1alpha1.StateWaiting, "it cannot be fetched: "+w.url+` has no "v9"`)
+	w.becomes("c1", "shop", "shop-v9", v1alpha1.StateWaiting, "source cannot be fetched: "+w.url+` has no "v9"`)
 	w.publish("v9")
 	w.becomes("c1", "shop", "shop-v9", v1alpha1.StateSucceeded, "")
 }

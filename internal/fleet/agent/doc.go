@@ -3,9 +3,9 @@
 //
 // It has two controllers that differ only in where Flux applies. An Assemblage is on
 // a workload cluster, and so is the Flux that applies it. A RemoteAssemblage is on
-// the hub, whose Flux applies it to a cluster with the kubeconfig of that. Whoever
-// wants a rollout of their own writes assemblages and reads their status; nothing
-// here knows of modules.
+// the hub, whose Flux is applying it to a cluster with the kubeconfig of that. A user
+// with a rollout of their own writes assemblages and reads their status; this package
+// does not know of modules.
 //
 // # Invariants
 //
@@ -19,15 +19,15 @@
 //   - A Kustomization keeps its name as long as there is one.
 //   - A source never changes: another version is another source. So assemblages at
 //     different revisions do not disturb each other, and those at the same one share
-//     it. A source that nobody fetches from, or is about to, is collected.
+//     it. A source that nothing fetches from, or is about to, is collected.
 //   - A sync whose bindings cannot be evaluated stays as it is, whatever else the
 //     assemblage says about it, but for what becomes of what runs when it is removed:
-//     that is said on the Kustomization at once. The others go on.
+//     that is set on the Kustomization immediately. The others go on.
 //   - The status says that what runs stays when a sync is removed once the
 //     Kustomization says so, and not before.
-//   - What has the name that it needs and is somebody else's is left alone.
-//   - Before a write it is made sure that the assemblage is still what was decided
-//     about. What is deleted is what was seen, by its UID.
+//   - An object that has the name that it needs and another owner is left alone.
+//   - Before it writes, the API server confirms that the assemblage is unchanged since
+//     it was observed. A delete carries the UID that was observed.
 //   - A Kustomization is deleted before the assemblage goes, and the assemblage goes
 //     when Flux has taken away what it had applied.
 //   - Converged, nothing is written.
@@ -41,10 +41,9 @@
 // and status.lastAppliedRevision is the revision of the source's artifact. So an
 // older success is never taken for one of this revision.
 //
-// Flux looks again at each interval, and says Unknown while it does. A sync that had
+// Flux reconciles at each interval, and reports Unknown while it does. A sync that had
 // succeeded, or failed, is still said to have until there is something new to say.
 //
 // That a cluster does not answer looks to Flux like a manifest that it cannot apply.
-// So the hub asks the cluster itself whether it is there, after the failure and
-// before it says anything about it.
+// So the hub probes the cluster after the failure, before it reports it.
 package agent

@@ -73,7 +73,7 @@ func sourceKey(s *Sync) SourceKey {
 	}
 }
 
-// expandSource is the source that a sync fetches from, nil if somebody else keeps it.
+// expandSource is the source that a sync fetches from, nil if the sync refers to a source of the user.
 func expandSource(a *Assemblage, s *Sync) (*unstructured.Unstructured, error) {
 	if s.SourceRef != nil {
 		return nil, nil //nolint:nilnil // there is none to be made
@@ -208,7 +208,7 @@ func isApplied(wanted, live *unstructured.Unstructured) bool {
 	return true
 }
 
-// contains is true if all that is wanted is there; maps may have more.
+// contains returns true if have has all that is wanted; maps may have more.
 func contains(have, want any) bool {
 	switch want := want.(type) {
 	case nil:

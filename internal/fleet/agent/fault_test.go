@@ -12,8 +12,8 @@ import (
 )
 
 // tell tells the life of an assemblage: two syncs, one of them bound; another revision
-// of the one, the end of the other; and the end of all. What it comes to is checked on
-// the way. Meanwhile is called before each chapter.
+// of the one, the end of the other; and the end of all. The result is checked after
+// each chapter. Meanwhile is called before each chapter.
 func tell(w *world, meanwhile func()) {
 	w.Helper()
 	w.publish("v1")

@@ -34,7 +34,7 @@ const (
 )
 
 // needed are the kinds without which nothing is done about assemblages of a kind.
-func needed(f flavour) kube.Needed {
+func needed(f flavor) kube.Needed {
 	return kube.Needed{
 		Ring: "fleet", Called: "kinds are", Without: "nothing is done about " + f.kind + "s",
 		Action: "install Flux, and apply what \"spillway install --export\" prints",
@@ -45,9 +45,9 @@ func needed(f flavour) kube.Needed {
 	}
 }
 
-// index adds the indices. Those of Kustomizations may be there already, for another
+// index adds the indices. Those of Kustomizations may exist already, for the other
 // kind of assemblage.
-func index(ctx context.Context, mgr ctrl.Manager, f flavour) error {
+func index(ctx context.Context, mgr ctrl.Manager, f flavor) error {
 	indexer := mgr.GetFieldIndexer()
 	err := errors.Join(
 		indexer.IndexField(ctx, f.object(), fetchIndex, func(obj client.Object) []string { return fetches(f.read(obj)) }),
@@ -69,7 +69,7 @@ func indexKustomizations(ctx context.Context, indexer client.FieldIndexer) error
 		return nil
 	})
 	if err != nil && strings.Contains(err.Error(), "conflict") {
-		return nil // the other kind of assemblage was faster
+		return nil // the other kind of assemblage has added it
 	}
 	return errors.Join(err, indexer.IndexField(ctx, k, fetchIndex, func(obj client.Object) []string {
 		if k, ok := obj.(*kustomizev1.Kustomization); ok {
@@ -98,20 +98,20 @@ func fetches(a Assemblage) []string {
 }
 
 // toThoseThatFetch finds the assemblages that need a source.
-func toThoseThatFetch(cached client.Reader, f flavour, kind string) handler.MapFunc {
+func toThoseThatFetch(cached client.Reader, f flavor, kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return found(ctx, cached, f, client.InNamespace(obj.GetNamespace()), client.MatchingFields{fetchIndex: SourceKey{kind, obj.GetName()}.String()})
 	}
 }
 
 // toThoseBySecret finds the assemblages of the cluster whose kubeconfig is in a Secret.
-func toThoseBySecret(cached client.Reader, f flavour) func(context.Context, types.NamespacedName) []reconcile.Request {
+func toThoseBySecret(cached client.Reader, f flavor) func(context.Context, types.NamespacedName) []reconcile.Request {
 	return func(ctx context.Context, secret types.NamespacedName) []reconcile.Request {
 		return found(ctx, cached, f, client.InNamespace(secret.Namespace), client.MatchingFields{secretIndex: secret.Name})
 	}
 }
 
-func found(ctx context.Context, cached client.Reader, f flavour, options ...client.ListOption) []reconcile.Request {
+func found(ctx context.Context, cached client.Reader, f flavor, options ...client.ListOption) []reconcile.Request {
 	list := f.list()
 	if err := cached.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // the cache has stopped

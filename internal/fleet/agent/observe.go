@@ -23,13 +23,13 @@ import (
 // cache, which has seen the controller's own writes; what bindings refer to comes
 // from the API server.
 type observer struct {
-	flavour   flavour
+	flavor    flavor
 	options   Options
 	cached    client.Reader
 	referents *referent.Reader
-	// clusters and deserters are nil where Flux applies where it runs.
-	clusters  *Clusters
-	deserters *Deserters
+	// clusters and orphans are nil where Flux is applying where it runs.
+	clusters *Clusters
+	orphans  *Orphans
 }
 
 // Clusters are how the hub knows its clusters.
@@ -41,23 +41,23 @@ type Clusters struct {
 // observe reads an assemblage and what there is of Flux, without what bindings refer
 // to. There is nothing to observe if it is not ok.
 func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Observed, ok bool, err error) {
-	obj := b.flavour.object()
+	obj := b.flavor.object()
 	err = b.cached.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("get %s: %w", b.flavour.kind, err)
+		return nil, false, fmt.Errorf("get %s: %w", b.flavor.kind, err)
 	}
 	o = &Observed{
-		Now: b.options.Now(), Assemblage: b.flavour.read(obj), Known: binding.Known{},
+		Now: b.options.Now(), Assemblage: b.flavor.read(obj), Known: binding.Known{},
 		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
 	}
 	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
 		return nil, false, err
 	}
-	if b.deserters != nil {
-		o.Deserted, err = b.deserters.Deserted(ctx, o.Assemblage.GroupVersionKind, obj, len(o.Assemblage.Syncs))
+	if b.orphans != nil {
+		o.Orphaned, err = b.orphans.Orphaned(ctx, o.Assemblage.GroupVersionKind, obj, len(o.Assemblage.Syncs))
 	}
 	return o, err == nil, err
 }
@@ -65,8 +65,8 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 // forget forgets an assemblage that is gone.
 func (b *observer) forget(key types.NamespacedName) {
 	b.referents.Forget(key)
-	if b.deserters != nil {
-		b.deserters.Forget(key)
+	if b.orphans != nil {
+		b.orphans.Forget(key)
 	}
 }
 
@@ -119,7 +119,7 @@ func (b *observer) observeSources(ctx context.Context, o *Observed) error {
 	return nil
 }
 
-// source reads a source, nil if it is not there.
+// source reads a source, nil if it does not exist.
 func (b *observer) source(ctx context.Context, namespace string, key SourceKey) (*Source, error) {
 	obj := sourceObject(key.Kind)
 	if obj == nil {
@@ -199,7 +199,7 @@ func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Obj
 	return err
 }
 
-// Reach says why a cluster cannot be reached, nil if it can be, or if nobody knows.
+// Reach says why a cluster cannot be reached, nil if it can be, or if that is unknown.
 func (c *Clusters) Reach(ctx context.Context, secret types.NamespacedName) (problem, err error) {
 	_, problem, err = c.Connect(ctx, secret)
 	if errors.Is(problem, cluster.ErrUnproven) {
@@ -235,7 +235,7 @@ func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (co
 	return conn, nil, err
 }
 
-// decide decides, and looks at all that is needed for it.
+// decide plans, and reads the objects that the plan asks for.
 func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 	for range looksParallel {
 		p := Decide(o)
@@ -254,7 +254,7 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 			o.Known[object] = look
 		}
 	}
-	return Plan{}, errors.New("it never has all that it needs")
+	return Plan{}, errors.New("the plan keeps asking for more objects")
 }
 
 // ask asks the cluster about failures. It is true if there is an answer that was not

@@ -13,7 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 )
 
-// Observed is one assemblage, read at one moment. Nobody changes it.
+// Observed is one assemblage, read at one moment. It is immutable.
 type Observed struct {
 	Now        time.Time
 	Assemblage Assemblage
@@ -29,9 +29,9 @@ type Observed struct {
 	// Refusals are the writes of this pass that were not accepted, by the syncs that need
 	// them; of those that none needs, the last is under an empty name.
 	Refusals map[string]*Refusal
-	// Deserted is true of an assemblage of the hub in which nobody has anything any
-	// more.
-	Deserted bool
+	// Orphaned is true for an assemblage of the hub without syncs that only Spillway has
+	// written.
+	Orphaned bool
 }
 
 // Assemblage is what an Assemblage and a RemoteAssemblage have in common.
@@ -43,12 +43,12 @@ type Assemblage struct {
 	ResourceVersion        string
 	Generation             int64
 	Deleting, HasFinalizer bool
-	// Abandoned is true if it may go without taking anything away: somebody has said
-	// so, or its cluster was taken away.
+	// Abandoned is true if it may go without taking anything away: a user has said
+	// so, or its cluster was deleted.
 	Abandoned bool
 	// Cluster is the name of the cluster, empty where it is not known.
 	Cluster string
-	// Secret is that of the kubeconfig, empty if Flux applies where it runs.
+	// Secret is that of the kubeconfig, empty if Flux is applying where it runs.
 	Secret string
 	Syncs  []Sync
 	Status v1alpha1.AssemblageStatus
@@ -59,7 +59,7 @@ func (a *Assemblage) meta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 }
 
-// isRemote is true if Flux applies to another cluster.
+// isRemote is true if Flux is applying to another cluster.
 func (a *Assemblage) isRemote() bool { return a.Secret != "" }
 
 // Sync is what the syncs of all assemblages have in common.
@@ -98,7 +98,7 @@ type Source struct {
 
 // Reach is how to reach a cluster from the hub.
 type Reach struct {
-	// Problem is why it cannot be, nil if it can be, or if nobody knows.
+	// Problem is why it cannot be, nil if it can be, or if that is unknown.
 	Problem error
 	// Verified are the failures after which the cluster has answered.
 	Verified map[string]bool

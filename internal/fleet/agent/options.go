@@ -13,13 +13,13 @@ const (
 	// again.
 	retryFirst = 20 * time.Millisecond
 	retryPass  = time.Minute
-	// overtakenPause is how long to wait for what has overtaken a pass.
-	overtakenPause = 50 * time.Millisecond
+	// conflictPause is how long to wait after a conflict until the cache has caught up.
+	conflictPause = 50 * time.Millisecond
 	// writeTimeout is how long a write may take.
 	writeTimeout = 30 * time.Second
 )
 
-// Options are the choices of whoever runs the controllers.
+// Options configures the controllers.
 type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string

@@ -35,9 +35,9 @@ const (
 	// Dispose says on a Kustomization what becomes of what it has applied when it is
 	// deleted, and changes nothing else of it.
 	Dispose Act = "Dispose"
-	// Kick has Flux try again at once.
+	// Kick has Flux reconcile immediately.
 	Kick Act = "Kick"
-	// Retire deletes the assemblage itself, in which nobody has anything any more.
+	// Retire deletes the assemblage itself, which is orphaned.
 	Retire Act = "Retire"
 )
 
@@ -58,11 +58,11 @@ type Write struct {
 
 // Plan is what to do next.
 type Plan struct {
-	// Needs are objects that have to be looked at before anything can be decided.
+	// Needs are objects that must be read before the plan is complete.
 	Needs []binding.Object
 	// Writes are to be made in this order.
 	Writes []Write
-	// Asks are failures after which the cluster has to be asked whether it answers.
+	// Asks are failures after which the cluster must be probed.
 	Asks []string
 	// Status is what to say, Changes is true if that is not what is said already.
 	Status  v1alpha1.AssemblageStatus
@@ -161,15 +161,14 @@ func (d *decision) removeUnwanted() {
 	}
 }
 
-// retire lets an assemblage go in which nobody has anything any more, once all that it
-// had brought about is gone.
+// retire deletes an orphaned assemblage once all of its Kustomizations are gone.
 func (d *decision) retire() {
-	if d.o.Deserted && len(d.owned()) == 0 {
+	if d.o.Orphaned && len(d.owned()) == 0 {
 		d.write(Write{Act: Retire})
 	}
 }
 
-// each decides about every sync by itself.
+// each decides about every sync separately.
 func (d *decision) each() {
 	a := &d.o.Assemblage
 	for i := range a.Syncs {
@@ -195,8 +194,8 @@ func (d *decision) each() {
 }
 
 // disposed has the Kustomization of a sync say what becomes of what it has applied when
-// it is deleted, also where the rest of it has to wait: whoever removes the sync relies
-// on it. What runs is left if it says so, or if there is none yet.
+// it is deleted, also where the rest of it must wait: the hub relies on it when it removes
+// the sync. What runs is left if it says so, or if there is none yet.
 func (d *decision) disposed(s *Sync) (left v1alpha1.DeletionPolicy) {
 	k, wanted := d.o.Kustomizations[d.o.kustomizationName(s.Name)], deletionPolicy(s)
 	if !s.isAssigned() || k != nil && !d.o.isOurs(k) {
@@ -221,7 +220,7 @@ func (d *decision) applies(name string) bool {
 // sync is the chain of what may stand in the way of a sync. What comes first is said.
 func (d *decision) sync(s *Sync) verdict {
 	if !s.isAssigned() {
-		return waits(ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
+		return waits(ReasonNotAssigned, "pins the cluster only; nothing is assigned")
 	}
 	name := d.o.kustomizationName(s.Name)
 	d.wanted[name] = true
@@ -255,8 +254,8 @@ func (d *decision) unbound(err error) verdict {
 	return verdict{state: state, reason: reason, message: message}
 }
 
-// Unbound is what is said of a sync whose bindings have such an error: what has to be
-// fixed goes before what may still come about.
+// Unbound is what is said of a sync whose bindings have such an error: what must be
+// fixed goes before what may still appear.
 func Unbound(err error) (state v1alpha1.State, reason rollout.Reason, message string) {
 	for _, e := range unjoin(err) {
 		var b *binding.Error
@@ -293,7 +292,7 @@ func Unusable(problem error, secret string) (state v1alpha1.State, reason rollou
 	case problem == nil:
 		return "", "", ""
 	case errors.Is(problem, cluster.ErrMissing):
-		return v1alpha1.StateWaiting, ReasonKubeconfig, fmt.Sprintf("there is no Secret %s with a kubeconfig", secret)
+		return v1alpha1.StateWaiting, ReasonKubeconfig, fmt.Sprintf("Secret %s with a kubeconfig not found", secret)
 	case errors.As(problem, &invalid):
 		return v1alpha1.StateFailed, ReasonKubeconfig, fmt.Sprintf("Secret %s: %s", secret, invalid)
 	default:
@@ -325,7 +324,7 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 		changed = true
 	}
 	if changed {
-		return updating("it is handed to Flux")
+		return updating("handed to Flux")
 	}
 	return settle(d.o, fetched, live, Find(&d.o.Assemblage.Status, &s.Assignment))
 }
@@ -335,15 +334,15 @@ func (d *decision) blocked(s *Sync, source *Source, k *kustomizev1.Kustomization
 	key := sourceKey(s)
 	switch {
 	case k != nil && !d.o.isOurs(k):
-		return failed(ReasonForeign, "Kustomization %s is there already, and is somebody else's; rename or delete it", k.Name), true
+		return failed(ReasonForeign, "Kustomization %s already exists and is not owned by this assemblage; rename or delete it", k.Name), true
 	case k != nil && k.DeletionTimestamp != nil:
-		return waits(ReasonTerminating, "waiting for the old Kustomization %s to be gone", k.Name), true
+		return waits(ReasonTerminating, "waiting for the old Kustomization %s to be deleted", k.Name), true
 	case source == nil || s.SourceRef != nil:
 		return verdict{}, false
 	case !source.Shared:
-		return failed(ReasonForeign, "%s %s is there already, and is somebody else's; rename or delete it", key.Kind, key.Name), true
+		return failed(ReasonForeign, "%s %s already exists and is not owned by this assemblage; rename or delete it", key.Kind, key.Name), true
 	case source.Deleting:
-		return waits(ReasonTerminating, "waiting for the old %s %s to be gone", key.Kind, key.Name), true
+		return waits(ReasonTerminating, "waiting for the old %s %s to be deleted", key.Kind, key.Name), true
 	default:
 		return verdict{}, false
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
-// model is an assemblage on a cluster in which Flux does at once all that it is asked.
+// model is an assemblage on a cluster in which Flux does immediately all that it is asked.
 type model struct {
 	*testing.T
 
@@ -118,7 +118,7 @@ func (m *model) apply(u *unstructured.Unstructured) {
 	m.o.Kustomizations[k.Name] = k
 }
 
-// settles does what has to be done until nothing has.
+// settles acts until nothing is left to do.
 func (m *model) settles() (all []string) {
 	m.Helper()
 	for range 10 {
@@ -165,7 +165,7 @@ func TestAnotherVersionIsAnotherSource(t *testing.T) {
 	m.settles()
 	m.wants(git("shop", "v2", ""))
 	m.expect(m.settles(), []string{"Apply GitRepository " + gitName("shop", "v2"), "Apply Kustomization c1-shop"})
-	m.wants(git("shop", "v1", "")) // whose source is still there
+	m.wants(git("shop", "v1", "")) // whose source still exists
 	m.expect(m.settles(), []string{"Apply Kustomization c1-shop"})
 }
 
@@ -179,10 +179,10 @@ func TestNamesDoNotShift(t *testing.T) {
 func TestASyncThatOnlyPinsIsNotAssigned(t *testing.T) {
 	m := newModel(t, git("a", "v1", ""), "name: b\nhold: {reason: slow}")
 	m.expect(m.settles(), []string{"AddFinalizer", "Apply GitRepository " + gitName("a", "v1"), "Apply Kustomization c1-a"})
-	m.expect(m.says("b"), " waiting NotAssigned: it only pins the cluster; nothing is assigned")
+	m.expect(m.says("b"), " waiting NotAssigned: pins the cluster only; nothing is assigned")
 }
 
-// A bad binding leaves what there is, and nobody else waits for it.
+// A bad binding leaves what there is, and no other sync waits for it.
 func TestABadBindingHoldsItsSyncAlone(t *testing.T) {
 	const bound = "bindings: [{name: A, objectFieldRef: {kind: ConfigMap, name: region, fieldPath: /data/name}}]\npackage: {kustomize: {substitute: {x: $(A)}}}"
 	m := newModel(t, git("a", "v1", ""), git("b", "v1", bound))
@@ -204,18 +204,18 @@ func TestABadBindingHoldsItsSyncAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsSomebodyElsesIsLeftAlone(t *testing.T) {
+func TestUnownedObjectsAreLeftAlone(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.o.Kustomizations["c1-shop"] = &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: "c1-shop", UID: "theirs"}}
 	m.expect(m.settles(), []string{"AddFinalizer"})
-	m.expect(m.says("shop"), "shop-v1 failed ForeignObject: Kustomization c1-shop is there already, and is somebody else's; rename or delete it")
+	m.expect(m.says("shop"), "shop-v1 failed ForeignObject: Kustomization c1-shop already exists and is not owned by this assemblage; rename or delete it")
 	m.o.Assemblage.Deleting = true
 	m.expect(m.settles(), []string{"RemoveFinalizer"})
 	delete(m.o.Kustomizations, "c1-shop")
 	m.o.Assemblage.Deleting = false
 	m.o.Sources[SourceKey{sourcev1.GitRepositoryKind, gitName("shop", "v1")}] = &Source{}
 	m.settles()
-	m.expect(m.says("shop"), "shop-v1 failed ForeignObject: GitRepository "+gitName("shop", "v1")+" is there already, and is somebody else's; rename or delete it")
+	m.expect(m.says("shop"), "shop-v1 failed ForeignObject: GitRepository "+gitName("shop", "v1")+" already exists and is not owned by this assemblage; rename or delete it")
 }
 
 // What was changed by hand is put back, and what is not wanted any more is noticed.
@@ -238,7 +238,7 @@ func TestWhatIsAppliedIsKept(t *testing.T) {
 	m.settles()
 	m.wants(git("shop", "v1", ""))
 	m.expect(m.settles(), []string{"Apply Kustomization c1-shop"})
-	m.o.Kustomizations["c1-shop"].Spec.TargetNamespace = "theirs" // nobody here says anything about that
+	m.o.Kustomizations["c1-shop"].Spec.TargetNamespace = "theirs" // nothing here sets that
 	m.expect(m.settles(), []string(nil))
 }
 
@@ -306,7 +306,7 @@ func TestTheStatusIsWrittenOnceForEachState(t *testing.T) {
 	}
 }
 
-// The words about a sync on its way change only after a while.
+// The message of a sync that is updating changes only after a while.
 func TestWordsAreKeptForAWhile(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.step()
@@ -318,7 +318,7 @@ func TestWordsAreKeptForAWhile(t *testing.T) {
 		t.Errorf("changes %v, wake %v", p.Changes, p.Wake)
 	}
 	m.o.Now = m.o.Now.Add(settled)
-	if p, _ := m.step(); !p.Changes || !strings.Contains(m.says("shop"), "has not looked") {
+	if p, _ := m.step(); !p.Changes || !strings.Contains(m.says("shop"), "has not observed") {
 		t.Errorf("%s", m.says("shop"))
 	}
 }
@@ -358,7 +358,7 @@ func TestPropertyNamesOfTwoPartsTellBothApart(t *testing.T) {
 }
 
 // A Kustomization that was made by a name of before keeps it: nothing is written, and
-// nothing deleted. Where that is somebody else's, there is another name.
+// nothing deleted. Where that has another owner, there is another name.
 func TestAFormerNameIsKept(t *testing.T) {
 	for _, sync := range []string{"shop-eu", strings.Repeat("long-", 20) + "x"} {
 		t.Run(sync, func(t *testing.T) {
@@ -420,11 +420,11 @@ func kustomizations(m *model) []string {
 	return all
 }
 
-// An assemblage of the hub in which nobody has anything goes once all is taken away.
+// An assemblage of the hub that is orphaned is deleted once all is removed.
 func TestADesertedOneGoesOnceAllIsTakenAway(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.settles()
-	m.o.Deserted = true
+	m.o.Orphaned = true
 	m.wants()
 	_, made := m.step()
 	m.expect(made, []string{"Delete c1-shop"})

@@ -15,26 +15,26 @@ import (
 // The reasons of syncs, besides those that Flux gives for a failure.
 const (
 	// ReasonApplied: the sync has been applied.
-	// Action: nothing, this is how it should be.
+	// Action: nothing, this is the desired state.
 	ReasonApplied rollout.Reason = "Applied"
 	// ReasonApplying: Flux fetches or applies the sync, or is about to.
-	// Action: nothing, it passes by itself; if it does not, see whether Flux runs where
+	// Action: nothing, it passes automatically; if it does not, check whether Flux runs where
 	// the Kustomization is.
 	ReasonApplying rollout.Reason = "Applying"
-	// ReasonInvalidBinding: a binding cannot be understood, or has no value that can be used.
+	// ReasonInvalidBinding: a binding is invalid, or has no usable value.
 	// Action: correct the binding that the message names.
 	ReasonInvalidBinding rollout.Reason = "InvalidBinding"
-	// ReasonBindingNotReady: what a binding refers to is not there.
+	// ReasonBindingNotReady: the object or field that a binding refers to does not exist.
 	// Action: create the object or the field that the message names.
 	ReasonBindingNotReady rollout.Reason = "BindingNotReady"
 	// ReasonSourceNotReady: the source of the sync does not exist, or cannot be fetched.
 	// Action: correct the source of the module, or its credentials, as the message says.
 	ReasonSourceNotReady rollout.Reason = "SourceNotReady"
-	// ReasonWriteRefused: the API server does not accept what has to be written.
+	// ReasonWriteRefused: the API server refuses a write.
 	ReasonWriteRefused = reasons.WriteRefused
-	// ReasonForeign: an object that it needs is somebody else's.
+	// ReasonForeign: an object that it needs has another owner.
 	ReasonForeign = reasons.Foreign
-	// ReasonSuspended: somebody has suspended the Kustomization.
+	// ReasonSuspended: a user has suspended the Kustomization.
 	ReasonSuspended = reasons.Suspended
 	// ReasonNotAssigned: the sync only pins the cluster.
 	// Action: nothing; spillway fleet release lets the cluster follow again.
@@ -103,9 +103,9 @@ const (
 	// Action: nothing, it is news.
 	EventSucceeded rollout.Reason = "SyncSucceeded"
 	// EventFailed: a sync has failed.
-	// Action: correct what the message says; the sync is tried again by itself.
+	// Action: correct what the message says; the sync is retried automatically.
 	EventFailed rollout.Reason = "SyncFailed"
-	// EventWaits: a sync waits for something, or for its cluster to answer.
-	// Action: bring about what the message says.
-	EventWaits rollout.Reason = "SyncWaits"
+	// EventWaiting: a sync waits for something, or for its cluster to answer.
+	// Action: provide what the message names.
+	EventWaiting rollout.Reason = "SyncWaiting"
 )

@@ -20,7 +20,7 @@ func Reduced() []kube.Interest {
 
 // reduceKustomization leaves of a Kustomization what is decided upon. The rest is most of
 // it: an entry for each object that was applied, and how the last attempts went. Of one
-// that no assemblage has made, only what it fetches from matters, and that it is there.
+// that no assemblage has made, only what it fetches from matters, and that it exists.
 func reduceKustomization(obj client.Object) {
 	k, ok := obj.(*kustomizev1.Kustomization)
 	if !ok {

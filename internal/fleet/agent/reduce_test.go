@@ -59,9 +59,9 @@ func TestTheCacheKeepsOfAKustomizationWhatIsLookedAt(t *testing.T) {
 	}
 }
 
-// Of a Kustomization that is somebody else's, the cache keeps what it fetches from, so
+// Of an unowned Kustomization, the cache keeps what it fetches from, so
 // that no source is collected under it, and that it has its name.
-func TestTheCacheKeepsOfSomebodyElsesKustomizationThatItIsThere(t *testing.T) {
+func TestTheCacheKeepsTheExistenceOfAnUnownedKustomization(t *testing.T) {
 	k := applied(3)
 	k.OwnerReferences = nil
 	k.UID = "theirs"

@@ -21,13 +21,13 @@ type Refusal struct {
 }
 
 // RefusalOf is the refusal that an error is, nil if it is none: then the write was made
-// of an old view, or nobody has answered, and it is merely to be tried again.
+// from an old view, or no answer came, and it is merely retried.
 func RefusalOf(err error) *Refusal {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || isPassing(err) {
 		return nil
 	}
-	r := &Refusal{State: v1alpha1.StateWaiting, Message: "it is refused: " + shortened(err.Error())}
+	r := &Refusal{State: v1alpha1.StateWaiting, Message: "the API server refused a write: " + shortened(err.Error())}
 	if s := status.Status(); s.Reason == metav1.StatusReasonInvalid && !isPolicy(&s) {
 		r.State = v1alpha1.StateFailed
 	}

@@ -39,7 +39,7 @@ func NewReporter(recorder events.EventRecorder, kind string) *Reporter {
 // told is which state is worth an Event.
 var told = map[v1alpha1.State]rollout.Reason{
 	v1alpha1.StateSucceeded: EventSucceeded, v1alpha1.StateFailed: EventFailed,
-	v1alpha1.StateWaiting: EventWaits, v1alpha1.StateUnreachable: EventWaits,
+	v1alpha1.StateWaiting: EventWaiting, v1alpha1.StateUnreachable: EventWaiting,
 }
 
 // Report tells what has changed in a status. Events are sent only if it was written.

@@ -23,9 +23,9 @@ type verdict struct {
 	resolved string
 	// policy is Orphan if what runs stays when the sync is removed.
 	policy v1alpha1.DeletionPolicy
-	// ask is a failure of which the cluster may be the cause: it has to be asked.
+	// ask is a failure that the cluster may have caused: it must be probed.
 	ask string
-	// kick has Flux try again at once.
+	// kick has Flux reconcile immediately.
 	kick bool
 }
 
@@ -44,7 +44,7 @@ func updating(format string, args ...any) verdict {
 // permanent are failures that have nothing to do with the cluster.
 var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
 
-// passing are reasons for not being ready that pass by themselves, as a rule.
+// passing are reasons for not being ready that usually pass without an action.
 var passing = map[string]bool{meta.ArtifactFailedReason: true, meta.HealthCheckCanceledReason: true, meta.ProgressingReason: true}
 
 // settle says what became of a sync whose source and Kustomization are what is
@@ -72,7 +72,7 @@ func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alp
 	case isKicked(k):
 		return updating("Flux was asked to try again")
 	case ready == nil || ready.ObservedGeneration != k.Generation:
-		return updating("Flux has not looked at Kustomization %s yet", k.Name)
+		return updating("Flux has not observed Kustomization %s yet", k.Name)
 	case ready.Status == metav1.ConditionUnknown:
 		return meanwhile(k, source, was)
 	case ready.Status == metav1.ConditionTrue && k.Status.LastAppliedRevision == source.Revision:
@@ -98,13 +98,13 @@ func succeeded(source *Source) verdict {
 func fetch(source *Source) (v verdict, fetched bool) {
 	switch {
 	case source == nil:
-		return waits(ReasonSourceNotReady, "its source does not exist"), false
+		return waits(ReasonSourceNotReady, "source not found"), false
 	case source.Revision != "" && source.ObservedGeneration == source.Generation:
 		return verdict{}, true // that it cannot be fetched again just now does no harm
 	case source.Ready != nil && source.Ready.Status == metav1.ConditionFalse && source.Ready.ObservedGeneration == source.Generation:
-		return waits(ReasonSourceNotReady, "it cannot be fetched: %s", shortened(source.Ready.Message)), false
+		return waits(ReasonSourceNotReady, "source cannot be fetched: %s", shortened(source.Ready.Message)), false
 	default:
-		return updating("its source is being fetched"), false
+		return updating("fetching the source"), false
 	}
 }
 
@@ -123,7 +123,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 	case was != nil && was.State == v1alpha1.StateFailed:
 		return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message}
 	default:
-		return updating("Flux applies %s", source.Revision)
+		return updating("Flux is applying %s", source.Revision)
 	}
 }
 
@@ -145,7 +145,7 @@ func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, wa
 		v.ask = ""
 		return v
 	default:
-		return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: "Flux could not apply it; the cluster is asked whether it answers", ask: v.ask}
+		return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: "Flux could not apply it; probing the cluster", ask: v.ask}
 	}
 }
 

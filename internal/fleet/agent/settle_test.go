@@ -42,29 +42,29 @@ func TestSettle(t *testing.T) {
 		want          v1alpha1.State
 		saying        string
 	}{
-		"applied":                              {fetchedSource, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateSucceeded, "applied " + fetched},
-		"a success at an older generation":     {fetchedSource, ready("1", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "has not looked"},
-		"a success at an older revision":       {fetchedSource, ready("2", "True", "Applied", stale), nil, v1alpha1.StateUpdating, "has not applied " + fetched},
-		"nothing said yet":                     {fetchedSource, "metadata: {generation: 1}", nil, v1alpha1.StateUpdating, "has not looked"},
-		"on its way":                           {fetchedSource, ready("2", "Unknown", "Progressing", ""), nil, v1alpha1.StateUpdating, "Flux applies " + fetched},
-		"looked at again after a success":      {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 2"+fresh), was(v1alpha1.StateSucceeded), v1alpha1.StateSucceeded, "applied"},
-		"a success of an older generation":     {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 1"+fresh), was(v1alpha1.StateSucceeded), v1alpha1.StateUpdating, "applies"},
-		"a success of an older artifact":       {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 2"+stale), was(v1alpha1.StateSucceeded), v1alpha1.StateUpdating, "applies"},
-		"tried again after a failure":          {fetchedSource, ready("2", "Unknown", "Progressing", ""), was(v1alpha1.StateFailed), v1alpha1.StateFailed, "as before"},
-		"not healthy in time":                  {fetchedSource, ready("2", "False", "HealthCheckFailed", ", observedGeneration: 1"), nil, v1alpha1.StateFailed, "flux says so"},
-		"a failure of an older generation":     {fetchedSource, ready("1", "False", "HealthCheckFailed", ""), nil, v1alpha1.StateUpdating, "has not looked"},
-		"a manifest that cannot be applied":    {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
-		"a package that cannot be built":       {fetchedSource, ready("2", "False", "BuildFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
-		"the artifact is not there":            {fetchedSource, ready("2", "False", "ArtifactFailed", ""), nil, v1alpha1.StateUpdating, "flux says so"},
-		"another one goes first":               {fetchedSource, ready("2", "False", "DependencyNotReady", ""), nil, v1alpha1.StateWaiting, "flux says so"},
-		"suspended":                            {fetchedSource, ready("2", "True", "Applied", fresh) + "\nspec: {suspend: true}", nil, v1alpha1.StateWaiting, "is suspended"},
-		"asked to try again":                   {fetchedSource, strings.Replace(ready("2", "False", "ReconciliationFailed", ""), "generation: 2", "generation: 2, annotations: {reconcile.fluxcd.io/requestedAt: now}", 1), nil, v1alpha1.StateUpdating, "asked to try again"},
-		"no source":                            {nil, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateWaiting, "does not exist"},
-		"being fetched":                        {&Source{Generation: 1}, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "being fetched"},
-		"fetched before, and not looked again": {&Source{Generation: 2, ObservedGeneration: 1, Revision: fetched}, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "being fetched"},
+		"applied":                                  {fetchedSource, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateSucceeded, "applied " + fetched},
+		"a success at an older generation":         {fetchedSource, ready("1", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "has not observed"},
+		"a success at an older revision":           {fetchedSource, ready("2", "True", "Applied", stale), nil, v1alpha1.StateUpdating, "has not applied " + fetched},
+		"nothing said yet":                         {fetchedSource, "metadata: {generation: 1}", nil, v1alpha1.StateUpdating, "has not observed"},
+		"updating":                                 {fetchedSource, ready("2", "Unknown", "Progressing", ""), nil, v1alpha1.StateUpdating, "Flux is applying " + fetched},
+		"reconciled again after a success":         {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 2"+fresh), was(v1alpha1.StateSucceeded), v1alpha1.StateSucceeded, "applied"},
+		"a success of an older generation":         {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 1"+fresh), was(v1alpha1.StateSucceeded), v1alpha1.StateUpdating, "is applying"},
+		"a success of an older artifact":           {fetchedSource, ready("2", "Unknown", "Progressing", ", observedGeneration: 2"+stale), was(v1alpha1.StateSucceeded), v1alpha1.StateUpdating, "is applying"},
+		"tried again after a failure":              {fetchedSource, ready("2", "Unknown", "Progressing", ""), was(v1alpha1.StateFailed), v1alpha1.StateFailed, "as before"},
+		"not healthy in time":                      {fetchedSource, ready("2", "False", "HealthCheckFailed", ", observedGeneration: 1"), nil, v1alpha1.StateFailed, "flux says so"},
+		"a failure of an older generation":         {fetchedSource, ready("1", "False", "HealthCheckFailed", ""), nil, v1alpha1.StateUpdating, "has not observed"},
+		"a manifest that cannot be applied":        {fetchedSource, ready("2", "False", "ReconciliationFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
+		"a package that cannot be built":           {fetchedSource, ready("2", "False", "BuildFailed", ""), nil, v1alpha1.StateFailed, "flux says so"},
+		"the artifact is missing":                  {fetchedSource, ready("2", "False", "ArtifactFailed", ""), nil, v1alpha1.StateUpdating, "flux says so"},
+		"another one goes first":                   {fetchedSource, ready("2", "False", "DependencyNotReady", ""), nil, v1alpha1.StateWaiting, "flux says so"},
+		"suspended":                                {fetchedSource, ready("2", "True", "Applied", fresh) + "\nspec: {suspend: true}", nil, v1alpha1.StateWaiting, "is suspended"},
+		"asked to try again":                       {fetchedSource, strings.Replace(ready("2", "False", "ReconciliationFailed", ""), "generation: 2", "generation: 2, annotations: {reconcile.fluxcd.io/requestedAt: now}", 1), nil, v1alpha1.StateUpdating, "asked to try again"},
+		"no source":                                {nil, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateWaiting, "source not found"},
+		"being fetched":                            {&Source{Generation: 1}, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "fetching the source"},
+		"fetched before, and not reconciled again": {&Source{Generation: 2, ObservedGeneration: 1, Revision: fetched}, ready("2", "True", "Applied", fresh), nil, v1alpha1.StateUpdating, "fetching the source"},
 		"cannot be fetched": {
 			&Source{Generation: 1, ObservedGeneration: 1, Ready: &metav1.Condition{Status: "False", ObservedGeneration: 1, Message: "no such tag"}},
-			ready("2", "True", "Applied", fresh), nil, v1alpha1.StateWaiting, "it cannot be fetched: no such tag",
+			ready("2", "True", "Applied", fresh), nil, v1alpha1.StateWaiting, "source cannot be fetched: no such tag",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSettle(t *testing.T) {
 				t.Errorf("%s: %s, want %s: %s", got.state, got.message, test.want, test.saying)
 			}
 			if got.ask != "" || got.kick {
-				t.Error("where Flux applies where it runs, no cluster is to be asked")
+				t.Error("where Flux is applying where it runs, no cluster is to be asked")
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 			}
 		})
 	}
-	// What has succeeded is not said to have while nobody knows.
+	// What has succeeded is not reported while that is unknown.
 	o := &Observed{Assemblage: Assemblage{Secret: "c1-kubeconfig"}, Reach: Reach{Problem: down}}
 	source := &Source{Generation: 1, ObservedGeneration: 1, Revision: fetched}
 	got := settle(o, source, parsed(t, ready("2", "True", "Applied", ", lastAppliedRevision: "+fetched)), nil)

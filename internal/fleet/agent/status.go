@@ -21,7 +21,7 @@ const (
 	ConditionStalled     = "Stalled"
 )
 
-// settled is how long the words about a sync on its way are kept.
+// settled is how long the message of a sync that is updating is kept.
 const settled = 10 * time.Second
 
 // report says what became of each sync, and of all of them.
@@ -30,7 +30,7 @@ func (d *decision) report() {
 	reports := make([]Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
 		r := Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, Policy: v.policy}
-		if until := r.Hush(&a.Status, d.o.Now); !until.IsZero() {
+		if until := r.KeepMessage(&a.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
 		reports = append(reports, r)
@@ -48,7 +48,7 @@ func (d *decision) reportEnd(left string) {
 	if d.plan.Status = a.Status; left == "" {
 		return
 	}
-	message := fmt.Sprintf("waiting for Flux to take away what Kustomization %s has applied", left)
+	message := fmt.Sprintf("waiting for Flux to remove what Kustomization %s has applied", left)
 	if a.isRemote() {
 		message += fmt.Sprintf("; if the cluster is lost, annotate this with %s=true to leave everything there", vocabulary.AbandonCluster.Native)
 	}
@@ -73,10 +73,10 @@ type Report struct {
 	Policy v1alpha1.DeletionPolicy
 }
 
-// Hush leaves the words of a report as they are in the status, for a while, where only
-// they have changed: a sync on its way is not written about at each step. It returns
-// when the words will change, zero if they need not wait.
-func (r *Report) Hush(status *v1alpha1.AssemblageStatus, now time.Time) (until time.Time) {
+// KeepMessage keeps the message of the status for a while where only the message has
+// changed, so that a sync that is updating does not cost a write at each step. It returns
+// when the message will change, zero if it need not wait.
+func (r *Report) KeepMessage(status *v1alpha1.AssemblageStatus, now time.Time) (until time.Time) {
 	was := Find(status, r.Assignment)
 	if was == nil || was.State != r.State || was.Reason != string(r.Reason) || was.Message == r.Message || was.LastTransitionTime == nil {
 		return time.Time{}

@@ -15,10 +15,10 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// A module names a tag, and its clusters are told the commit that the tag turned out
+// A module names a tag, and its clusters are assigned the commit that the tag turned out
 // to be on the first of them; on that one the commit takes the place of the tag once it
 // is known. Nothing that runs changes by that: so what has succeeded stays so, while
-// Flux is told, fetches the same by another name, and finds nothing to do.
+// Flux sees the change, fetches the same by another name, and finds nothing to do.
 
 // Digest is the commit or the digest of a revision in Flux's words: "sha1:..." of
 // "v1@sha1:...".
@@ -51,19 +51,19 @@ func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *un
 
 // repoint points a Kustomization to the commit once that has been fetched. Until then, and
 // for ever if the commit is on no branch, it goes on with its tag: what runs needs no
-// source that is not there.
+// source that does not exist.
 func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured, changed bool) verdict {
 	was := Find(&d.o.Assemblage.Status, &s.Assignment)
 	if v, ok := fetch(fetched); !ok || changed {
 		if fetched != nil && !changed && v.state == v1alpha1.StateWaiting {
-			return waits(ReasonSourceNotReady, "it goes on with its tag, as what that is: %s", v.message)
+			return waits(ReasonSourceNotReady, "keeps its tag; its commit cannot be used: %s", v.message)
 		}
 		return stays(was)
 	}
 	noteRepointed(wanted, live)
 	d.write(Write{Act: Apply, Object: wanted, UID: live.UID})
 	if was.State != v1alpha1.StateSucceeded {
-		return updating("it is handed to Flux")
+		return updating("handed to Flux")
 	}
 	return stays(was)
 }

@@ -76,7 +76,7 @@ func (m *model) isFetched(yes bool) {
 }
 
 // That the commit takes the place of its tag changes nothing that runs, so it is not
-// said to be on its way again, nor to be ready since another moment.
+// said to be updating again, nor to be ready since another moment.
 func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	m, _ := newTagged(t)
 	since := m.o.Assemblage.Status.Syncs[0].LastTransitionTime
@@ -87,7 +87,7 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	m.hasArtifact("")
 	if _, made = m.step(); len(made) > 0 {
-		t.Errorf("it is pointed to what is not there: %v", made)
+		t.Errorf("it is pointed to a missing source: %v", made)
 	}
 	m.hasArtifact("sha1:" + commit)
 	_, made = m.step()
@@ -95,7 +95,7 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	m.isFetched(false)
 	if _, made = m.step(); len(made) > 0 {
-		t.Errorf("it is told twice: %v", made)
+		t.Errorf("it is reported twice: %v", made)
 	}
 	m.expect(m.says("shop"), "shop-v1 succeeded Applied: applied v1@sha1:"+commit)
 	m.isFetched(true)
@@ -114,7 +114,7 @@ func (m *model) hasArtifact(revision string) {
 }
 
 // The commit of a tag that is on no branch cannot be fetched. It is said so, and what runs
-// goes on with its tag; should it be there one day, that is noticed.
+// goes on with its tag; should it appear, that is noticed.
 func TestATagIsKeptWhileItsCommitCannotBeFetched(t *testing.T) {
 	m, k := newTagged(t)
 	tag := k.Spec.SourceRef.Name
@@ -125,9 +125,9 @@ func TestATagIsKeptWhileItsCommitCannotBeFetched(t *testing.T) {
 	source.Ready = &metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: source.Generation, Message: "object not found"}
 	for range 3 {
 		if _, made := m.step(); len(made) > 0 || m.o.Kustomizations["c1-shop"].Spec.SourceRef.Name != tag {
-			t.Fatalf("it is pointed to what is not there: %v", made)
+			t.Fatalf("it is pointed to a missing source: %v", made)
 		}
-		m.expect(m.says("shop"), "shop-v1 waiting SourceNotReady: it goes on with its tag, as what that is: it cannot be fetched: object not found")
+		m.expect(m.says("shop"), "shop-v1 waiting SourceNotReady: keeps its tag; its commit cannot be used: source cannot be fetched: object not found")
 	}
 	m.hasArtifact("sha1:" + commit)
 	_, made := m.step()
@@ -138,7 +138,7 @@ func TestATagIsKeptWhileItsCommitCannotBeFetched(t *testing.T) {
 }
 
 // A success is no success of anything else: not of another commit, not of another part
-// of the same, not of what somebody has changed meanwhile, and not once Flux has failed.
+// of the same, not of what a user has changed meanwhile, and not once Flux has failed.
 func TestASuccessIsKeptOnlyOfTheVeryThing(t *testing.T) {
 	for name, test := range map[string]struct {
 		wants  string

@@ -244,7 +244,7 @@ func (w *world) gone(obj client.Object, name string) {
 	w.Helper()
 	testenv.Eventually(w.T, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, w.key(name), obj); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", obj, name, err)
+			return fmt.Errorf("%T %s still exists: %w", obj, name, err)
 		}
 		return nil
 	})

@@ -42,7 +42,7 @@ type Known map[Object]Look
 
 // Look is what came of looking at an object.
 type Look struct {
-	// Content is that of the object, nil if it is not there.
+	// Content is that of the object, nil if it does not exist.
 	Content map[string]any
 	// Refused says why it may not be looked at, as a clause; empty if it may.
 	Refused string
@@ -52,10 +52,10 @@ type Look struct {
 type Result struct {
 	// Values are those of the bindings that could be evaluated, by name.
 	Values Values
-	// Needs are the objects that have to be looked at before all is known, sorted.
+	// Needs are the objects that must be read before all is known, sorted.
 	// While there are any, Values and Err are not final.
 	Needs []Object
-	// Err joins one *[Error] for each binding that has to be fixed, sorted by
+	// Err joins one *[Error] for each binding that must be fixed, sorted by
 	// name; nil if there is none.
 	Err error
 }
@@ -66,7 +66,7 @@ type Error struct {
 	Binding string
 	// Reason says what is wrong, and where it can how to fix it.
 	Reason string
-	// Waits is true if the binding is in order, and what it refers to is not there.
+	// Waits is true if the binding is in order, and what it refers to does not exist.
 	Waits bool
 }
 
@@ -86,7 +86,7 @@ func (v Values) Expand(text string) (string, error) {
 	return expanded, nil
 }
 
-var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxLength)
+var errTooLong = fmt.Errorf("longer than %d bytes", MaxLength)
 
 // Literal are the values as bindings that evaluate to just these, sorted by name.
 func (v Values) Literal() []Binding {
@@ -132,7 +132,7 @@ type outcome struct {
 	value string
 	// evaluating is true while it is not known.
 	evaluating bool
-	// lacking is true if there is no value: something has to be fixed, or looked at.
+	// lacking is true if there is no value: something must be fixed, or read.
 	lacking bool
 }
 
@@ -143,7 +143,7 @@ func (e *evaluation) add(b Binding) {
 	case strings.Contains(b.Name, ")"):
 		e.failf(b.Name, "nothing could refer to a name with a parenthesis")
 	case twice:
-		e.failf(b.Name, "there are two of that name; remove one")
+		e.failf(b.Name, "duplicate name; remove one")
 	}
 	e.bindings[b.Name] = b
 }
@@ -155,7 +155,7 @@ func (e *evaluation) failf(name, format string, args ...any) {
 	}
 }
 
-// waitf notes that what a binding refers to is not there.
+// waitf notes that what a binding refers to does not exist.
 func (e *evaluation) waitf(name, format string, args ...any) {
 	if e.errs[name] == nil {
 		e.failf(name, format, args...)
@@ -197,7 +197,7 @@ func (e *evaluation) value(name string) (value string, ok bool) {
 	case o == nil:
 		return e.evaluate(b)
 	case o.evaluating:
-		e.failf(name, "it leads back to itself: %s", e.cycle(name))
+		e.failf(name, "refers to itself: %s", e.cycle(name))
 		return "", false
 	default:
 		return o.value, !o.lacking

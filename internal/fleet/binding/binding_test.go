@@ -43,7 +43,7 @@ func TestEvaluate(t *testing.T) {
 		"one that uses another":        {[]Binding{value("A", "<$(B)>"), value("B", "b")}, Values{ClusterName: "c1", "A": "<b>", "B": "b"}, "", nil},
 		"the cluster":                  {[]Binding{value("A", "in-$(CLUSTER_NAME)")}, Values{ClusterName: "c1", "A": "in-c1"}, "", nil},
 		"one in place of a predefined": {[]Binding{value(ClusterName, "mine")}, Values{ClusterName: "mine"}, "", nil},
-		"an unknown name":              {[]Binding{value("A", "<$(NOBODY)>")}, Values{ClusterName: "c1", "A": "<>"}, "", nil},
+		"an unknown name":              {[]Binding{value("A", "<$(UNBOUND)>")}, Values{ClusterName: "c1", "A": "<>"}, "", nil},
 		"a field":                      {[]Binding{field("A", "region", "/data/name")}, Values{ClusterName: "c1", "A": "eu"}, "", nil},
 		"a number":                     {[]Binding{field("A", "region", "/count")}, Values{ClusterName: "c1", "A": "3"}, "", nil},
 		"a big number":                 {[]Binding{field("A", "region", "/big")}, Values{ClusterName: "c1", "A": "12345678901"}, "", nil},
@@ -81,15 +81,15 @@ func TestEvaluate(t *testing.T) {
 		"null":            {[]Binding{field("A", "region", "/none")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/none": /none is null`, nil},
 		"no index":        {[]Binding{field("A", "region", "/list/01")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/list/01": there is no /list/01: "01" is no index of a list`, nil},
 		"index too large": {[]Binding{field("A", "region", "/list/2")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/list/2": there is no /list/2: the list has 2 elements`, nil},
-		"no path":         {[]Binding{field("A", "region", "")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "": it is empty; name a field, as in /data/region`, nil},
+		"no path":         {[]Binding{field("A", "region", "")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "": must not be empty; name a field, such as /data/region`, nil},
 		"no pointer":      {[]Binding{field("A", "region", "data.x")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "data.x": a JSON pointer begins with /, as in /data/region`, nil},
-		"no object":       {[]Binding{field("A", "$(NOBODY)", "/x")}, Values{ClusterName: "c1"}, `binding "A": objectFieldRef needs an apiVersion, a kind and a name; it has "v1", "ConfigMap" and ""`, nil},
-		"itself":          {[]Binding{value("A", "$(A)")}, Values{ClusterName: "c1"}, `binding "A": it leads back to itself: A -> A`, nil},
+		"no object":       {[]Binding{field("A", "$(UNBOUND)", "/x")}, Values{ClusterName: "c1"}, `binding "A": objectFieldRef needs an apiVersion, a kind and a name; it has "v1", "ConfigMap" and ""`, nil},
+		"itself":          {[]Binding{value("A", "$(A)")}, Values{ClusterName: "c1"}, `binding "A": refers to itself: A -> A`, nil},
 		"a cycle": {
 			[]Binding{value("A", "$(B)"), value("B", "$(C)"), value("C", "$(B)"), value("D", "d")},
-			Values{ClusterName: "c1", "D": "d"}, `binding "B": it leads back to itself: B -> C -> B`, nil,
+			Values{ClusterName: "c1", "D": "d"}, `binding "B": refers to itself: B -> C -> B`, nil,
 		},
-		"twice":         {[]Binding{value("A", "1"), value("A", "2")}, Values{ClusterName: "c1"}, `binding "A": there are two of that name; remove one`, nil},
+		"twice":         {[]Binding{value("A", "1"), value("A", "2")}, Values{ClusterName: "c1"}, `binding "A": duplicate name; remove one`, nil},
 		"no name":       {[]Binding{value("", "1")}, Values{ClusterName: "c1"}, `binding "": a name is missing`, nil},
 		"no such name":  {[]Binding{value("A)", "1")}, Values{ClusterName: "c1"}, `binding "A)": nothing could refer to a name with a parenthesis`, nil},
 		"several wrong": {[]Binding{field("B", "gone", "/x"), field("A", "gone", "/x"), value("C", "$(A)$(B)")}, Values{ClusterName: "c1"}, "binding \"A\": ConfigMap gone does not exist\nbinding \"B\": ConfigMap gone does not exist", nil},
@@ -133,7 +133,7 @@ func TestValuesDoNotGrowWithoutBounds(t *testing.T) {
 	}
 	got := Evaluate(bindings, nil, nil)
 	var e *Error
-	if !errors.As(got.Err, &e) || e.Binding != strings.Repeat("A", 17) || e.Reason != "it is longer than 65536 bytes" {
+	if !errors.As(got.Err, &e) || e.Binding != strings.Repeat("A", 17) || e.Reason != "longer than 65536 bytes" {
 		t.Errorf("%v", got.Err)
 	}
 	if _, err := got.Values.Expand(strings.Repeat("$(A)", MaxLength/2)); err != nil {
@@ -145,7 +145,7 @@ func TestValuesDoNotGrowWithoutBounds(t *testing.T) {
 }
 
 // generated are bindings that refer to each other at will, over objects of which
-// some are not there.
+// some do not exist.
 func generated(t *rapid.T) ([]Binding, Known) {
 	names := rapid.SampledFrom([]string{"A", "B", "C", "D", ClusterName})
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -195,7 +195,7 @@ func TestPropertyEveryBindingHasAValueOrAReason(t *testing.T) {
 	})
 }
 
-// settle evaluates until nothing more has to be looked at; what was not known is not there.
+// settle evaluates until nothing more must be read; what was not known does not exist.
 func settle(bindings []Binding, known Known) Result {
 	known = maps.Clone(known)
 	for {
@@ -241,7 +241,7 @@ func TestErrorsNameTheBinding(t *testing.T) {
 	}
 }
 
-// What may still come about is told apart from what somebody has to fix.
+// What may still appear is distinguished from what a user must fix.
 func TestErrorsSayWhetherSomethingMayStillCome(t *testing.T) {
 	known := Known{configMap("region"): {Content: region()}, configMap("gone"): {}, configMap("closed"): {Refused: "may not be read"}}
 	for waits, bindings := range map[bool][]Binding{

@@ -8,7 +8,7 @@ import (
 )
 
 // errEmptyPath: the empty pointer is the whole object, which is no value.
-var errEmptyPath = errors.New("it is empty; name a field, as in /data/region")
+var errEmptyPath = errors.New("must not be empty; name a field, such as /data/region")
 
 // errUnset: the object may have the field one day.
 var errUnset = errors.New("the field is not set")

@@ -18,9 +18,9 @@ func cause(err error) string {
 	)
 	switch {
 	case errors.As(err, &certificate):
-		return "its certificate is not the one that the kubeconfig trusts"
+		return "the certificate of the server is not trusted by the kubeconfig"
 	case errors.As(err, &name):
-		return "its name is not known"
+		return "unknown host name"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
@@ -30,8 +30,8 @@ func cause(err error) string {
 	}
 }
 
-// IsConnection is true of an error that says nothing but that a request did not get
-// through. Whoever meets one calls [Registry.Suspect].
+// IsConnection returns true for an error that says nothing but that a request did not get
+// through. A caller that gets one calls [Registry.Suspect].
 func IsConnection(err error) bool {
 	var network net.Error
 	return err != nil && (errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNREFUSED) ||

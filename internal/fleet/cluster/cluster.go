@@ -37,7 +37,7 @@ type Cluster struct {
 	// Ready is true once something can be assigned to it. One that is not ready any
 	// more keeps what it was assigned.
 	Ready bool
-	// Deleting is true once it is being taken away.
+	// Deleting is true once its object is being deleted.
 	Deleting bool
 }
 
@@ -47,9 +47,9 @@ func (c *Cluster) Secret() string { return SecretName(c.Name) }
 // SecretName is the name of the Secret with the kubeconfig of a cluster.
 func SecretName(cluster string) string { return cluster + secretSuffix }
 
-// isNamed is true of a Secret that is named as one with the kubeconfig of a cluster. One
-// that is not stands for none, though it is labelled: its kubeconfig would be looked for
-// elsewhere, and another Secret may stand for a cluster of the same name.
+// isNamed returns true for a Secret whose name is that of a Secret with the kubeconfig of a
+// cluster. One with another name is no cluster, although it is labeled: its kubeconfig
+// would be read elsewhere, and another Secret may be the cluster of the same name.
 func isNamed(secret string) bool {
 	return strings.HasSuffix(secret, secretSuffix) && len(secret) > len(secretSuffix)
 }
@@ -57,7 +57,7 @@ func isNamed(secret string) bool {
 // NameOf is the name of the cluster whose kubeconfig is in a Secret.
 func NameOf(secret string) string { return strings.TrimSuffix(secret, secretSuffix) }
 
-// fromClusterAPI is the cluster that a Cluster of Cluster API stands for.
+// fromClusterAPI returns the cluster of a Cluster of Cluster API.
 func fromClusterAPI(u *unstructured.Unstructured, hasSecret bool) Cluster {
 	initialized, _, _ := unstructured.NestedBool(u.Object, "status", "initialization", "controlPlaneInitialized")
 	return Cluster{
@@ -67,7 +67,7 @@ func fromClusterAPI(u *unstructured.Unstructured, hasSecret bool) Cluster {
 	}
 }
 
-// fromSecret is the cluster that a labelled Secret stands for.
+// fromSecret returns the cluster of a labeled Secret.
 func fromSecret(m *metav1.PartialObjectMetadata) Cluster {
 	return Cluster{
 		NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: NameOf(m.Name)},
@@ -75,7 +75,7 @@ func fromSecret(m *metav1.PartialObjectMetadata) Cluster {
 	}
 }
 
-// isCluster is true of a Secret that stands for a cluster.
+// isCluster returns true for a Secret that registers a cluster.
 func isCluster(labels map[string]string) bool { return vocabulary.Cluster.Get(labels) == "true" }
 
 // mayHoldKubeconfig is true of a Secret that this package has to do with.

@@ -24,14 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// installedEvery is how often it is looked whether Cluster API was installed.
+// installedEvery is how often the directory checks whether Cluster API is installed.
 const installedEvery = 10 * time.Second
 
-// errNotSeen: nobody knows yet which clusters there are.
-var errNotSeen = errors.New("the clusters have not been seen yet")
+// errNotSeen says that the clusters have not been listed yet.
+var errNotSeen = errors.New("the clusters have not been listed yet")
 
-// Directory is which clusters there are, by watches of its own: of Clusters it keeps
-// their metadata and whether they are initialised, of Secrets their metadata alone.
+// Directory lists the clusters, by watches of its own: of Clusters it keeps
+// their metadata and whether they are initialized, of Secrets their metadata alone.
 type Directory struct {
 	mapper   apimeta.RESTMapper
 	live     client.Reader
@@ -182,7 +182,7 @@ func (d *Directory) secretChanged(o client.Object) {
 		f(client.ObjectKeyFromObject(o))
 	}
 	if isCluster(o.GetLabels()) && !isNamed(o.GetName()) {
-		d.log.Info("a labelled Secret stands for no cluster, as its name does not say of which; call it NAME"+secretSuffix,
+		d.log.Info("a labeled Secret is ignored: its name names no cluster; rename it to NAME"+secretSuffix,
 			"namespace", o.GetNamespace(), "secret", o.GetName())
 	}
 	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
@@ -274,8 +274,8 @@ func (d *Directory) state() (settled, withClusterAPI bool) {
 	return d.settled, d.withClusterAPI
 }
 
-// List are the clusters of a namespace, in no order. A Cluster of Cluster API stands
-// for its Secret, also where that is labelled.
+// List returns the clusters of a namespace, in no order. A Cluster of Cluster API takes
+// the place of its Secret, also where that is labeled.
 func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, error) {
 	settled, withClusterAPI := d.state()
 	if !settled {
@@ -294,9 +294,9 @@ func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, erro
 	return among(clusters.Items, secrets.Items), nil
 }
 
-// Look are the clusters of a namespace as the API server knows them at this moment,
-// in no order; for whoever looks once, and has no [Directory].
-func Look(ctx context.Context, reader client.Reader, namespace string) ([]Cluster, error) {
+// ListLive returns the clusters of a namespace as the API server has them, in no order,
+// for callers that list once and have no [Directory].
+func ListLive(ctx context.Context, reader client.Reader, namespace string) ([]Cluster, error) {
 	secrets, clusters := secretObjects(), clusterObjects()
 	if err := reader.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list Secrets: %w", err)
@@ -313,7 +313,7 @@ func LookAt(ctx context.Context, reader client.Reader, key types.NamespacedName)
 	secrets, clusters := secretObjects(), clusterObjects()
 	named := func(name string) client.ListOption { return client.MatchingFields{metav1.ObjectNameField: name} }
 	if err := reader.List(ctx, secrets, client.InNamespace(key.Namespace), named(SecretName(key.Name))); err != nil {
-		return nil, fmt.Errorf("look at Secret %s: %w", SecretName(key.Name), err)
+		return nil, fmt.Errorf("get Secret %s: %w", SecretName(key.Name), err)
 	}
 	err := reader.List(ctx, clusters, client.InNamespace(key.Namespace), named(key.Name))
 	if err != nil && !apimeta.IsNoMatchError(err) {
@@ -368,19 +368,19 @@ func (d *Directory) IsLost(ctx context.Context, owned metav1.Object, secret stri
 			continue
 		}
 		clusters++
-		if there, err := d.isThere(ctx, GVK, owned.GetNamespace(), owner.Name, owner.UID); there || err != nil {
+		if there, err := d.exists(ctx, GVK, owned.GetNamespace(), owner.Name, owner.UID); there || err != nil {
 			return false, err
 		}
 	}
 	if clusters == 0 {
 		return false, nil
 	}
-	there, err := d.isThere(ctx, SecretGVK, owned.GetNamespace(), secret, "")
+	there, err := d.exists(ctx, SecretGVK, owned.GetNamespace(), secret, "")
 	return !there && err == nil, err
 }
 
-// isThere is true of an object that is there; as the very one, if a UID is given.
-func (d *Directory) isThere(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string, uid types.UID) (bool, error) {
+// exists returns true if the object exists, with that UID if one is given.
+func (d *Directory) exists(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string, uid types.UID) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(gvk)
 	err := d.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, m)
@@ -388,13 +388,13 @@ func (d *Directory) isThere(ctx context.Context, gvk schema.GroupVersionKind, na
 	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look at %s %s: %w", gvk.Kind, name, err)
+		return false, fmt.Errorf("get %s %s: %w", gvk.Kind, name, err)
 	default:
 		return uid == "" || m.UID == uid, nil
 	}
 }
 
-// SecretVersion is the resourceVersion of a Secret, empty if it is not there. It is
+// SecretVersion is the resourceVersion of a Secret, empty if it does not exist. It is
 // what [Registry.Connect] asks for.
 func (d *Directory) SecretVersion(ctx context.Context, key types.NamespacedName) (string, error) {
 	m := secretMetadata()
@@ -403,7 +403,7 @@ func (d *Directory) SecretVersion(ctx context.Context, key types.NamespacedName)
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at Secret %s: %w", key.Name, err)
+		return "", fmt.Errorf("get Secret %s: %w", key.Name, err)
 	}
 	return m.ResourceVersion, nil
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// dialTimeout is how long it may take to connect to a cluster.
 	dialTimeout = 5 * time.Second
-	// userAgent is told to the API server of a cluster.
+	// userAgent is sent to the API server of a cluster.
 	userAgent = "spillway-fleet"
 )
 
@@ -24,10 +24,10 @@ const (
 type InvalidError struct{ Reason string }
 
 // Error implements error.
-func (e *InvalidError) Error() string { return "the kubeconfig cannot be used: " + e.Reason }
+func (e *InvalidError) Error() string { return "invalid kubeconfig: " + e.Reason }
 
-// ClientConfig makes a client's configuration of a kubeconfig, for whoever looks once
-// and has no [Registry]. It refuses one that would run programs or read files.
+// ClientConfig makes a client's configuration of a kubeconfig, for callers that connect once
+// and have no [Registry]. It refuses one that would run programs or read files.
 func ClientConfig(kubeconfig []byte) (*rest.Config, error) { return configOf(kubeconfig) }
 
 // configOf makes a client's configuration of a kubeconfig. Errors never contain any
@@ -38,7 +38,7 @@ func configOf(kubeconfig []byte) (*rest.Config, error) {
 	}
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, &InvalidError{"it is no kubeconfig"}
+		return nil, &InvalidError{"not a kubeconfig"}
 	}
 	if err := permitted(raw); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func permitted(k *clientcmdapi.Config) error {
 }
 
 // mapperOf knows some kinds, all of them namespaced unless they are said not to be,
-// so that no cluster has to be asked for all of its kinds.
+// so that discovery of all kinds of a cluster is not needed.
 func mapperOf(kinds []Kind) apimeta.RESTMapper {
 	mapper := apimeta.NewDefaultRESTMapper(nil)
 	for _, k := range kinds {

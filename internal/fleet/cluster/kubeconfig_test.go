@@ -17,7 +17,7 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 	const server = "clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]\n"
 	for name, test := range map[string]struct{ text, want string }{
 		"nothing":         {"", `the Secret has no key "value"`},
-		"no kubeconfig":   {"hello: [", "it is no kubeconfig"},
+		"no kubeconfig":   {"hello: [", "not a kubeconfig"},
 		"no such cluster": {kubeconfigHead + "users: [{name: u, user: {token: t}}]", "its current context is incomplete"},
 		"runs a program":  {kubeconfigHead + server + "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}}}]", `user "u" runs a program; use a token or a certificate`},
 		"auth provider":   {kubeconfigHead + server + "users: [{name: u, user: {auth-provider: {name: gcp}}}]", `user "u" runs a program`},

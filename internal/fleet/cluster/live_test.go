@@ -194,12 +194,12 @@ func TestClustersOfClusterAPI(t *testing.T) {
 	if err := h.client.Delete(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	h.clusters("Secret c1 ready") // the label makes it one by itself
+	h.clusters("Secret c1 ready") // the label alone makes it one
 }
 
 func TestClustersWithoutClusterAPI(t *testing.T) {
 	h := newHub(t)
-	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "unlabelled-kubeconfig"}})
+	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "unlabeled-kubeconfig"}})
 	secret := testenv.KubeconfigSecret(t, h.namespace, "c1", testenv.Workload(0))
 	secret.Labels = map[string]string{"spillway.dev/cluster": "true"}
 	h.create(secret)
@@ -230,7 +230,7 @@ func TestARotatedKubeconfig(t *testing.T) {
 	good := secret.Data["value"]
 	secret.Data["value"] = []byte("{")
 	h.update(secret)
-	h.fails("c1", "it is no kubeconfig")
+	h.fails("c1", "not a kubeconfig")
 	secret.Data["value"] = append(slices.Clone(good), '\n')
 	h.update(secret)
 	if second := h.connected("c1"); second == first || second.Digest == first.Digest {
@@ -260,23 +260,23 @@ func (h *hub) seesVersionAfter(secret *corev1.Secret, version string) {
 	})
 }
 
-// A cluster that goes away is told of once, and once more when it is back.
+// The loss of a cluster is reported once, and once more when it is back.
 func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	h := newHub(t)
 	h.create(testenv.KubeconfigSecret(t, h.namespace, "c2", testenv.Workload(1)))
 	conn := h.connected("c2")
-	h.wasTold(1)
+	h.wasNotified(1)
 	testenv.Workload(1).StopAPIServer()
 	err := conn.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.ConfigMap{})
 	if !cluster.IsConnection(err) {
 		t.Errorf("%v is no failure of the connection", err)
 	}
 	if _, err := h.connect("c2"); err != nil {
-		t.Errorf("nobody suspects it, and yet: %v", err)
+		t.Errorf("no caller suspects it, and yet: %v", err)
 	}
 	h.registry.Suspect(h.key("c2-kubeconfig"))
-	h.fails("c2", "it does not answer: connection refused")
-	h.wasTold(2)
+	h.fails("c2", "the cluster does not answer: connection refused")
+	h.wasNotified(2)
 	var down *cluster.UnreachableError
 	if _, err := h.connect("c2"); !errors.As(err, &down) || down.Since.IsZero() {
 		t.Errorf("%v does not say since when", err)
@@ -287,25 +287,25 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	if h.connected("c2") != conn {
 		t.Error("it is the same kubeconfig, and another connection")
 	}
-	h.wasTold(3)
+	h.wasNotified(3)
 }
 
-// wasTold waits until it was told so many times that a cluster is there, or is not. What
-// is known can be seen a moment before it is told.
-func (h *hub) wasTold(times int32) {
+// wasNotified waits until it was notified so many times that a cluster answers, or does not. The state
+// can be seen a moment before the notification.
+func (h *hub) wasNotified(times int32) {
 	h.Helper()
 	testenv.Eventually(h, func(context.Context) error {
 		if now := h.told.Load(); now != times {
-			return fmt.Errorf("it was told %d times, not %d", now, times)
+			return fmt.Errorf("it was notified %d times, not %d", now, times)
 		}
 		return nil
 	})
 }
 
-// Clusters that take a connection and never say a word keep nobody from the one that
-// does answer, however many they are and however long they are waited for; and nobody who
-// asks for them has to wait.
-func TestClustersThatDoNotAnswerDelayNobodyElse(t *testing.T) {
+// Clusters that take a connection and never say a word do not delay the one that
+// does answer, however many they are and however long the probes take; and no caller that
+// asks for them waits.
+func TestClustersThatDoNotAnswerDelayNoOtherCluster(t *testing.T) {
 	h := newHubWith(t, cluster.Options{FirstPatience: time.Second, Patience: time.Minute})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -34,10 +34,10 @@ const (
 )
 
 // ErrMissing is that there is no Secret with a kubeconfig (yet).
-var ErrMissing = errors.New("there is no Secret with its kubeconfig")
+var ErrMissing = errors.New("Secret with its kubeconfig not found")
 
 // ErrUnproven is that the cluster has not answered yet, and has not failed to either.
-var ErrUnproven = errors.New("it has not answered yet")
+var ErrUnproven = errors.New("the cluster has not answered yet")
 
 // UnreachableError says that a cluster does not answer.
 type UnreachableError struct {
@@ -48,7 +48,7 @@ type UnreachableError struct {
 }
 
 // Error implements error.
-func (e *UnreachableError) Error() string { return "it does not answer: " + e.Reason }
+func (e *UnreachableError) Error() string { return "the cluster does not answer: " + e.Reason }
 
 // Kind is a kind that connections know.
 type Kind struct {
@@ -80,8 +80,8 @@ type Options struct {
 // Registry holds the connections to clusters. It is safe for concurrent use.
 type Registry struct {
 	options Options
-	// queue are the clusters that may well answer, and silent those that do not, or not at
-	// once: the latter take long, and nobody else is to wait for them.
+	// queue holds the clusters that probably answer, and silent those that do not, or not
+	// immediately: probes of the latter take long, and no other cluster must wait for them.
 	queue  workqueue.TypedInterface[types.NamespacedName]
 	silent workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -111,11 +111,11 @@ type Connection struct {
 	// Digest is that of the kubeconfig.
 	Digest string
 	http   *http.Client
-	// probe is the URL that is asked whether the API server is there.
+	// probe is the URL that is requested to find out whether the API server answers.
 	probe string
 }
 
-// NewRegistry returns a registry without connections. It has to be started.
+// NewRegistry returns a registry without connections. It must be started.
 func NewRegistry(o Options) *Registry {
 	if o.BackOff == 0 {
 		o.BackOff, o.BackOffMax = time.Second, 5*time.Minute
@@ -248,7 +248,7 @@ func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, erro
 	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, &InvalidError{"its certificates cannot be read"}
+		return nil, &InvalidError{"the certificates cannot be read"}
 	}
 	c, err := client.NewWithWatch(config, client.Options{HTTPClient: transport, Scheme: r.options.Scheme, Mapper: mapperOf(r.options.Kinds)})
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, erro
 	}
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, &InvalidError{"its address is no URL"}
+		return nil, &InvalidError{"invalid server URL"}
 	}
 	return &Connection{WithWatch: c, Digest: digest, http: transport, probe: address.JoinPath("readyz").String()}, nil
 }
@@ -277,9 +277,9 @@ func (e *entry) close() {
 	}
 }
 
-// Answered is true if the cluster has answered after the question was first put. A
-// question is put by its name: the failure, say, that makes somebody ask. Who asked is
-// told of the answer as subscribers are.
+// Answered returns true if the cluster has answered after the question was first put. A
+// question is put by its name: for example the failure that makes the caller ask. The
+// answer reaches the caller as it reaches subscribers.
 func (r *Registry) Answered(secret types.NamespacedName, question string) bool {
 	r.mu.Lock()
 	e := r.entries[secret]
@@ -326,8 +326,8 @@ func work(ctx context.Context, queue workqueue.TypedInterface[types.NamespacedNa
 	}
 }
 
-// probeFirst asks a cluster that may well answer. If it does not at once, nothing is known
-// yet, and it is asked again where nobody else waits for it.
+// probeFirst probes a cluster that probably answers. If it does not immediately, nothing is
+// known yet, and it is probed again where no other cluster waits for it.
 func (r *Registry) probeFirst(ctx context.Context, secret types.NamespacedName) {
 	e, questions := r.open(secret)
 	switch {
@@ -367,7 +367,7 @@ func (r *Registry) conclude(ctx context.Context, secret types.NamespacedName, e 
 		r.silent.AddRateLimited(secret)
 	}
 	if changed {
-		r.tell(secret)
+		r.notify(secret)
 	}
 }
 
@@ -393,7 +393,7 @@ func (r *Registry) open(secret types.NamespacedName) (e *entry, questions []stri
 	return e, questions
 }
 
-// note notes the result of a probe. It is true if somebody has to be told.
+// note notes the result of a probe. It returns true if subscribers must be notified.
 func (r *Registry) note(secret types.NamespacedName, e *entry, questions []string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -416,7 +416,7 @@ func (r *Registry) note(secret types.NamespacedName, e *entry, questions []strin
 	}
 }
 
-func (r *Registry) tell(secret types.NamespacedName) {
+func (r *Registry) notify(secret types.NamespacedName) {
 	r.mu.Lock()
 	subscribers := r.subscribers
 	r.mu.Unlock()
@@ -425,14 +425,14 @@ func (r *Registry) tell(secret types.NamespacedName) {
 	}
 }
 
-// answers is an error unless the API server answers, whatever it says: also one that
-// refuses is there. It is late if nobody knows, since it was not waited for any longer.
+// answers returns an error unless the API server answers, whatever the answer: a refusal
+// is an answer too. It returns late if the time ran out, and so the state is unknown.
 func (c *Connection) answers(ctx context.Context, patience time.Duration) (late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.probe, nil)
 	if err != nil {
-		return false, errors.New("its address is no URL")
+		return false, errors.New("invalid server URL")
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -440,7 +440,7 @@ func (c *Connection) answers(ctx context.Context, patience time.Duration) (late 
 	}
 	_ = res.Body.Close() // nothing of it matters
 	if res.StatusCode >= http.StatusInternalServerError {
-		return false, fmt.Errorf("its API server is not ready (%s)", res.Status)
+		return false, fmt.Errorf("the API server is not ready (%s)", res.Status)
 	}
 	return false, nil
 }

@@ -103,7 +103,7 @@ type directory struct{ reader client.Reader }
 
 // List implements [Directory].
 func (d directory) List(ctx context.Context, namespace string) ([]cluster.Cluster, error) {
-	return cluster.Look(ctx, d.reader, namespace)
+	return cluster.ListLive(ctx, d.reader, namespace)
 }
 
 // Subscribe implements [Directory].

@@ -53,7 +53,7 @@ type listing struct{ client.Reader }
 
 // List implements [Directory].
 func (l listing) List(ctx context.Context, namespace string) ([]cluster.Cluster, error) {
-	return cluster.Look(ctx, l.Reader, namespace)
+	return cluster.ListLive(ctx, l.Reader, namespace)
 }
 
 // Subscribe implements [Directory]. Nobody is called: whoever runs the ring sees to it.

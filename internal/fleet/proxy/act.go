@@ -24,8 +24,8 @@ import (
 // of the cluster.
 const fieldOwner = client.FieldOwner(kube.FieldOwner + "-hub")
 
-// errOvertaken: the view on which a decision rests is not the newest.
-var errOvertaken = errors.New("overtaken")
+// errConflict says that the decision was made from a view that is not the newest.
+var errConflict = errors.New("conflict")
 
 // actor makes the writes.
 type actor struct {
@@ -33,26 +33,26 @@ type actor struct {
 	live   client.Reader
 }
 
-// deeds are what became of a plan.
-type deeds struct {
+// results records what became of the writes of a plan.
+type results struct {
 	// made is how many writes were made besides that of the status.
 	made int
-	// told is true if the status was written.
-	told bool
-	// err ended the pass; nothing after it was tried but to say what was refused.
+	// reported is true if the status was written.
+	reported bool
+	// err ended the pass; after it only the status was written, to show a refusal.
 	err error
 }
 
-// act makes the writes, if the ProxyAssemblage is still what the decision was about, and
-// then says what became of it; also if that is that the cluster refuses a write.
-func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p *Plan) (d deeds) {
+// act makes the writes if the ProxyAssemblage is unchanged since it was observed, and then
+// writes the status, also when the cluster refuses a write.
+func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p *Plan) (d results) {
 	if len(p.Writes) > 0 {
 		if d.err = a.confirm(ctx, o.Proxy); d.err != nil {
 			return d
 		}
 	}
 	for _, w := range p.Writes {
-		if d.err = overtakenOr(a.write(ctx, o, conn, w)); d.err != nil {
+		if d.err = conflictOr(a.write(ctx, o, conn, w)); d.err != nil {
 			return a.actRefused(ctx, o, p, d, w)
 		}
 		d.made++
@@ -61,45 +61,45 @@ func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p
 		}
 	}
 	if p.Changes {
-		d.err = overtakenOr(a.tell(ctx, o, p))
-		d.told = d.err == nil
+		d.err = conflictOr(a.writeStatus(ctx, o, p))
+		d.reported = d.err == nil
 	}
 	return d
 }
 
-// actRefused says what a cluster does not accept, if that is why a write has failed.
-func (a actor) actRefused(ctx context.Context, o *Observed, p *Plan, d deeds, w Write) deeds {
+// actRefused writes into the status what the cluster refused, if that is why a write failed.
+func (a actor) actRefused(ctx context.Context, o *Observed, p *Plan, d results, w Write) results {
 	seen := *o
 	seen.Refusal = agent.RefusalOf(d.err)
 	if seen.Refusal == nil || w.Act != Send && w.Act != Delete {
 		return d
 	}
-	if *p = Decide(&seen); p.Changes { // of what is to be said, that is
-		err := overtakenOr(a.tell(ctx, o, p))
-		d.told, d.err = err == nil, errors.Join(d.err, err)
+	if *p = Decide(&seen); p.Changes {
+		err := conflictOr(a.writeStatus(ctx, o, p))
+		d.reported, d.err = err == nil, errors.Join(d.err, err)
 	}
 	return d
 }
 
-func overtakenOr(err error) error {
+func conflictOr(err error) error {
 	if apierrors.IsConflict(err) {
-		return errOvertaken
+		return errConflict
 	}
 	return err
 }
 
-// confirm makes sure that the ProxyAssemblage is what it was when it was observed.
+// confirm asks the API server whether the ProxyAssemblage is unchanged since it was observed.
 func (a actor) confirm(ctx context.Context, seen *v1alpha1.ProxyAssemblage) error {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ProxyAssemblage"))
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(seen), head)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errOvertaken
+		return errConflict
 	case err != nil:
 		return fmt.Errorf("confirm the ProxyAssemblage: %w", err)
 	case head.UID != seen.UID || head.ResourceVersion != seen.ResourceVersion:
-		return errOvertaken
+		return errConflict
 	default:
 		return nil
 	}
@@ -199,8 +199,8 @@ func (a actor) finalize(ctx context.Context, o *Observed, add bool) error {
 	return nil
 }
 
-// tell writes the status of the ProxyAssemblage as it was seen.
-func (a actor) tell(ctx context.Context, o *Observed, p *Plan) error {
+// writeStatus writes the status of the ProxyAssemblage as it was seen.
+func (a actor) writeStatus(ctx context.Context, o *Observed, p *Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	changed := o.Proxy.DeepCopy()

@@ -51,13 +51,13 @@ const (
 	// again.
 	retryFirst = 20 * time.Millisecond
 	retryPass  = time.Minute
-	// overtakenPause is how long to wait for what has overtaken a pass.
-	overtakenPause = 50 * time.Millisecond
+	// conflictPause is how long to wait after a conflict until the cache has caught up.
+	conflictPause = 50 * time.Millisecond
 	// secretIndex finds ProxyAssemblages by the Secret with the kubeconfig of the cluster.
 	secretIndex = "spillway.secret"
 )
 
-// Options are the choices of whoever runs the controllers of the hub.
+// Options are the choices of the controllers of the hub.
 type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
@@ -110,7 +110,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, deserters: &agent.Deserters{Live: mgr.GetAPIReader()}},
+		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &agent.Orphans{Live: mgr.GetAPIReader()}},
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
 		reporter: agent.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
@@ -130,7 +130,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 	})
 }
 
-// matters leaves out updates of the status, which nobody but the controller writes.
+// matters filters out updates of the status, which only this controller writes.
 func matters() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
@@ -158,8 +158,7 @@ type reconciler struct {
 	reporter *agent.Reporter
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once while there is more
-// to do.
+// Reconcile observes, plans, acts and reports, and repeats that while writes were made.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	for range passesParallel {
 		// 1. Observe: the ProxyAssemblage, and the Assemblage on its cluster.
@@ -180,20 +179,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// 3. Act.
 		d := r.actor.act(ctx, o, conn, &p)
 		// 4. Tell: Events, metrics, log.
-		r.reporter.Report(o.Proxy, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), &o.Proxy.Status, &p.Status, d.told)
+		r.reporter.Report(o.Proxy, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), &o.Proxy.Status, &p.Status, d.reported)
 		if d.err != nil || d.made == 0 {
 			return r.next(ctx, o, &p, &d)
 		}
 	}
-	return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	return reconcile.Result{RequeueAfter: conflictPause}, nil
 }
 
 // next says when to look again.
-func (r *reconciler) next(ctx context.Context, o *Observed, p *Plan, d *deeds) (reconcile.Result, error) {
+func (r *reconciler) next(ctx context.Context, o *Observed, p *Plan, d *results) (reconcile.Result, error) {
 	switch {
-	case errors.Is(d.err, errOvertaken):
-		log.FromContext(ctx).V(2).Info("overtaken")
-		return reconcile.Result{RequeueAfter: overtakenPause}, nil
+	case errors.Is(d.err, errConflict):
+		log.FromContext(ctx).V(2).Info("conflict")
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case cluster.IsConnection(d.err):
 		r.observer.clusters.Registry.Suspect(secretKey(o.Proxy))
 		return reconcile.Result{RequeueAfter: brokenAgain}, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// Defect 1: the hub's one source moved every cluster at once.
+// Defect 1: the hub's one source moved every cluster at the same time.
 func TestDefect1ClustersAtDifferentRevisions(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -129,7 +129,7 @@ func TestDefect8ConvergedNothingIsWritten(t *testing.T) {
 		w.annotate(w.hub, proxied(), "c0", "test/touched", fmt.Sprint(i))
 	}
 	w.assign("c0", w.sync("shop", "v1", inCluster), w.sync("more", "none", ""))
-	w.becomes(proxied(), "c0", "more-none", v1alpha1.StateWaiting, "it cannot be fetched")
+	w.becomes(proxied(), "c0", "more-none", v1alpha1.StateWaiting, "source cannot be fetched")
 	if after := w.version(0); after != before+1 {
 		t.Errorf("generation %d, after it was %d", after, before)
 	}
@@ -167,7 +167,7 @@ func (w *world) annotate(c client.Client, obj client.Object, name, key, value st
 	}
 }
 
-// Kept from the predecessor: without a kubeconfig there is nothing of Flux, and with it
+// Kept from fleeet: without a kubeconfig there is nothing of Flux, and with it
 // there is.
 func TestAMissingKubeconfig(t *testing.T) {
 	w := newWorld(t)
@@ -178,7 +178,7 @@ func TestAMissingKubeconfig(t *testing.T) {
 	for _, obj := range []client.Object{remote(), proxied()} {
 		testenv.Eventually(t, func(context.Context) error {
 			s := w.status(obj, "c0")
-			if len(s.Syncs) == 0 || s.Syncs[0].State != v1alpha1.StateWaiting || s.Syncs[0].Message != "there is no Secret c0-kubeconfig with a kubeconfig" {
+			if len(s.Syncs) == 0 || s.Syncs[0].State != v1alpha1.StateWaiting || s.Syncs[0].Message != "Secret c0-kubeconfig with a kubeconfig not found" {
 				return fmt.Errorf("%+v", s.Syncs)
 			}
 			return nil
@@ -200,9 +200,9 @@ func TestARotatedKubeconfig(t *testing.T) {
 	w.assign("c0", w.sync("shop", "v1", inCluster))
 	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
 	good := w.rotate("c0", []byte("users: [{name: u, user: {exec: {command: rm}}}]"))
-	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateFailed, `Secret c0-kubeconfig: the kubeconfig cannot be used: user "u" runs a program`)
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateFailed, `Secret c0-kubeconfig: invalid kubeconfig: user "u" runs a program`)
 	w.rotate("c0", []byte(strings.Replace(string(good), "token: ", "token: revoked", 1)))
-	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateWaiting, "the cluster refuses the kubeconfig in Secret c0-kubeconfig: it is not accepted (any more)")
+	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateWaiting, "the cluster refuses the kubeconfig in Secret c0-kubeconfig: not accepted (any more)")
 	w.rotate("c0", good)
 	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
 	w.assign("c0", w.sync("shop", "v2", inCluster))
@@ -274,23 +274,23 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 	w.mayOnly(1, "no-write", `"get","list","watch"`, `"none"`)
 	w.publish("v1")
 	w.assign("c1", w.sync("shop", "v1", inCluster))
-	s := w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "it is refused: send Assemblage c1: assemblages")
+	s := w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "the API server refused a write: send Assemblage c1: assemblages")
 	if s.Reason != "WriteRefused" || !strings.Contains(s.Message, "forbidden") {
 		t.Errorf("%+v", s)
 	}
-	w.concluded(proxied(), "c1", "it is refused: send Assemblage c1")
+	w.concluded(proxied(), "c1", "the API server refused a write: send Assemblage c1")
 	w.mayOnly(1, "no-namespace", `"get","list","watch","create","patch"`, `"none"`)
-	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "it is refused: create namespace "+w.namespace+" on the cluster: namespaces is forbidden")
+	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateWaiting, "the API server refused a write: create namespace "+w.namespace+" on the cluster: namespaces is forbidden")
 	w.create(w.on(1), namespaceOf(w))
 	w.becomes(proxied(), "c1", "shop-v1", v1alpha1.StateSucceeded, "")
 	w.mayOnly(1, "no-write", `"get","list","watch"`, `"none"`)
 	w.remove(w.hub, proxied(), "c1")
-	w.concluded(proxied(), "c1", "cannot be taken away: it is refused: send Assemblage c1")
+	w.concluded(proxied(), "c1", "cannot be removed: the API server refused a write: send Assemblage c1")
 	w.mayOnly(1, "no-watch", `"get","create","patch","delete"`, `"create"`)
 	w.gone(w.hub, proxied(), "c1")
 }
 
-// mayOnly has the hub connect as somebody who may do no more than that.
+// mayOnly has the hub connect as a user who may do no more than that.
 func (w *world) mayOnly(i int, user, assemblages, namespaces string) {
 	w.Helper()
 	manifests := []string{

@@ -1,5 +1,5 @@
 // Package proxy hands what a ProxyAssemblage says to the Assemblage of the same name
-// and namespace on a workload cluster, and copies back what becomes of it. It also adds
+// and namespace on a workload cluster, and copies back its status. It also adds
 // the other controllers of assemblages that run on the hub ([SetupHub]).
 //
 // # Invariants
@@ -14,20 +14,20 @@
 //     away, and the others go on.
 //   - What is copied back speaks of the assignment that was sent: a state of another
 //     revision, or of another moment of assigning the same one, is not copied.
-//   - A cluster that does not answer is waited for by nobody: see package cluster. What
-//     it said last is not what it says now; its syncs are unreachable until it answers.
-//   - The finalizer is there before anything is sent, and goes once the Assemblage is
-//     gone. From a cluster that is given up nothing is taken away, whether it answers or
-//     not: somebody has to say so ([vocabulary.AbandonCluster]), unless the Cluster of Cluster API that owns the
+//   - A cluster that does not answer delays no other: see package cluster. Its last
+//     status is not its present one; its syncs are unreachable until it answers.
+//   - The finalizer is added before anything is sent, and removed once the Assemblage is
+//     gone. From an abandoned cluster nothing is removed, whether it answers or
+//     not: a user must ask for it ([vocabulary.AbandonCluster]), unless the Cluster of Cluster API that owns the
 //     ProxyAssemblage and the Secret with its kubeconfig are both gone.
 //   - Converged, nothing is written, on neither cluster.
 //
-// # When it looks
+// # When it reads
 //
 // The one Assemblage is watched on its cluster. Where that is not permitted it is
-// looked at every 20 seconds while something is on its way, and every five minutes
-// otherwise, each time a little sooner or later, so that clusters do not march in step.
+// read every 20 seconds while something is updating, and every five minutes
+// otherwise, with jitter, so that the requests are spread over time.
 //
-// The time at which a sync came into its state is told by the clock of the hub, on
+// The time at which a sync came into its state is measured by the clock of the hub, on
 // which rollouts are decided.
 package proxy

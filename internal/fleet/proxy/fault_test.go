@@ -9,8 +9,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 )
 
-// tell tells the life of what the hub assigns to a cluster in both ways, and checks on
-// the way what it comes to.
+// tell runs the life of what the hub assigns to a cluster in both ways, and checks the
+// result of each chapter.
 func tell(w *world) {
 	w.Helper()
 	w.publish("v1")
@@ -83,7 +83,7 @@ func TestFaultTwoHubs(t *testing.T) {
 
 // TestFaultAClusterGoesAway stops the API server of a cluster in earnest: the others go
 // on, it is said to be unreachable and not to have failed, and when it is back it catches
-// up by itself. Then it goes away for good.
+// up automatically. Then it goes away for good.
 func TestFaultAClusterGoesAway(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -103,9 +103,9 @@ func TestFaultAClusterGoesAway(t *testing.T) {
 	w.becomes(remote(), away, "flux-boot1", v1alpha1.StateSucceeded, "")
 
 	cp.StopAPIServer()
-	w.becomes(proxied(), away, "shop-v1", v1alpha1.StateUnreachable, "it does not answer: connection refused")
+	w.becomes(proxied(), away, "shop-v1", v1alpha1.StateUnreachable, "the cluster does not answer: connection refused")
 	w.bootstrap(away, w.sync("flux", "boot2", ""))
-	w.becomes(remote(), away, "flux-boot2", v1alpha1.StateUnreachable, "it does not answer: connection refused")
+	w.becomes(remote(), away, "flux-boot2", v1alpha1.StateUnreachable, "the cluster does not answer: connection refused")
 	w.assign(away, w.sync("shop", "v2", inCluster))
 	w.becomes(proxied(), away, "shop-v2", v1alpha1.StateUnreachable, "")
 	w.assign("c0", w.sync("shop", "v2", inCluster))
@@ -122,7 +122,7 @@ func TestFaultAClusterGoesAway(t *testing.T) {
 	w.becomes(proxied(), away, "shop-v2", v1alpha1.StateUnreachable, "")
 	w.remove(w.hub, proxied(), away)
 	w.remove(w.hub, remote(), away)
-	w.concluded(proxied(), away, "cannot be taken away: it does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true to leave everything there")
+	w.concluded(proxied(), away, "cannot be removed: the cluster does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true to leave everything there")
 	w.concluded(remote(), away, "waiting for Flux to take away")
 	w.annotate(w.hub, proxied(), away, "spillway.dev/abandon-cluster", "true")
 	w.annotate(w.hub, remote(), away, "spillway.dev/abandon-cluster", "true")

@@ -20,7 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// canaryFirst is a Module that goes to a canary, waits for somebody to approve, and then
+// canaryFirst is a Module that goes to a canary, waits for an approval, and then
 // goes to the rest; and back again where it fails.
 const canaryFirst = `
 selector: {matchLabels: {fleet: "yes"}}
@@ -111,7 +111,7 @@ func (w *world) phase(want string) {
 
 // A Module from its first revision to its end, with all real parts: the canary cluster
 // first, an approval, the rest; and a bad revision, which stops at the canary and rolls
-// back by itself.
+// back automatically.
 func TestAModuleRollsOverTheClusters(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -153,13 +153,13 @@ func TestAModuleRollsOverTheClusters(t *testing.T) {
 					return nil
 				}
 			}
-			return errors.New(name + " is not well again")
+			return errors.New(name + " is not healthy again")
 		})
 	}
 	w.remove(w.hub, &v1alpha1.Module{}, "shop")
 	w.gone(w.hub, &v1alpha1.Module{}, "shop")
 	w.runs("", "")
-	for i, name := range []string{"c0", "c1"} { // nobody has anything in them any more
+	for i, name := range []string{"c0", "c1"} { // both are orphaned
 		w.gone(w.hub, proxied(), name)
 		w.gone(w.on(i), &v1alpha1.Assemblage{}, name)
 	}
@@ -186,7 +186,7 @@ func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
 	w.remove(w.hub, &corev1.Secret{}, "c0-kubeconfig")
 	w.remove(w.hub, proxied(), "c0")
 	w.remove(w.hub, remote(), "c0")
-	w.concluded(proxied(), "c0", "cannot be taken away: there is no Secret c0-kubeconfig")
+	w.concluded(proxied(), "c0", "cannot be removed: Secret c0-kubeconfig with a kubeconfig not found")
 	w.concluded(remote(), "c0", "waiting for Flux to take away")
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(cluster.GVK)
@@ -197,7 +197,7 @@ func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
 }
 
 // A cluster that is given up is left as it is, also while it answers; and the next
-// ProxyAssemblage takes over what is there.
+// ProxyAssemblage takes over what exists.
 func TestAClusterThatAnswersIsGivenUpToo(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -213,7 +213,7 @@ func TestAClusterThatAnswersIsGivenUpToo(t *testing.T) {
 	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
 	w.data(0, map[string]string{"version": "v1", "where": "in c0"})
 	if after := w.version(0); after != before {
-		t.Errorf("what is there was changed: generation %d, after it was %d", after, before)
+		t.Errorf("what exists was changed: generation %d, after it was %d", after, before)
 	}
 }
 
@@ -263,9 +263,9 @@ func TestWhatIsToStayStays(t *testing.T) {
 	w.runs("v1")
 }
 
-// A tag that is moved after the canary has run it, with all real parts: nobody gets what
+// A tag that is moved after the canary has run it, with all real parts: no cluster gets what
 // it is now, not even the canary, whose Flux would follow it; nor from a hub that was away.
-func TestATagThatMovesMovesNobody(t *testing.T) {
+func TestATagThatMovesMovesNoCluster(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	for _, i := range []int{0, 1} {
@@ -305,9 +305,9 @@ func (w *world) named(cluster, commit string) {
 }
 
 // From a cluster that is not selected any more the assemblage goes as well, here and
-// there, once nobody has anything in it; and comes back with the next. What anybody else
-// has in it keeps it, be it only that they have made it.
-func TestAnAssemblageThatNobodyHasAnythingInGoes(t *testing.T) {
+// there, once it is orphaned, and comes back with the next. Anything that another client
+// wrote into it keeps it, even its creation alone.
+func TestAnOrphanedProxyAssemblageIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	for _, i := range []int{0, 1} {
@@ -332,7 +332,7 @@ func TestAnAssemblageThatNobodyHasAnythingInGoes(t *testing.T) {
 	w.runs("v1")
 	w.phase("Complete")
 	if err := w.hub.Get(t.Context(), w.key("c1"), proxied()); err != nil {
-		t.Errorf("what somebody else has made: %v", err)
+		t.Errorf("what another client has created: %v", err)
 	}
 }
 
@@ -356,8 +356,8 @@ func (w *world) assignAs(owner, kind, cluster string, syncs ...string) {
 }
 
 // A RemoteAssemblage likewise, once Flux has taken away what it had brought about; not
-// while somebody pins the cluster.
-func TestARemoteAssemblageThatNobodyHasAnythingInGoes(t *testing.T) {
+// while a user pins the cluster.
+func TestAnOrphanedRemoteAssemblageIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.join(0)

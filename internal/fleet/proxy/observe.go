@@ -33,7 +33,7 @@ type observer struct {
 	referents *referent.Reader
 	clusters  *agent.Clusters
 	watches   *watches
-	deserters *agent.Deserters
+	orphans   *agent.Orphans
 }
 
 // observe reads a ProxyAssemblage, and the Assemblage that it stands for. There is
@@ -47,8 +47,8 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	if err != nil {
 		return nil, nil, fmt.Errorf("get ProxyAssemblage: %w", err)
 	}
-	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // nobody has to guess it
-	o.Deserted, err = b.deserters.Deserted(ctx, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), p, len(p.Spec.Assemblage.Syncs))
+	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
+	o.Orphaned, err = b.orphans.Orphaned(ctx, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), p, len(p.Spec.Assemblage.Syncs))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,8 +94,8 @@ func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connectio
 	return nil
 }
 
-// isKindMissing tells a path that the API server does not serve from an object that is
-// not there.
+// isKindMissing tells a path that the API server does not serve from an object that does
+// not exist.
 func isKindMissing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonNotFound && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
@@ -105,12 +105,12 @@ func isKindMissing(err error) bool {
 // time to the next.
 func refusal(err error) string {
 	if apierrors.IsUnauthorized(err) {
-		return "it is not accepted (any more)"
+		return "not accepted (any more)"
 	}
 	return err.Error()
 }
 
-// decide decides, and looks at all that is needed for it.
+// decide plans, and reads the objects that the plan asks for.
 func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 	key := client.ObjectKeyFromObject(o.Proxy)
 	for range looksParallel {
@@ -127,12 +127,12 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 			o.Known[object] = look
 		}
 	}
-	return Plan{}, errors.New("it never has all that it needs")
+	return Plan{}, errors.New("the plan keeps asking for more objects")
 }
 
 // forget forgets a ProxyAssemblage that is gone.
 func (b *observer) forget(key types.NamespacedName) {
 	b.referents.Forget(key)
 	b.watches.end(key)
-	b.deserters.Forget(key)
+	b.orphans.Forget(key)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 )
 
-// Observed is one ProxyAssemblage and what it stands for, read at one moment. Nobody
-// changes it.
+// Observed is one ProxyAssemblage and its Assemblage, read at one moment. It is
+// immutable.
 type Observed struct {
 	Now time.Time
-	// Chance is a number from 0 to 1 by which clusters are kept from marching in step.
+	// Chance is a number from 0 to 1 for the jitter between clusters.
 	Chance float64
 	Proxy  *v1alpha1.ProxyAssemblage
 	// Known are the objects of the hub that bindings refer to, as far as they were
-	// looked at.
+	// read.
 	Known binding.Known
 	// Problem is why the cluster cannot be asked, nil if it was asked.
 	Problem error
-	// Lost is true of one on its way out whose cluster was taken away.
+	// Lost is true if it is being deleted and its cluster was deleted.
 	Lost bool
-	// Refused is what the cluster says to whoever asks, empty if it answers.
+	// Refused is why the cluster refuses requests, empty if it does not.
 	Refused string
 	// KindMissing is true if it does not know the kind Assemblage.
 	KindMissing bool
@@ -30,8 +30,8 @@ type Observed struct {
 	Live *v1alpha1.Assemblage
 	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
 	Refusal *agent.Refusal
-	// Deserted is true if nobody has anything in the ProxyAssemblage any more.
-	Deserted bool
-	// Watched is true if a change of it is told.
+	// Orphaned is true if the ProxyAssemblage has no syncs and only Spillway has written it.
+	Orphaned bool
+	// Watched is true if a watch reports its changes.
 	Watched bool
 }

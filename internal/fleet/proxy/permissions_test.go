@@ -44,7 +44,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.becomes(proxied(), "c0", "shop-v1", v1alpha1.StateSucceeded, "")
 	w.data(0, map[string]string{"version": "v1", "where": "eu-there"})
 	w.bootstrap("c0", fmt.Sprintf("name: bucket\nrevision: r\nsourceRef: {kind: Bucket, name: none}\n%s", bound))
-	w.becomes(remote(), "c0", "r", v1alpha1.StateWaiting, "its source does not exist")
+	w.becomes(remote(), "c0", "r", v1alpha1.StateWaiting, "source not found")
 	w.url = "oci://registry.test/" + w.namespace
 	w.publish("v1")
 	w.publish("v2")

@@ -44,10 +44,10 @@ const (
 	Send Act = "Send"
 	// Delete deletes it there.
 	Delete Act = "Delete"
-	// Disown leaves it there with all that is in it, for whoever comes next. If the
+	// Disown leaves it there with all that is in it, for the next owner. If the
 	// cluster does not accept that, it is left as it is.
 	Disown Act = "Disown"
-	// Retire deletes the ProxyAssemblage itself, in which nobody has anything any more.
+	// Retire deletes the ProxyAssemblage itself, which is orphaned.
 	Retire Act = "Retire"
 )
 
@@ -63,13 +63,13 @@ type Write struct {
 
 // Plan is what to do next.
 type Plan struct {
-	// Needs are objects that have to be looked at before anything can be decided.
+	// Needs are objects that must be read before the plan is complete.
 	Needs  []binding.Object
 	Writes []Write
-	// Status is what to say, Changes is true if that is not what is said already.
+	// Status is the new status, Changes is true if it differs from the present one.
 	Status  v1alpha1.AssemblageStatus
 	Changes bool
-	// Wake is when to look again though nothing is told, zero if that is never.
+	// Wake is when to reconcile again without an event, zero for never.
 	Wake time.Time
 }
 
@@ -136,13 +136,13 @@ func (d *decision) isForeign() bool {
 	return d.o.Live != nil && !d.isOurs() && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) != ""
 }
 
-// each evaluates the bindings of every sync by itself.
+// each evaluates the bindings of every sync separately.
 func (d *decision) each() {
 	syncs := d.o.Proxy.Spec.Assemblage.Syncs
 	for i := range syncs {
 		s := &syncs[i]
 		if s.Source == nil {
-			d.say(s, v1alpha1.StateWaiting, agent.ReasonNotAssigned, "it only pins the cluster; nothing is assigned")
+			d.say(s, v1alpha1.StateWaiting, agent.ReasonNotAssigned, "pins the cluster only; nothing is assigned")
 			continue
 		}
 		entry, err := d.evaluate(s)
@@ -198,7 +198,7 @@ func used(s *v1alpha1.NamedSync) map[string]bool {
 func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	if live := d.liveSync(s.Name); live != nil && d.isOurs() {
 		kept := *live
-		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and somebody may rely on it
+		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and the hub may rely on it
 		d.entries = append(d.entries, kept)
 	}
 	state, reason, message := agent.Unbound(err)
@@ -238,7 +238,7 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		d.reports = append(d.reports, d.former(s))
 	default:
 		d.sent = append(d.sent, len(d.reports))
-		d.say(s, v1alpha1.StateUpdating, agent.ReasonApplying, "it is sent to the cluster")
+		d.say(s, v1alpha1.StateUpdating, agent.ReasonApplying, "sending to the cluster")
 	}
 }
 
@@ -272,7 +272,7 @@ func holds(live, sent *v1alpha1.NamedSync) bool {
 // before stands.
 func (d *decision) copied(s *v1alpha1.ProxySync) agent.Report {
 	r := agent.Report{
-		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: agent.ReasonApplying, Message: "the cluster has not looked at it yet",
+		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: agent.ReasonApplying, Message: "the cluster has not observed it yet",
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
 		if was := agent.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
@@ -299,7 +299,7 @@ func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, mess
 	case d.isForeign():
 		return v1alpha1.StateFailed, agent.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
 	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
-		return v1alpha1.StateWaiting, agent.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be gone"
+		return v1alpha1.StateWaiting, agent.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
 	default:
 		return "", "", ""
 	}
@@ -323,10 +323,10 @@ func (d *decision) send() {
 	d.write(d.over(Write{Act: Send, Object: u}))
 }
 
-// retire lets a ProxyAssemblage go in which nobody has anything any more, once that has
-// come to the cluster. Of one that does not answer it is not known whether it has.
+// retire deletes an orphaned ProxyAssemblage once the cluster has its last state. Of a
+// cluster that does not answer that is not known.
 func (d *decision) retire() {
-	if state, _, _ := d.obstacle(); state == "" && d.o.Deserted && len(d.plan.Writes) == 0 {
+	if state, _, _ := d.obstacle(); state == "" && d.o.Orphaned && len(d.plan.Writes) == 0 {
 		d.write(Write{Act: Retire})
 	}
 }
@@ -388,19 +388,19 @@ func (d *decision) end() {
 		return
 	}
 	state, reason, message := d.obstacle()
-	isThere := d.o.Problem == nil && d.o.Refused == ""
+	exists := d.o.Problem == nil && d.o.Refused == ""
 	switch {
-	case d.o.Lost, isThere && !d.isOurs():
+	case d.o.Lost, exists && !d.isOurs():
 		d.write(Write{Act: RemoveFinalizer})
 	case vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true":
-		if isThere {
+		if exists {
 			d.write(d.over(Write{Act: Disown}))
 		}
 		d.write(Write{Act: RemoveFinalizer})
-	case !isThere:
+	case !exists:
 		d.stuck(state, reason, message)
 	case d.o.Live.DeletionTimestamp != nil:
-		d.stuck(v1alpha1.StateUpdating, agent.ReasonDeleting, "waiting for the Assemblage on the cluster to be gone")
+		d.stuck(v1alpha1.StateUpdating, agent.ReasonDeleting, "waiting for the Assemblage on the cluster to be deleted")
 		d.poll(true)
 	case vocabulary.AppliedHash.Get(d.o.Live.Annotations) != "":
 		d.release(true)

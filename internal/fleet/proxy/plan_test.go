@@ -119,7 +119,7 @@ func TestOfBindingsTheUsedOnesAreSent(t *testing.T) {
 	m := newModel(t, git("shop", "v1", `
 controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}]
 bindings: [{name: own, value: theirs}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
-package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(nobody)"}}}`))
+package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 	m.step()
 	got := map[string]string{}
 	for _, b := range m.o.Live.Spec.Syncs[0].Bindings {
@@ -153,24 +153,24 @@ func TestOfBindingsAtMost129AreSent(t *testing.T) {
 func TestAStatusIsCopiedOnlyOfWhatWasSent(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.step()
-	m.expect(m.says(), "shop-v1 updating: it is sent to the cluster")
+	m.expect(m.says(), "shop-v1 updating: sending to the cluster")
 	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
 	m.step()
 	m.expect(m.says(), "shop-v1 succeeded: says the cluster")
 	m.wants(git("shop", "v2", ""))
 	m.step()
-	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.expect(m.says(), "shop-v2 updating: sending to the cluster")
 	m.step()
-	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.expect(m.says(), "shop-v2 updating: sending to the cluster")
 	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
 	m.step()
-	m.expect(m.says(), "shop-v2 updating: it is sent to the cluster")
+	m.expect(m.says(), "shop-v2 updating: sending to the cluster")
 	m.answers("shop", "shop-v2", v1alpha1.StateFailed)
 	m.step()
 	m.expect(m.says(), "shop-v2 failed: says the cluster")
 	m.wants(git("shop", "v2", ""), git("other", "v1", "")) // another one moves
 	m.step()
-	m.expect(m.says(), "shop-v2 failed: says the cluster, other-v1 updating: it is sent to the cluster")
+	m.expect(m.says(), "shop-v2 failed: says the cluster, other-v1 updating: sending to the cluster")
 }
 
 func TestABadBindingIsSentAsItWasSent(t *testing.T) {
@@ -180,7 +180,7 @@ func TestABadBindingIsSentAsItWasSent(t *testing.T) {
 	m.step()
 	m.expect(m.o.Live.Spec.Syncs[0].Revision, "a-v1")
 	m.expect(m.o.Live.Spec.Syncs[1].Revision, "b-v2")
-	m.expect(m.says(), `a-v2 failed: binding "A": it leads back to itself: A -> A, b-v2 updating: it is sent to the cluster`)
+	m.expect(m.says(), `a-v2 failed: binding "A": refers to itself: A -> A, b-v2 updating: sending to the cluster`)
 }
 
 // That what runs is to stay is sent also where the rest of a sync is kept back, and is
@@ -236,7 +236,7 @@ func TestARefusalIsOfWhatWasSent(t *testing.T) {
 
 // A cluster that has not answered yet, and one to which the connection broke, are not said
 // to be anything new.
-func TestNothingNewIsSaidOfWhatNobodyKnows(t *testing.T) {
+func TestNothingNewIsReportedOfAnUnknownCluster(t *testing.T) {
 	for _, problem := range []error{errUnproven, errBroken} {
 		m := newModel(t, git("shop", "v1", ""))
 		m.step()
@@ -262,18 +262,18 @@ func TestTheEnd(t *testing.T) {
 	}{
 		"released, deleted, and let go": {func(*Observed) {}, []string{"Send", "Delete", "RemoveFinalizer"}, ""},
 		"gone already":                  {func(o *Observed) { o.Live = nil }, []string{"RemoveFinalizer"}, ""},
-		"somebody else's":               {func(o *Observed) { o.Live.Annotations[vocabulary.ProxiedBy.Native] = "other" }, []string{"RemoveFinalizer"}, ""},
-		"the kind is not there":         {func(o *Observed) { o.Live, o.KindMissing = nil, true }, []string{"RemoveFinalizer"}, ""},
-		"being deleted":                 {func(o *Observed) { o.Live.DeletionTimestamp = &metav1.Time{} }, nil, "waiting for the Assemblage on the cluster to be gone"},
-		"lost":                          {func(o *Observed) { o.Live, o.Problem = nil, down }, nil, "cannot be taken away: it does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true"},
-		"without a kubeconfig":          {func(o *Observed) { o.Live, o.Problem = nil, cluster.ErrMissing }, nil, "cannot be taken away: there is no Secret"},
+		"another owner's":               {func(o *Observed) { o.Live.Annotations[vocabulary.ProxiedBy.Native] = "other" }, []string{"RemoveFinalizer"}, ""},
+		"the kind is missing":           {func(o *Observed) { o.Live, o.KindMissing = nil, true }, []string{"RemoveFinalizer"}, ""},
+		"being deleted":                 {func(o *Observed) { o.Live.DeletionTimestamp = &metav1.Time{} }, nil, "waiting for the Assemblage on the cluster to be deleted"},
+		"lost":                          {func(o *Observed) { o.Live, o.Problem = nil, down }, nil, "cannot be removed: the cluster does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true"},
+		"without a kubeconfig":          {func(o *Observed) { o.Live, o.Problem = nil, cluster.ErrMissing }, nil, "cannot be removed: Secret c1-kubeconfig with a kubeconfig not found"},
 		"taken away":                    {func(o *Observed) { o.Live, o.Problem, o.Lost = nil, cluster.ErrMissing, true }, []string{"RemoveFinalizer"}, ""},
-		"refused":                       {func(o *Observed) { o.Live, o.Refused = nil, "forbidden" }, nil, "cannot be taken away: the cluster refuses"},
+		"refused":                       {func(o *Observed) { o.Live, o.Refused = nil, "forbidden" }, nil, "cannot be removed: the cluster refuses"},
 		"given up": {func(o *Observed) {
 			o.Live, o.Problem = nil, down
 			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
 		}, []string{"RemoveFinalizer"}, ""},
-		"given up, and it is there": {func(o *Observed) {
+		"abandoned, and it exists": {func(o *Observed) {
 			o.Proxy.Annotations = map[string]string{vocabulary.AbandonCluster.Native: "true"}
 		}, []string{"Disown", "RemoveFinalizer"}, ""},
 	} {
@@ -299,7 +299,7 @@ func TestTheEnd(t *testing.T) {
 	}
 }
 
-// What is not watched is looked at sooner while something is on its way, and not in step.
+// What is not watched is read sooner while something is updating, with jitter.
 func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.o.Watched = false
@@ -329,10 +329,10 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	exact := strings.Replace(git("shop", "v1", ""), "{tag: v1}", "{revision: '"+commit+"'}", 1)
 	for name, test := range map[string]struct{ wants, saying string }{
 		"its commit":              {exact, "shop-v1 succeeded: says the cluster"},
-		"another commit":          {strings.Replace(exact, commit, "1"+commit[1:], 1), "shop-v1 updating: it is sent to the cluster"},
-		"another folder":          {exact + "package: {kustomize: {path: deploy}}", "shop-v1 updating: it is sent to the cluster"},
-		"another assignment":      {strings.Replace(exact, "shop-v1", "shop-v2", 1), "shop-v2 updating: it is sent to the cluster"},
-		"another tag all the way": {git("shop", "v2", ""), "shop-v2 updating: it is sent to the cluster"},
+		"another commit":          {strings.Replace(exact, commit, "1"+commit[1:], 1), "shop-v1 updating: sending to the cluster"},
+		"another folder":          {exact + "package: {kustomize: {path: deploy}}", "shop-v1 updating: sending to the cluster"},
+		"another assignment":      {strings.Replace(exact, "shop-v1", "shop-v2", 1), "shop-v2 updating: sending to the cluster"},
+		"another tag all the way": {git("shop", "v2", ""), "shop-v2 updating: sending to the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, git("shop", "v1", ""))
@@ -348,13 +348,13 @@ func TestWhatSucceededStaysSoWhenItsTagIsReplacedByItsCommit(t *testing.T) {
 	}
 }
 
-// A ProxyAssemblage in which nobody has anything goes once that has come to the cluster,
+// An orphaned ProxyAssemblage is deleted once the cluster has its last state,
 // and not while it is not known whether it has.
 func TestADesertedOneGoesOnceThatHasComeToTheCluster(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.step()
 	m.wants()
-	m.o.Deserted = true
+	m.o.Orphaned = true
 	m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
 	_, made := m.step()
 	m.expect(made, []string(nil))
@@ -363,7 +363,7 @@ func TestADesertedOneGoesOnceThatHasComeToTheCluster(t *testing.T) {
 	m.expect(made, []string{"Send"})
 	_, made = m.step()
 	m.expect(made, []string{"Retire"})
-	m.o.Deserted = false // somebody has something in it
+	m.o.Orphaned = false // another client has written it
 	_, made = m.step()
 	m.expect(made, []string(nil))
 }

@@ -55,7 +55,7 @@ spec:
 `
 	rfcTemplate = `{controlPlaneBindings: [{name: where, value: $(CLUSTER_NAME)}], sync: {
 		source: {git: {url: %q, version: {tag: %s}}}, package: {kustomize: {substitute: {where: $(where)}}}}}`
-	// slow is ready when somebody says so, and not before.
+	// slow is ready when the test says so, and not before.
 	slow = `
 apiVersion: apps/v1
 kind: Deployment
@@ -120,7 +120,7 @@ func (s *staged) parse(tag string) *v1alpha1.Module {
 	return m
 }
 
-// isComplete waits until the module says that all its clusters are there.
+// isComplete waits until the module says that all its clusters are complete.
 func (s *staged) isComplete() {
 	s.Helper()
 	name := s.parse("v1").Name
@@ -136,7 +136,7 @@ func (s *staged) isComplete() {
 	})
 }
 
-// finish has what runs on a cluster become ready, once it is there.
+// finish has what runs on a cluster become ready, once it exists.
 func (s *staged) finish(name string) {
 	s.Helper()
 	c := s.on(slices.Index(s.clusters, name) % 2)
@@ -169,7 +169,7 @@ func (s *staged) comes(n int) []string {
 	return down
 }
 
-// ends waits until all clusters are there, and checks what was seen meanwhile.
+// ends waits until all clusters are complete, and checks what was seen meanwhile.
 func (s *staged) ends(most int) {
 	s.Helper()
 	s.isComplete()
@@ -193,9 +193,9 @@ func (s *staged) ends(most int) {
 type witness struct {
 	t  *testing.T
 	mu sync.Mutex
-	// standings are how the clusters stand; most is how many were not ready at a time.
-	standings map[string]standing
-	most      int
+	// assignments are how the clusters stand; most is how many were not ready at a time.
+	assignments map[string]assignmentState
+	most        int
 	// ready are the clusters on which the next revision may be ready.
 	ready map[string]bool
 	// first is the revision before the next, story which clusters came to be at the
@@ -204,8 +204,8 @@ type witness struct {
 	story []string
 }
 
-// standing is what a cluster was assigned, and whether it is ready at that.
-type standing struct {
+// assignmentState is what a cluster was assigned, and whether it is ready at that.
+type assignmentState struct {
 	revision string
 	ready    bool
 }
@@ -217,7 +217,7 @@ func (s *staged) look() *witness {
 	if err != nil {
 		s.Fatal(err)
 	}
-	w := &witness{t: s.T, standings: map[string]standing{}, ready: map[string]bool{}}
+	w := &witness{t: s.T, assignments: map[string]assignmentState{}, ready: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	events, err := c.Watch(ctx, &v1alpha1.ProxyAssemblageList{}, client.InNamespace(s.namespace))
 	if err != nil {
@@ -241,7 +241,7 @@ func (w *witness) see(e watch.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	was, is := w.standings[a.Name], standingOf(a)
+	was, is := w.assignments[a.Name], assignmentOf(a)
 	if w.first == "" {
 		w.first = is.revision
 	}
@@ -254,12 +254,12 @@ func (w *witness) see(e watch.Event) {
 	if is.revision != was.revision && is.revision != w.first {
 		w.story = append(w.story, fmt.Sprintf("%s while %v are not ready", a.Name, w.unready()))
 	}
-	w.standings[a.Name] = is
+	w.assignments[a.Name] = is
 	w.most = max(w.most, len(w.unready()))
 }
 
-func standingOf(a *v1alpha1.ProxyAssemblage) standing {
-	s := standing{revision: a.Spec.Assemblage.Syncs[0].Revision}
+func assignmentOf(a *v1alpha1.ProxyAssemblage) assignmentState {
+	s := assignmentState{revision: a.Spec.Assemblage.Syncs[0].Revision}
 	for _, report := range a.Status.Syncs {
 		s.ready = report.Revision == s.revision && report.AssignedAt.Equal(a.Spec.Assemblage.Syncs[0].AssignedAt) && report.State == v1alpha1.StateSucceeded
 	}
@@ -269,8 +269,8 @@ func standingOf(a *v1alpha1.ProxyAssemblage) standing {
 // unready are the clusters that are not ready at what they were assigned.
 func (w *witness) unready() []string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(w.standings)) {
-		if !w.standings[name].ready {
+	for _, name := range slices.Sorted(maps.Keys(w.assignments)) {
+		if !w.assignments[name].ready {
 			names = append(names, name)
 		}
 	}
@@ -281,7 +281,7 @@ func (w *witness) unready() []string {
 func (w *witness) down() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(w.unready(), func(name string) bool { return w.standings[name].revision == w.first })
+	return slices.DeleteFunc(w.unready(), func(name string) bool { return w.assignments[name].revision == w.first })
 }
 
 func (w *witness) permit(name string) {
@@ -290,7 +290,7 @@ func (w *witness) permit(name string) {
 	w.ready[name] = true
 }
 
-// RFC: Replace has all clusters that are selected move at once.
+// RFC: Replace has all selected clusters update at the same time.
 func TestRFCReplace(t *testing.T) {
 	s := stage(t, rfcReplace, "dev")
 	for _, name := range s.comes(4) { // none of them is ready, and still all were assigned it
@@ -342,8 +342,8 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	}
 }
 
-// RFC: bindings are evaluated by whoever carries out assemblages, so that somebody who
-// rolls out by themselves need not: of both kinds on the hub, and on the cluster.
+// RFC: bindings are evaluated where assemblages are carried out, so that a user
+// with a rollout of their own need not: of both kinds on the hub, and on the cluster.
 func TestRFCBindingsAreEvaluatedWhereAssemblagesAreCarriedOut(t *testing.T) {
 	const bound = "controlPlaneBindings: [{name: place, objectFieldRef: {kind: ConfigMap, name: '$(CLUSTER_NAME)-region', fieldPath: /data/name}}]\n" +
 		"package: {kustomize: {substitute: {where: 'in $(place)'}}}"

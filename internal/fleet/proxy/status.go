@@ -14,10 +14,10 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// errBroken: the connection broke, and whether the cluster is there is being found out.
+// errBroken says that the connection broke; the cluster is being probed.
 var errBroken = errors.New("the connection broke")
 
-// errUnproven is that nobody knows yet whether the cluster answers.
+// errUnproven says that it is not known yet whether the cluster answers.
 var errUnproven = cluster.ErrUnproven
 
 // report says what became of each sync, and of all of them.
@@ -26,7 +26,7 @@ func (d *decision) report() {
 	d.reportRefused()
 	for i := range d.reports {
 		d.reports[i].Policy = d.disposed(d.reports[i].Assignment)
-		if until := d.reports[i].Hush(&p.Status, d.o.Now); !until.IsZero() {
+		if until := d.reports[i].KeepMessage(&p.Status, d.o.Now); !until.IsZero() {
 			d.wake(until)
 		}
 	}
@@ -44,8 +44,8 @@ func (d *decision) report() {
 }
 
 // reportRefused says of what was sent that it was not accepted. All of it is one write:
-// where there is more than one, nobody knows which of them is not valid, and none fails
-// because of another.
+// with more than one it is not known which of them is invalid, and none fails because of
+// another.
 func (d *decision) reportRefused() {
 	if d.o.Refusal == nil {
 		return
@@ -61,7 +61,7 @@ func (d *decision) reportRefused() {
 }
 
 // disposed is Orphan if what runs stays when a sync is removed: the cluster says so of
-// what was sent, or has nothing of it. Of one that does not answer nobody knows.
+// what was sent, or has nothing of it. Of a cluster that does not answer that is unknown.
 func (d *decision) disposed(a *v1alpha1.Assignment) v1alpha1.DeletionPolicy {
 	state, _, _ := d.obstacle()
 	live := d.liveSync(a.Name)
@@ -81,7 +81,8 @@ func (d *decision) disposed(a *v1alpha1.Assignment) v1alpha1.DeletionPolicy {
 	return ""
 }
 
-// poll has what is not watched looked at again. Of what does not answer it is told.
+// poll has what is not watched read again. A cluster that does not answer wakes it when
+// it does.
 func (d *decision) poll(active bool) {
 	switch {
 	case d.o.Problem != nil || d.o.Watched:
@@ -103,7 +104,7 @@ func (d *decision) stuckIfRefused() {
 func (d *decision) stuck(state v1alpha1.State, reason rollout.Reason, message string) {
 	p := d.o.Proxy
 	if d.o.Problem != nil || d.o.Refused != "" || d.o.Refusal != nil {
-		message = fmt.Sprintf("cannot be taken away: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)
+		message = fmt.Sprintf("cannot be removed: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)
 	}
 	d.plan.Status = agent.Concluded(&p.Status, p.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)

@@ -64,8 +64,8 @@ func (w *watches) source() source.Source {
 	})
 }
 
-// begin watches with a connection, if that is not done already. It is true if changes
-// are told.
+// begin watches with a connection, unless a watch runs already. It returns true if changes
+// are reported.
 func (w *watches) begin(key, secret types.NamespacedName, conn *cluster.Connection) (open bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

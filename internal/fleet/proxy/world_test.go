@@ -212,7 +212,7 @@ func (w *world) gone(c client.Client, obj client.Object, name string) {
 	w.Helper()
 	testenv.Eventually(w.T, func(ctx context.Context) error {
 		if err := c.Get(ctx, w.key(name), obj); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", obj, name, err)
+			return fmt.Errorf("%T %s still exists: %w", obj, name, err)
 		}
 		return nil
 	})

@@ -175,7 +175,7 @@ func refusedOr(err error, what string) (binding.Look, error) {
 func (r *Reader) kind(o binding.Object) (gvk schema.GroupVersionKind, refused string, err error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
-		return gvk, fmt.Sprintf("has the apiVersion %q, which is none", o.APIVersion), nil //nolint:nilerr // whoever wrote it has to fix it
+		return gvk, fmt.Sprintf("has the invalid apiVersion %q", o.APIVersion), nil //nolint:nilerr // the author of the binding must fix it
 	}
 	gvk = gv.WithKind(o.Kind)
 	if gv.Group == "" && o.Kind == "Secret" {

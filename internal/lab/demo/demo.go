@@ -192,7 +192,7 @@ func (s *story) conclude(context.Context) error {
 	s.view.heading("Done")
 	s.view.line(fmt.Sprintf("rolled            %d: %s", len(rolled), strings.Join(rolled, ", ")))
 	s.view.line("left alone        2: Deployment proxy (another key), Deployment legacy (not tracked)")
-	s.view.line("wait, and say why 2: Deployment report (paused), Deployment mailer (Secret smtp does not exist)")
+	s.view.line("wait, and say why 2: Deployment report (paused), Deployment mailer (Secret smtp not found)")
 	s.view.line(fmt.Sprintf("API writes        %d for %d workloads that rolled", s.writes, len(rolled)))
 	s.view.line(fmt.Sprintf("seconds           %.1f from the edit until all had settled", s.settled.Sub(s.edited).Seconds()))
 	if s.Zones {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 )
 
 func main() {
@@ -13,7 +14,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: guide FILE")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], []byte(lint.GuidePage()), 0o644); err != nil { //nolint:gosec // a page is for everybody to read
+	if err := os.WriteFile(os.Args[1], []byte(report.GuidePage(rules.All())), 0o644); err != nil { //nolint:gosec // a page is for everybody to read
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -11,14 +11,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/notice"
 )
@@ -32,40 +31,46 @@ type actor struct {
 	options  Options
 }
 
-// outcome is what became of something.
-type outcome struct {
-	// name is that of the set, or of what it was about.
-	name  string
-	scale *Scale
-	err   error
-}
+// results are what became of a pass. Nil is what was written that is no scale.
+type results = ring.Results[*v1alpha1.RolloutGroup, *Scale]
 
 // act does what the plan says: what is written down is settled first.
-func (a *actor) act(ctx context.Context, s *sight, p *Plan, m *memory) []outcome {
-	var outcomes []outcome
+func (a *actor) act(ctx context.Context, s *snapshot, p *Plan, m *memory) (r results) {
 	if p.Settlement.Verdict != Wait {
-		outcomes = append(outcomes, outcome{name: settling, err: a.settle(ctx, s, p.Settlement)})
+		r.Add(ring.Change{Act: "Settle", Object: settling}, nil, a.settle(ctx, s, p.Settlement))
 	}
-	for _, call := range p.Calls {
-		outcomes = append(outcomes, outcome{name: call.Set, err: a.call(ctx, s, call, m)})
+	for i := range s.Sets {
+		if calls := p.callsTo(s.Sets[i].Name); len(calls) > 0 {
+			r.Add(ring.Change{Act: "Call", Object: s.Sets[i].Name}, nil, a.callAll(ctx, s, calls, m))
+		}
 	}
 	for i := range p.Scales {
-		outcomes = append(outcomes, outcome{name: p.Scales[i].Set.Name, scale: &p.Scales[i], err: a.scale(ctx, s, &p.Scales[i])})
+		scale := &p.Scales[i]
+		r.Add(ring.Change{Act: "Scale", Object: scale.Set.Name}, scale, a.scale(ctx, s, scale))
 	}
 	for _, w := range p.WriteBacks {
-		outcomes = append(outcomes, outcome{name: w.Mirror.String(), err: a.writeBack(ctx, s.key.Namespace, w)})
+		r.Add(ring.Change{Act: "WriteBack", Object: w.Mirror.String()}, nil, a.writeBack(ctx, s.key.Namespace, w))
 	}
-	return outcomes
+	return r
+}
+
+// callAll makes the calls to one set.
+func (a *actor) callAll(ctx context.Context, s *snapshot, calls []Call, m *memory) error {
+	var failed error
+	for _, call := range calls {
+		failed = errors.Join(failed, a.call(ctx, s, call, m))
+	}
+	return failed
 }
 
 // call tells Pods of a delayed downscale what they are to do.
-func (a *actor) call(ctx context.Context, s *sight, call Call, m *memory) error {
+func (a *actor) call(ctx context.Context, s *snapshot, call Call, m *memory) error {
 	set, object := s.set(call.Set), s.object(call.Set)
 	pods, err := a.observer.pods(ctx, object)
 	if err != nil {
 		return err
 	}
-	said := map[int]Told{}
+	said := map[int]Answer{}
 	listening := a.listening(object, pods, call, said)
 	endpoint := notice.Endpoint{URL: set.Settings.Delay.URL, Service: object.Spec.ServiceName}
 	targets := endpoint.Targets(object.Namespace, a.domain(), listening)
@@ -75,7 +80,7 @@ func (a *actor) call(ctx context.Context, s *sight, call Call, m *memory) error 
 	}
 	var failed error
 	for i, answer := range a.caller.Call(ctx, method, targets) {
-		told, err := a.told(call, &answer)
+		told, err := a.answer(call, &answer)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -88,11 +93,11 @@ func (a *actor) call(ctx context.Context, s *sight, call Call, m *memory) error 
 
 // listening are the Pods to call. Where there is nobody to listen there is nothing to
 // prepare, and nothing to undo.
-func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call, said map[int]Told) []corev1.Pod {
+func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call, said map[int]Answer) []corev1.Pod {
 	wanted := map[int]bool{}
 	for _, n := range call.Ordinals {
 		wanted[n] = true
-		said[n] = Told{Stays: !call.Prepare, Asked: a.options.Now(), AsOf: set.ResourceVersion}
+		said[n] = Answer{Stays: !call.Prepare, Asked: a.options.Now(), AsOf: set.ResourceVersion}
 	}
 	var listening []corev1.Pod
 	for i := range pods {
@@ -106,23 +111,23 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 
 // told is what an answer means. One of a Pod that stays and says 409 is kept as it is
 // by somebody else.
-func (a *actor) told(call Call, answer *notice.Answer) (Told, error) {
+func (a *actor) answer(call Call, answer *notice.Answer) (Answer, error) {
 	asked := a.options.Now()
 	switch {
 	case !call.Prepare && answer.Status == http.StatusConflict:
-		return Told{Stays: true, Asked: asked}, nil
+		return Answer{Stays: true, Asked: asked}, nil
 	case answer.Err != nil:
-		return Told{}, answer.Err
+		return Answer{}, answer.Err
 	case !call.Prepare:
-		return Told{Stays: true, Asked: asked}, nil
+		return Answer{Stays: true, Asked: asked}, nil
 	}
 	var said struct {
 		Timestamp int64 `json:"timestamp"`
 	}
 	if err := json.Unmarshal(answer.Body, &said); err != nil || said.Timestamp <= 0 {
-		return Told{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
+		return Answer{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
 	}
-	return Told{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
+	return Answer{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
 }
 
 func (a *actor) domain() string {
@@ -133,7 +138,7 @@ func (a *actor) domain() string {
 }
 
 // scale writes the replicas of a set, under the lock if that is ours to take.
-func (a *actor) scale(ctx context.Context, s *sight, scale *Scale) error {
+func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if scale.Locks {
@@ -141,15 +146,12 @@ func (a *actor) scale(ctx context.Context, s *sight, scale *Scale) error {
 			return err
 		}
 	}
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": scale.Set.UID, "resourceVersion": scale.Set.ResourceVersion},
-		"spec":     map[string]any{"replicas": scale.To},
-	})
+	patch, err := ring.MergePatch(scale.Set.UID, scale.Set.ResourceVersion, map[string]any{"spec": map[string]any{"replicas": scale.To}})
 	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
+		return err
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: scale.Set.Name}}
-	err = a.client.Patch(ctx, set, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.client.Patch(ctx, set, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return fmt.Errorf("scale StatefulSet %s: %w", scale.Set.Name, err)
 	}
@@ -158,7 +160,7 @@ func (a *actor) scale(ctx context.Context, s *sight, scale *Scale) error {
 
 // lock takes the lock for a downscale that no guard prepares, if nobody has written the
 // group since it was seen: what it was decided from is in its status.
-func (a *actor) lock(ctx context.Context, s *sight, scale *Scale) error {
+func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	now := metav1.NewMicroTime(a.options.Now())
 	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
 	group := s.group.DeepCopy()
@@ -174,18 +176,15 @@ func (a *actor) writeBack(ctx context.Context, namespace string, w WriteBack) er
 	if err != nil {
 		return fmt.Errorf("find the kind of %s: %w", w.Mirror, err)
 	}
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": w.Mirrored.UID, "resourceVersion": w.Mirrored.ResourceVersion},
-		"status":   map[string]any{"replicas": w.Replicas},
-	})
+	patch, err := ring.MergePatch(w.Mirrored.UID, w.Mirrored.ResourceVersion, map[string]any{"status": map[string]any{"replicas": w.Replicas}})
 	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
+		return err
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mappings[0].GroupVersionKind)
 	obj.SetNamespace(namespace)
 	obj.SetName(w.Mirror.Name)
-	err = a.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.client.Status().Patch(ctx, obj, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return fmt.Errorf("write the status of %s: %w", w.Mirror, err)
 	}
@@ -193,7 +192,7 @@ func (a *actor) writeBack(ctx context.Context, namespace string, w WriteBack) er
 }
 
 // settle acts upon a verdict, if it is the same when the API server itself is asked.
-func (a *actor) settle(ctx context.Context, s *sight, settlement Settlement) error {
+func (a *actor) settle(ctx context.Context, s *snapshot, settlement Settlement) error {
 	if settlement.Verdict == Release {
 		return a.release(ctx, s)
 	}
@@ -267,7 +266,7 @@ func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1
 
 // revive tells those Pods that they stay which were prepared to go, and were not gone
 // yet when there were to be more again.
-func (a *actor) revive(ctx context.Context, s *sight, d *v1alpha1.Downscale, set *appsv1.StatefulSet) error {
+func (a *actor) revive(ctx context.Context, s *snapshot, d *v1alpha1.Downscale, set *appsv1.StatefulSet) error {
 	if set != nil && set.UID == d.UID {
 		pods, err := a.observer.pods(ctx, set)
 		if err != nil {
@@ -296,7 +295,7 @@ func survivors(d *v1alpha1.Downscale, set *appsv1.StatefulSet, pods []corev1.Pod
 }
 
 // release gives back the lock that evictions hold, once all were seen.
-func (a *actor) release(ctx context.Context, s *sight) error {
+func (a *actor) release(ctx context.Context, s *snapshot) error {
 	since := s.Status.Lock.Expires
 	seen, asOf, err := a.observer.evictionsSeen(ctx, s.key.Namespace)
 	if err != nil || !seen {
@@ -311,10 +310,4 @@ func (a *actor) release(ctx context.Context, s *sight) error {
 		lock.See(status, asOf)
 		return true
 	})
-}
-
-// isOvertaken is true if a write was refused because somebody was faster: it is
-// decided anew, in silence.
-func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }

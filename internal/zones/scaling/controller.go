@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/notice"
 )
@@ -69,7 +68,7 @@ func start(mgr ctrl.Manager, o Options) error {
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(toGroup), builder.WithPredicates(setMatters())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: groupsParallel,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
+			RateLimiter:             ring.Refused().RateLimiter(),
 		})
 	c, err := b.Build(r)
 	if err != nil {
@@ -82,7 +81,7 @@ func start(mgr ctrl.Manager, o Options) error {
 func newReconciler(mgr ctrl.Manager, o Options) *reconciler {
 	r := &reconciler{
 		observer: observer{options: o, cached: mgr.GetCache(), live: mgr.GetAPIReader(), scales: mgr.GetClient(), mapper: mgr.GetRESTMapper()},
-		reporter: reporter{events: mgr.GetEventRecorder("spillway")},
+		reporter: reporter{ring.Reporter{Events: mgr.GetEventRecorder("spillway"), Action: "Scale", Writes: scales}},
 		mirrors:  mirrors{cache: mgr.GetCache(), watched: map[schema.GroupVersionKind]bool{}},
 	}
 	r.actor = actor{
@@ -99,61 +98,35 @@ type reconciler struct {
 	actor    actor
 	reporter reporter
 	mirrors  mirrors
-	memories memories
+	memories ring.Memories[memory]
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once where Pods have said
-// something.
+// Reconcile makes passes over a group; once more where Pods have answered.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	m := r.memories.get(req.NamespacedName)
-	for range passesParallel {
-		// 1. Observe: all the reads.
-		s, err := r.observer.observe(ctx, req.NamespacedName, m)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if err := r.mirrors.watch(r.observer.mapper, &s); err != nil {
-			return reconcile.Result{}, err
-		}
-		// 2. Plan: pure.
-		p := Decide(s.Observed)
-		// 3. Act: all the writes and calls.
-		outcomes := r.actor.act(ctx, &s, &p, m)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.report(ctx, &s, &p, outcomes, m)
-		failed := r.learn(outcomes, m)
-		if len(p.Calls) == 0 || failed {
-			return r.result(ctx, &s, &p, m), nil
-		}
+	m := r.memories.Of(req.NamespacedName, newMemory)
+	loop := ring.Loop[snapshot, Plan, results]{
+		Most: maxPasses, Pause: ring.Refused().First, Now: r.observer.options.Now,
+		Observe: func(ctx context.Context, _ bool) (snapshot, error) { return r.observe(ctx, req.NamespacedName, m) },
+		Plan:    func(s *snapshot) Plan { return Decide(s.Observed) },
+		Act:     func(ctx context.Context, s *snapshot, p *Plan) results { return r.actor.act(ctx, s, p, m) },
+		Report:  func(ctx context.Context, s *snapshot, p *Plan, done *results) { r.reporter.report(ctx, s, p, done, m) },
+		Learn: func(_ context.Context, s *snapshot, p *Plan, done *results) (ring.Next, error) {
+			if !s.HasGroup && len(s.Sets) == 0 {
+				r.memories.Forget(s.key)
+			}
+			return m.learn(r.observer.options.Now(), p, done), nil
+		},
 	}
-	return reconcile.Result{RequeueAfter: retryFirst}, nil
+	return loop.Run(ctx)
 }
 
-// learn remembers what failed. What was overtaken failed too: the cache may not know yet.
-func (r *reconciler) learn(outcomes []outcome, m *memory) bool {
-	failed := map[string]error{}
-	for _, o := range outcomes {
-		if failed[o.name] == nil {
-			failed[o.name] = o.err
-		}
+// observe reads a group, and begins to watch what it mirrors.
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
+	s, err := r.observer.observe(ctx, key, m)
+	if err != nil {
+		return s, err
 	}
-	some := false
-	for name, err := range failed {
-		m.learn(name, err, r.observer.options.Now())
-		some = some || err != nil
-	}
-	return some
-}
-
-// result says when to look again: when time changes something, or a try is due.
-func (r *reconciler) result(ctx context.Context, s *sight, p *Plan, m *memory) reconcile.Result {
-	s.Refusals = m.refusals()
-	wake := sooner(s.Now, p.Wake, s.nextTry())
-	if wake.IsZero() {
-		return reconcile.Result{}
-	}
-	log.FromContext(ctx).V(2).Info("looks again", "at", wake)
-	return reconcile.Result{RequeueAfter: max(wake.Sub(r.observer.options.Now()), 1)}
+	return s, r.mirrors.watch(r.observer.mapper, &s)
 }
 
 func toGroup(_ context.Context, obj client.Object) []reconcile.Request {
@@ -188,7 +161,7 @@ type mirrors struct {
 
 // watch begins to watch what a group mirrors. Of the objects only what identifies them
 // is kept: that they have changed is all there is to know.
-func (w *mirrors) watch(mapper apimeta.RESTMapper, s *sight) error {
+func (w *mirrors) watch(mapper apimeta.RESTMapper, s *snapshot) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range s.Sets {

@@ -37,7 +37,7 @@ func (o *Observed) delay(w *wish) {
 func (s *Set) toStay(n int) []int {
 	var ordinals []int
 	for i := s.FirstOrdinal; i < s.FirstOrdinal+n; i++ {
-		if !s.Told[i].Stays {
+		if !s.Answers[i].Stays {
 			ordinals = append(ordinals, i)
 		}
 	}
@@ -49,9 +49,9 @@ func (s *Set) toStay(n int) []int {
 func (o *Observed) toPrepare(s *Set, n int) []int {
 	var ordinals []int
 	for i := s.FirstOrdinal + n; i < s.FirstOrdinal+s.Replicas; i++ {
-		told := s.Told[i]
-		ripens := told.Since.Add(s.Settings.Delay.For)
-		if told.Stays || told.Asked.IsZero() || !told.Since.IsZero() && !o.Now.Before(ripens) && told.Asked.Before(ripens) {
+		answer := s.Answers[i]
+		ripens := answer.Since.Add(s.Settings.Delay.For)
+		if answer.Stays || answer.Asked.IsZero() || !answer.Since.IsZero() && !o.Now.Before(ripens) && answer.Asked.Before(ripens) {
 			ordinals = append(ordinals, i)
 		}
 	}
@@ -62,7 +62,7 @@ func (o *Observed) toPrepare(s *Set, n int) []int {
 // one may.
 func (o *Observed) ripe(s *Set, n int) (remain int, until time.Time) {
 	for remain = s.Replicas; remain > n; remain-- {
-		until = s.Told[s.FirstOrdinal+remain-1].Since
+		until = s.Answers[s.FirstOrdinal+remain-1].Since
 		if !until.IsZero() {
 			until = until.Add(s.Settings.Delay.For)
 		}

@@ -2,112 +2,61 @@ package scaling
 
 import (
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // memory is what is known of a group besides what can be read. Losing it repeats
 // calls, and changes no outcome.
 type memory struct {
-	mu sync.Mutex
-	// told is what Pods said, by the UID of their set and their ordinal.
-	told map[types.UID]map[int]Told
-	// failures are what was refused.
-	failures map[string]failure
-	// warned are problems that were told already.
-	warned map[string]string
+	ring.Memory[*v1alpha1.RolloutGroup]
+
+	// answers are what Pods answered, by the UID of their set and their ordinal.
+	answers map[types.UID]map[int]Answer
 }
 
-type failure struct {
-	Refusal
+func newMemory() *memory { return &memory{answers: map[types.UID]map[int]Answer{}} }
 
-	times int
-}
-
-// memories are those of all groups.
-type memories struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]*memory
-}
-
-func (m *memories) get(key types.NamespacedName) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[types.NamespacedName]*memory{}
-	}
-	if m.of[key] == nil {
-		m.of[key] = newMemory()
-	}
-	return m.of[key]
-}
-
-func newMemory() *memory {
-	return &memory{told: map[types.UID]map[int]Told{}, failures: map[string]failure{}, warned: map[string]string{}}
-}
-
-// recall is what the Pods of a set said, as far as there still are replicas for it.
-func (m *memory) recall(s *Set) map[int]Told {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.told[s.UID], func(ordinal int, told Told) bool {
-		return ordinal < s.FirstOrdinal || ordinal >= s.FirstOrdinal+s.Replicas || told.AsOf != "" && told.AsOf != s.ResourceVersion
+// recall returns what the Pods of a set answered, as far as there still are replicas for
+// it.
+func (m *memory) recall(s *Set) map[int]Answer {
+	maps.DeleteFunc(m.answers[s.UID], func(ordinal int, a Answer) bool {
+		return ordinal < s.FirstOrdinal || ordinal >= s.FirstOrdinal+s.Replicas || a.AsOf != "" && a.AsOf != s.ResourceVersion
 	})
-	return maps.Clone(m.told[s.UID])
+	return maps.Clone(m.answers[s.UID])
 }
 
-// note remembers what Pods said.
-func (m *memory) note(set types.UID, said map[int]Told) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.told[set] == nil {
-		m.told[set] = map[int]Told{}
+// note remembers what Pods answered.
+func (m *memory) note(set types.UID, answers map[int]Answer) {
+	if m.answers[set] == nil {
+		m.answers[set] = map[int]Answer{}
 	}
-	maps.Copy(m.told[set], said)
+	maps.Copy(m.answers[set], answers)
 }
 
-// forget drops what is remembered of sets that are gone.
-func (m *memory) forget(sets []Set) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	there := map[types.UID]bool{}
+// expire drops what is remembered of sets that are gone.
+func (m *memory) expire(sets []Set) {
+	exists := map[types.UID]bool{}
 	for i := range sets {
-		there[sets[i].UID] = true
+		exists[sets[i].UID] = true
 	}
-	maps.DeleteFunc(m.told, func(uid types.UID, _ map[int]Told) bool { return !there[uid] })
+	maps.DeleteFunc(m.answers, func(uid types.UID, _ map[int]Answer) bool { return !exists[uid] })
 }
 
-// learn notes how something ended.
-func (m *memory) learn(name string, err error, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err == nil {
-		delete(m.failures, name)
-		return
+// learn records what became of a pass, and says how to go on: immediately where Pods
+// have answered.
+func (m *memory) learn(now time.Time, p *Plan, r *results) ring.Next {
+	failed := false
+	for i := range r.Writes {
+		failed = failed || r.Writes[i].Err != nil
 	}
-	f := m.failures[name]
-	wait := min(retryFirst<<min(f.times, retryDoublings), retryMost)
-	m.failures[name] = failure{Refusal: Refusal{At: now.Add(wait), Reason: err.Error()}, times: f.times + 1}
-}
-
-// refusals are the failures that are put off.
-func (m *memory) refusals() map[string]Refusal {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	refusals := make(map[string]Refusal, len(m.failures))
-	for name, f := range m.failures {
-		refusals[name] = f.Refusal
+	wake := ring.Learn(&m.Memory, now, r, false)
+	if p.Wake.After(now) {
+		wake = ring.Earlier(wake, p.Wake)
 	}
-	return refusals
-}
-
-// isNews is true if a problem was not told yet.
-func (m *memory) isNews(name, problem string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	news := m.warned[name] != problem
-	m.warned[name] = problem
-	return news && problem != ""
+	return ring.Next{Again: len(p.Calls) > 0 && !failed, Wake: wake}
 }

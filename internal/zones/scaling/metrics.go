@@ -8,8 +8,8 @@ import (
 var (
 	scales = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_zones_scales_total",
-		Help: "Writes of replicas: made, conflict (another client was faster), or failed.",
-	}, []string{"namespace", "rollout_group", "result"})
+		Help: "Writes and calls by act (Scale, WriteBack, Call, Settle): made, conflict (another client was faster), or failed.",
+	}, []string{"namespace", "rollout_group", "act", "result"})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_zones_scaling_waiting",
 		Help: "StatefulSets whose replicas wait to be changed, by reason.",

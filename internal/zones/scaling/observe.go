@@ -31,8 +31,8 @@ type observer struct {
 	mapper       apimeta.RESTMapper
 }
 
-// sight is what a pass sees of a group.
-type sight struct {
+// snapshot is what a pass sees of a group.
+type snapshot struct {
 	Observed
 
 	key types.NamespacedName
@@ -47,8 +47,8 @@ func groupOf(obj client.Object) string {
 }
 
 // observe looks at a group: first at what was decided before, then at the rest.
-func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (sight, error) {
-	s := sight{key: key, Observed: Observed{Now: o.options.Now(), Name: key.Name, Refusals: m.refusals()}}
+func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
+	s := snapshot{key: key, Observed: Observed{Now: o.options.Now(), Name: key.Name, Refusals: m.Refusals(o.options.Now())}}
 	group := &v1alpha1.RolloutGroup{}
 	err := o.cached.Get(ctx, key, group)
 	if client.IgnoreNotFound(err) != nil {
@@ -63,11 +63,11 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 		if set := &sets.Items[i]; groupOf(set) == key.Name {
 			s.sets = append(s.sets, *set)
 			seen := setOf(set)
-			seen.Told = m.recall(&seen)
+			seen.Answers = m.recall(&seen)
 			s.Sets = append(s.Sets, seen)
 		}
 	}
-	m.forget(s.Sets)
+	m.expire(s.Sets)
 	o.readMirrors(ctx, &s)
 	return s, nil
 }
@@ -85,7 +85,7 @@ func setOf(s *appsv1.StatefulSet) Set {
 }
 
 // object is the one behind a set.
-func (s *sight) object(name string) *appsv1.StatefulSet {
+func (s *snapshot) object(name string) *appsv1.StatefulSet {
 	for i := range s.sets {
 		if s.sets[i].Name == name {
 			return &s.sets[i]
@@ -95,7 +95,7 @@ func (s *sight) object(name string) *appsv1.StatefulSet {
 }
 
 // readMirrors reads each mirrored object once.
-func (o *observer) readMirrors(ctx context.Context, s *sight) {
+func (o *observer) readMirrors(ctx context.Context, s *snapshot) {
 	read := map[Mirror]*Mirrored{}
 	for i := range s.Sets {
 		mirror := s.Sets[i].Settings.Mirror

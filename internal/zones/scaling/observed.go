@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // Observed is one group, read at one moment. Nobody changes it.
@@ -18,15 +19,7 @@ type Observed struct { //nolint:recvcheck // tables of tests build it by values
 	HasGroup bool
 	Sets     []Set
 	// Refusals are writes and calls that failed, by the name of the StatefulSet.
-	Refusals map[string]Refusal
-}
-
-// Refusal is something that failed.
-type Refusal struct {
-	// At is when to try again.
-	At time.Time
-	// Reason is what was said.
-	Reason string
+	Refusals ring.Refusals
 }
 
 // Set is what matters of a StatefulSet.
@@ -44,9 +37,9 @@ type Set struct { //nolint:recvcheck // tables of tests build it by values
 	Settings      Settings
 	// Mirrored is what the mirrored object says, nil if none is mirrored.
 	Mirrored *Mirrored
-	// Told is what the Pods have said, by ordinal. It has all that is known, also of
-	// Pods that are not to go any more.
-	Told map[int]Told
+	// Answers are what the Pods have answered, by ordinal. They have all that is known,
+	// also of Pods that are not to go any more.
+	Answers map[int]Answer
 }
 
 // Mirrored is an object that is mirrored.
@@ -59,16 +52,16 @@ type Mirrored struct {
 	Problem string
 }
 
-// Told is what a Pod was told last, and what it said.
-type Told struct {
+// Answer is what a Pod answered to the last call.
+type Answer struct {
 	// Stays is true once it knows that it stays.
 	Stays bool
-	// Since is since when it is prepared to go. Zero with Asked means that there is
-	// nobody who could prepare.
+	// Since is since when it is prepared to go. Zero with Asked means that there was no
+	// Pod that could prepare.
 	Since time.Time
-	// Asked is when it said so.
+	// Asked is when it answered.
 	Asked time.Time
-	// AsOf is set where there was no Pod to tell: the resourceVersion of the set. When
+	// AsOf is set where there was no Pod to call: the resourceVersion of the set. When
 	// that has changed, there may be one.
 	AsOf string
 }

@@ -16,14 +16,9 @@ const (
 	// groupsParallel is how many groups are seen to at a time, so that slow Pods of one
 	// keep no other waiting.
 	groupsParallel = 32
-	// passesParallel bounds how many passes follow one another: what Pods say is decided
+	// maxPasses bounds how many passes follow one another: what Pods say is decided
 	// upon at once.
-	passesParallel = 4
+	maxPasses = 4
 	// writeTimeout bounds one write. Guards tell Pods within it.
 	writeTimeout = 35 * time.Second
-	// What failed is tried again after retryFirst, then after twice as long, up to
-	// retryMost.
-	retryFirst     = 500 * time.Millisecond
-	retryDoublings = 8
-	retryMost      = 2 * time.Minute
 )

@@ -71,7 +71,7 @@ func Decide(o Observed) Plan {
 		p.Calls = append(p.Calls, o.due(&wishes[i])...)
 	}
 	p.WriteBacks = o.writeBacks()
-	p.Wake = sooner(o.Now, p.Wake, p.Settlement.Wake, o.nextTry())
+	p.Wake = sooner(o.Now, p.Wake, p.Settlement.Wake, o.Refusals.Wake(o.Now))
 	if len(p.Calls) > 0 {
 		return p
 	}
@@ -91,17 +91,14 @@ func sooner(now time.Time, moments ...time.Time) time.Time {
 	return wake
 }
 
-func (o *Observed) nextTry() time.Time {
-	var wake time.Time
-	for _, r := range o.Refusals {
-		wake = sooner(o.Now, wake, r.At)
-	}
-	return wake
+// callsTo returns the calls to a set.
+func (p *Plan) callsTo(set string) []Call {
+	return slices.DeleteFunc(slices.Clone(p.Calls), func(c Call) bool { return c.Set != set })
 }
 
 // due are the calls of a wish, unless they have just failed.
 func (o *Observed) due(w *wish) []Call {
-	if r, ok := o.Refusals[w.set.Name]; ok && o.Now.Before(r.At) {
+	if o.Refusals.PutOff(w.set.Name, o.Now) {
 		return nil
 	}
 	return w.calls
@@ -303,7 +300,7 @@ func (o *Observed) writeBacks() []WriteBack {
 	}
 	var due []WriteBack
 	for _, w := range found {
-		if w.Replicas != w.Mirrored.StatusReplicas && !o.Now.Before(o.Refusals[w.Mirror.String()].At) {
+		if w.Replicas != w.Mirrored.StatusReplicas && !o.Refusals.PutOff(w.Mirror.String(), o.Now) {
 			due = append(due, *w)
 		}
 	}

@@ -42,12 +42,12 @@ func (s Set) mirroring(replicas, status int) Set {
 // prepared are Pods that said at noon since when they are.
 func (s Set) prepared(since map[int]time.Duration) Set {
 	return s.with(func(s *Set) {
-		s.Told = map[int]Told{}
+		s.Answers = map[int]Answer{}
 		for i := range s.Replicas {
-			s.Told[i] = Told{Stays: true}
+			s.Answers[i] = Answer{Stays: true}
 		}
 		for i, ago := range since {
-			s.Told[i] = Told{Since: noon.Add(-ago), Asked: noon}
+			s.Answers[i] = Answer{Since: noon.Add(-ago), Asked: noon}
 		}
 	})
 }
@@ -159,11 +159,11 @@ func TestDecide(t *testing.T) {
 		"a delay: all go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Hour, 3: time.Hour})),
 			"scale a 4 to 1 lock=true\n"},
 		"a delay: ripe ones are asked again": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) {
-			s.Told[1] = Told{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
+			s.Answers[1] = Answer{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
 		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: its 1 last Pods are told to prepare, for 30m0s\n"},
 		"a delay: idle, nobody is called":     {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
 		"a delay: 10, 9 and 10 again":         {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
-		"a delay: Pods that are not there go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Told[1] = Told{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
+		"a delay: Pods that are not there go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Answers[1] = Answer{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
 		"a downscale is awaited":              {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "wake in 59s\n"},
 		"a downscale was seen":                {group(zone("a", 2)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Land\n"},
 		"a downscale did not come":            {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Hour), "Undo\n"},

@@ -44,7 +44,7 @@ type Settlement struct {
 
 // settle decides from a cache; whoever acts upon it looks at the API server first.
 func (o *Observed) settle() Settlement {
-	if r, put := o.Refusals[settling]; put && o.Now.Before(r.At) {
+	if o.Refusals.PutOff(settling, o.Now) {
 		return Settlement{}
 	}
 	if d := o.Status.Downscale; d != nil {

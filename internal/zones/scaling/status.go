@@ -4,76 +4,72 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// reporter tells what happened: Events, metrics, log.
-type reporter struct{ events events.EventRecorder }
+// reporter reports what happened: Events, metrics, log.
+type reporter struct{ ring.Reporter }
 
-// report tells of one pass. Events are sent only for writes that were made, and once
+// report reports one pass. Events are emitted only for writes that were made, and once
 // for each mistake of a user.
-func (r *reporter) report(ctx context.Context, s *sight, p *Plan, outcomes []outcome, m *memory) {
-	for i := range outcomes {
-		r.tell(ctx, s, &outcomes[i])
+func (r *reporter) report(ctx context.Context, s *snapshot, p *Plan, done *results, m *memory) {
+	for i := range done.Writes {
+		w := &done.Writes[i]
+		r.of(s).Wrote(ctx, w.Change, w.Err)
+		if w.Write != nil && w.Err == nil {
+			r.scaled(s, w.Write)
+		}
 	}
-	r.measure(s, p)
+	m.Show(gauges(s, p))
 	for i := range s.Sets {
 		r.warn(s, &s.Sets[i], m)
 	}
-	for _, h := range p.Holds {
-		if m.isNews(h.Path.String()+" waits", h.Message) {
-			log.FromContext(ctx).V(1).Info("waits", "statefulset", h.Path[len(h.Path)-1], "reason", string(h.Reason), "why", h.Message)
+	for i := range p.Holds {
+		if h := &p.Holds[i]; m.IsNew(h.Path.String()+" waits", h.Message) {
+			log.FromContext(ctx).V(1).Info("waiting", "statefulset", h.Path[len(h.Path)-1], "reason", string(h.Reason), "cause", h.Message)
 		}
 	}
 }
 
-func (r *reporter) tell(ctx context.Context, s *sight, o *outcome) {
-	result := "made"
-	switch {
-	case o.err != nil && isOvertaken(o.err):
-		result = "overtaken"
-		log.FromContext(ctx).V(1).Info("overtaken, looking again", "object", o.name, "error", o.err.Error())
-	case o.err != nil:
-		result = "failed"
-		log.FromContext(ctx).Error(o.err, "failed, trying again later", "object", o.name)
-	}
-	if o.scale == nil {
-		return
-	}
-	scales.WithLabelValues(s.key.Namespace, s.key.Name, result).Inc()
-	if o.err == nil {
-		reason := EventScaledUp
-		if o.scale.To < o.scale.From {
-			reason = EventScaledDown
-		}
-		r.events.Eventf(s.object(o.name), nil, corev1.EventTypeNormal, string(reason), "Scale", "%d replicas, before %d", o.scale.To, o.scale.From)
-		log.FromContext(ctx).Info("scales", "statefulset", o.name, "from", o.scale.From, "to", o.scale.To)
-	}
+// of is the reporter of one group.
+func (r *reporter) of(s *snapshot) *ring.Reporter {
+	of := r.Reporter
+	of.Writes = of.Writes.MustCurryWith(prometheus.Labels{"namespace": s.key.Namespace, "rollout_group": s.key.Name})
+	return &of
 }
 
-// measure brings the gauges of a group up to date.
-func (*reporter) measure(s *sight, p *Plan) {
-	waiting.DeletePartialMatch(prometheus.Labels{"namespace": s.key.Namespace, "rollout_group": s.key.Name})
-	for _, h := range p.Holds {
-		waiting.WithLabelValues(s.key.Namespace, s.key.Name, string(h.Reason)).Inc()
+// scaled emits an Event for replicas that were written.
+func (r *reporter) scaled(s *snapshot, scale *Scale) {
+	reason := EventScaledUp
+	if scale.To < scale.From {
+		reason = EventScaledDown
 	}
+	r.Normal(s.object(scale.Set.Name), reason, "%d replicas, before %d", scale.To, scale.From)
 }
 
-// warn tells the StatefulSet itself what its annotations make impossible.
-func (r *reporter) warn(s *sight, set *Set, m *memory) {
-	if text := problems(set); m.isNews(set.Name, text) {
-		r.events.Eventf(s.object(set.Name), nil, corev1.EventTypeWarning, string(ReasonInvalid), "Scale", "%s", text)
+// gauges are what a group shows.
+func gauges(s *snapshot, p *Plan) map[ring.Series]float64 {
+	shown := map[ring.Series]float64{}
+	for i := range p.Holds {
+		shown[ring.SeriesOf(waiting, s.key.Namespace, s.key.Name, string(p.Holds[i].Reason))]++
+	}
+	return shown
+}
+
+// warn reports to the StatefulSet itself what its annotations make impossible.
+func (r *reporter) warn(s *snapshot, set *Set, m *memory) {
+	if text := problems(set); m.IsNew(set.Name, text) {
+		r.Warning(s.object(set.Name), ReasonInvalid, "%s", text)
 	}
 	label := ""
 	if set.Settings.MinTimeIsLabel {
 		label = "the label of the minimum time is better an annotation, which can be edited without concern for selectors: " +
 			vocabulary.MinTimeBetweenZonesDownscale.Native
 	}
-	if m.isNews(set.Name+" label", label) {
-		r.events.Eventf(s.object(set.Name), nil, corev1.EventTypeWarning, string(EventLabel), "Scale", "%s", label)
+	if m.IsNew(set.Name+" label", label) {
+		r.Warning(s.object(set.Name), EventLabel, "%s", label)
 	}
 }

@@ -1,0 +1,106 @@
+package admit
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+)
+
+// attempt is a workload in a request.
+type attempt struct {
+	now *workload.Workload
+	// before is nil for a workload that is created.
+	before *workload.Workload
+	// unchanged is true if the Pod template is the same as before, apart from what
+	// admission puts there.
+	unchanged bool
+}
+
+// answer is what admission adds to it.
+type answer struct {
+	operations []workload.Operation
+	warnings   []string
+}
+
+// decide returns what admission adds to an attempt.
+func decide(a attempt, o Options) answer {
+	w := a.now
+	switch {
+	case !w.Settings.Tracked:
+		return a.releaseOnly()
+	case a.replacesNothing():
+		return a.keepHash()
+	case len(w.Denied) > 0:
+		return answer{warnings: []string{"config changes do not roll it: " + strings.Join(w.Denied, "; ")}}
+	case a.starts() && len(w.Missing) > 0:
+		return a.suspend(o.SuspendBy)
+	case len(w.Missing) > 0, w.Hashes == nil:
+		return answer{}
+	default:
+		return a.complete(o.Now())
+	}
+}
+
+// replacesNothing is true if Pods of the workload run, and the request replaces
+// none. A request that restores the gate of an old revision does replace them.
+func (a attempt) replacesNothing() bool {
+	return !a.starts() && a.unchanged && !a.now.Suspension.IsSuspended()
+}
+
+// starts is true if no Pod of the workload runs yet.
+func (a attempt) starts() bool { return a.before == nil || a.before.Suspension.IsSuspended() }
+
+// releaseOnly releases a suspended workload whose tracking ends.
+func (a attempt) releaseOnly() answer {
+	if !a.now.Suspension.IsSuspended() {
+		return answer{}
+	}
+	e := workload.EditUnstored(a.now)
+	e.Release()
+	return answer{operations: e.Operations()}
+}
+
+// keepHash restores a hash that the request would remove, because it replaces the
+// workload by a manifest without it. Pods would be replaced to lose the hash, and
+// again to get it back.
+func (a attempt) keepHash() answer {
+	if a.now.Template.Hash != "" || a.before.Template.Hash == "" {
+		return answer{}
+	}
+	e := workload.EditUnstored(a.now)
+	e.SetTemplateHash(a.before.Template.HashName, a.before.Template.Hash)
+	return answer{operations: e.Operations()}
+}
+
+// suspend keeps the Pods unscheduled.
+func (a attempt) suspend(by workload.SuspendBy) answer {
+	e := workload.EditUnstored(a.now)
+	if !a.now.Suspension.IsSuspended() {
+		e.Suspend(by)
+	}
+	return answer{operations: e.Operations(), warnings: []string{"Pods are waiting for their config: " + a.now.MissingText()}}
+}
+
+// complete sets the hash for the first Pod, or for the roll that the user starts.
+func (a attempt) complete(now time.Time) answer {
+	e := workload.EditUnstored(a.now)
+	if a.now.Suspension.IsSuspended() {
+		e.Release()
+	}
+	if !a.now.HashIsRight() {
+		e.SetHash()
+		e.DropBaseline()
+		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})
+	}
+	return answer{operations: e.Operations()}
+}
+
+// sameTemplate is true if two versions of a workload ask for the same Pods, apart
+// from the hash and the suspension.
+func sameTemplate(before, now client.Object) bool {
+	return before != nil && equality.Semantic.DeepEqual(workload.Bare(before), workload.Bare(now))
+}

@@ -1,0 +1,145 @@
+package admit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// Options are the manager's choices for admission.
+type Options struct {
+	// Namespaces are those to watch, all if empty.
+	Namespaces []string
+	// AllowCrossNamespace lets workloads name extra config of other namespaces that
+	// did not opt in to it.
+	AllowCrossNamespace bool
+	// SuspendBy is how a new workload whose config is missing is suspended.
+	SuspendBy workload.SuspendBy
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Routes answer the ring's webhooks.
+func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
+	provided, err := content.DriverInstalled(mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	handler := &handler{options: o, live: mgr.GetAPIReader(), lists: mgr.GetCache(), provided: provided}
+	var routes []admission.Route
+	for _, kind := range workload.Kinds() {
+		routes = append(routes, admission.Route{Path: webhookPath(kind), Handler: handler})
+	}
+	return routes, nil
+}
+
+// handler answers the API server when a workload is created or updated.
+type handler struct {
+	options Options
+	// live reads ConfigMaps and Secrets from the API server: one that was created
+	// shortly before the workload may not be in a cache yet.
+	live client.Reader
+	// lists lists what the secrets store driver has mounted.
+	lists client.Reader
+	// provided is true where that driver is installed.
+	provided bool
+}
+
+// Handle answers one request.
+func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Response {
+	if isOurs(req.Options.Raw) || !h.options.watches(req.Namespace) {
+		return webhook.Allowed("")
+	}
+	now, before, err := decode(req)
+	if err != nil { // the failure policy allows the request
+		return webhook.Errored(http.StatusInternalServerError, err)
+	}
+	attempt := attempt{now: read(now), unchanged: sameTemplate(before, now)}
+	if before != nil {
+		attempt.before = read(before)
+	}
+	if attempt.now.Settings.Tracked && !attempt.replacesNothing() { // otherwise its config does not matter
+		h.observe(ctx, attempt.now)
+	}
+	return response(decide(attempt, h.options))
+}
+
+// isOurs is true for a write of the ring, which sets everything itself.
+func isOurs(options []byte) bool {
+	var o metav1.UpdateOptions
+	return json.Unmarshal(options, &o) == nil && o.FieldManager == kube.FieldOwner
+}
+
+// watches is true if workloads of the namespace are watched.
+func (o Options) watches(namespace string) bool {
+	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
+}
+
+// decode reads the workload as requested, and as it was; nil if it is created.
+func decode(req webhook.Request) (now, before client.Object, err error) {
+	if !slices.Contains(workload.Kinds(), req.Kind.Kind) {
+		return nil, nil, fmt.Errorf("unknown kind of workload %q", req.Kind.Kind)
+	}
+	now = workload.New(req.Kind.Kind)
+	if err := json.Unmarshal(req.Object.Raw, now); err != nil {
+		return nil, nil, fmt.Errorf("decode the workload: %w", err)
+	}
+	if now.GetNamespace() == "" {
+		now.SetNamespace(req.Namespace)
+	}
+	if req.Operation != admissionv1.Update {
+		return now, nil, nil
+	}
+	before = workload.New(req.Kind.Kind)
+	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
+		return nil, nil, fmt.Errorf("decode the former workload: %w", err)
+	}
+	return now, before, nil
+}
+
+func read(obj client.Object) *workload.Workload {
+	w := workload.Read(obj)
+	return &w
+}
+
+// observe reads the config of a workload from the API server. After a failed read
+// there is no hash, and objects that were not read count as missing.
+func (h *handler) observe(ctx context.Context, w *workload.Workload) {
+	live := newOnceReader(h.live, h.lists)
+	live.prefetch(ctx, w.Demand.Uses)
+	lookup := content.Source{
+		Digests: content.Digesting(live), Values: live, Provided: h.provided,
+		Namespaces: h.options.Namespaces, AllowCrossNamespace: h.options.AllowCrossNamespace,
+	}.Lookup()
+	known := &content.Known{}
+	_, err := lookup.Observe(ctx, known, "", w.Demand)
+	if err == nil && known.IsComplete() {
+		lookup.Hash(ctx, []*content.Known{known})
+	}
+	w.Observe(known)
+}
+
+// response is an answer as the API server expects it.
+func response(a answer) webhook.Response {
+	res := webhook.Allowed("")
+	res.Warnings = a.warnings
+	for _, op := range a.operations {
+		res.Patches = append(res.Patches, jsonpatch.NewOperation(op.Op, op.Path, op.Value))
+	}
+	return res
+}

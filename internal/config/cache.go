@@ -1,0 +1,65 @@
+package config
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/health"
+)
+
+// cache keeps what is known of each workload from one pass to the next. Losing it
+// is safe.
+type cache map[types.UID]*entry
+
+// entry is what is known of one workload.
+type entry struct {
+	// workload and health were read when the workload was at version.
+	version  string
+	workload workload.Workload
+	health   health.Report
+
+	config  content.Known
+	changes changes
+	retry   backoff
+}
+
+// of returns the entry of a workload, an empty one if there is none.
+func (c cache) of(obj client.Object) *entry {
+	if e, ok := c[obj.GetUID()]; ok {
+		return e
+	}
+	e := &entry{}
+	c[obj.GetUID()] = e
+	return e
+}
+
+// keep forgets all workloads but those seen.
+func (c cache) keep(seen []*entry) {
+	if len(c) == len(seen) {
+		return
+	}
+	clear(c)
+	for _, e := range seen {
+		c[e.workload.UID] = e
+	}
+}
+
+// read reads the workload, if it has changed since it was read last.
+func (e *entry) read(obj client.Object) {
+	if e.version == obj.GetResourceVersion() {
+		return
+	}
+	if e.workload.Generation != obj.GetGeneration() {
+		e.retry.reset()
+	}
+	e.version, e.workload, e.health = obj.GetResourceVersion(), workload.Read(obj), health.Of(obj, gvkOf(obj))
+}
+
+// snapshot is the entry as an immutable value.
+func (e *entry) snapshot() Workload {
+	w := Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: e.retry.next}
+	w.Observe(&e.config)
+	return w
+}

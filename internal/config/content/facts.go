@@ -1,0 +1,101 @@
+package content
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Facts are what is known of objects without their values.
+type Facts map[Object]fact
+
+// ChangedSince names the keys that differ from an earlier observation,
+// "ConfigMap app: LOG_LEVEL"; nil if there was none.
+func (f Facts) ChangedSince(namespace string, before Facts) []string {
+	if before == nil {
+		return nil
+	}
+	var changed []string
+	for _, o := range slices.SortedFunc(maps.Keys(f), Object.compare) {
+		changed = append(changed, changedIn(o.From(namespace), before[o], f[o])...)
+	}
+	return changed
+}
+
+func changedIn(object string, before, after fact) []string {
+	var keys []string
+	for key := range after.digests {
+		if before.digests[key] != after.digests[key] {
+			keys = append(keys, object+": "+key)
+		}
+	}
+	for key := range before.digests {
+		if _, ok := after.digests[key]; !ok {
+			keys = append(keys, object+": "+key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Differ is true if two versions of a digested object differ in anything that the
+// ring reads.
+func Differ(a, b client.Object) bool {
+	before, after := factOf(a), factOf(b)
+	before.version, after.version = string(a.GetUID()), string(b.GetUID())
+	return !reflect.DeepEqual(before, after)
+}
+
+// IsSharedWith is true if workloads of another namespace may name a ConfigMap or
+// Secret as an extra one.
+func IsSharedWith(obj client.Object, namespace string) bool {
+	return fact{sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations())}.isSharedWith(namespace)
+}
+
+// fact is what is known of one object without its values.
+type fact struct {
+	exists bool
+	// version is uid and resourceVersion.
+	version string
+	ignored bool
+	// sharedWith lists the namespaces that may name the object as an extra one.
+	sharedWith string
+	// digests has a digest for each key.
+	digests map[string]string
+}
+
+// factOf reads a digested object.
+func factOf(obj client.Object) fact {
+	f := fact{
+		exists:     true,
+		version:    string(obj.GetUID()) + "/" + obj.GetResourceVersion(),
+		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
+		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
+	}
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		f.digests = o.Data
+	case *corev1.Secret:
+		f.digests = make(map[string]string, len(o.Data))
+		for key, digest := range o.Data {
+			f.digests[key] = string(digest)
+		}
+	}
+	return f
+}
+
+// isSharedWith is true if workloads of the namespace may name the object.
+func (f fact) isSharedWith(namespace string) bool {
+	for entry := range strings.SplitSeq(f.sharedWith, ",") {
+		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Known is what was found out about the config that one workload uses. It is kept
+// from one pass to the next to save work; the zero value knows nothing.
+type Known struct {
+	demand Demand
+	// facts and denied were observed when the workload was at version.
+	facts   Facts
+	denied  []string
+	version string
+	// fingerprint is of the digests that count. The hashes were computed when it
+	// was hashedFor; the values that were read then, which may have been newer, had
+	// hashedAs.
+	fingerprint, hashedFor, hashedAs [sha256.Size]byte
+	hashes                           *Hashes
+	// forbidden says which values could not be read, when last tried.
+	forbidden []string
+}
+
+// Use is a reference and what is known of its object.
+type Use struct {
+	Reference
+
+	Exists bool
+	// Ignored is true if its changes do not count.
+	Ignored bool
+}
+
+// Missing is a required object that does not exist, or a required key of one.
+type Missing struct {
+	Object Object
+	// Key is empty if the object itself does not exist.
+	Key string
+}
+
+// String says what does not exist, as seen from a namespace.
+func (m Missing) String(namespace string) string {
+	if m.Key == "" {
+		return m.Object.From(namespace) + " not found"
+	}
+	return m.Object.From(namespace) + " has no key " + m.Key
+}
+
+// Facts are what was observed last.
+func (k *Known) Facts() Facts { return k.facts }
+
+// Denied says, as sentences, what must not be read and how to fix it.
+func (k *Known) Denied() []string { return slices.Concat(k.denied, k.forbidden) }
+
+// Hashes are of the present contents; nil if they are not known.
+func (k *Known) Hashes() *Hashes {
+	if k.hashedFor == k.fingerprint || k.hashedAs == k.fingerprint {
+		return k.hashes
+	}
+	return nil
+}
+
+// IsComplete is true if nothing is missing, and nothing is denied: the hashes can
+// be computed.
+func (k *Known) IsComplete() bool { return len(k.denied) == 0 && len(k.Missing()) == 0 }
+
+// Uses are the references of the workload, with what is known of each.
+func (k *Known) Uses() []Use {
+	ignored := k.scope().ignored
+	uses := make([]Use, 0, len(k.demand.Uses))
+	for _, ref := range k.demand.Uses {
+		uses = append(uses, Use{
+			Reference: ref,
+			Exists:    k.facts[ref.Object].exists,
+			Ignored:   len(without([]Reference{ref}, ignored)) == 0,
+		})
+	}
+	return uses
+}
+
+// Missing is what a Pod cannot start without and does not exist, each once.
+func (k *Known) Missing() []Missing {
+	var missing []Missing
+	add := func(m Missing) {
+		if !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	for _, ref := range k.demand.Uses {
+		f := k.facts[ref.Object]
+		if !f.exists && ref.Required {
+			add(Missing{Object: ref.Object})
+		}
+		for _, use := range ref.Keys {
+			if _, ok := f.digests[use.Name]; f.exists && use.Required && !ok {
+				add(Missing{Object: ref.Object, Key: use.Name})
+			}
+		}
+	}
+	return missing
+}
+
+// refresh computes the fingerprint of what was observed. It returns true if
+// config that counts has changed since the hashes were computed.
+func (k *Known) refresh() bool {
+	before := k.fingerprint
+	k.fingerprint = fingerprint(k.scope(), k.facts)
+	return before != [sha256.Size]byte{} && k.fingerprint != before && k.fingerprint != k.hashedAs
+}
+
+// scope is what counts now; the ignored objects are left out of it.
+func (k *Known) scope() scope {
+	ignored := slices.Clone(k.demand.Ignored)
+	for o, f := range k.facts {
+		if f.ignored {
+			ignored = append(ignored, Reference{Object: o})
+		}
+	}
+	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
+}
+
+func (k *Known) scopes() scopes {
+	own := k.scope()
+	return scopes{
+		own:       own,
+		wave:      scope{namespace: own.namespace, refs: k.demand.Wave, merged: true},
+		unignored: scope{namespace: own.namespace, refs: own.refs},
+	}
+}
+
+// compute reads the values that the workload uses and hashes them.
+func (k *Known) compute(ctx context.Context, values *values) error {
+	defer values.release(k)
+	c := contents{}
+	k.facts, k.forbidden = maps.Clone(k.facts), nil
+	for o := range k.facts {
+		v := values.get(ctx, o)
+		if apierrors.IsForbidden(v.err) {
+			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
+		}
+		if v.err != nil {
+			return v.err
+		}
+		if k.facts[o] = v.fact; v.fact.exists {
+			c[o] = v.content
+		}
+	}
+	k.hashedFor, k.hashedAs = k.fingerprint, fingerprint(k.scope(), k.facts)
+	var err error
+	k.hashes, err = values.hashes(k.scopes(), c)
+	return err
+}
+
+// key identifies all that the hashes of a workload follow from: the scopes, and
+// the digests of each object.
+func (k *Known) key() [sha256.Size]byte {
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%v", k.scopes())
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+		f := k.facts[o]
+		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+// fingerprint is a digest of all digests that count in a scope. A reference
+// without any value for the Pods does not change it.
+func fingerprint(s scope, known Facts) [sha256.Size]byte {
+	h := sha256.New()
+	for _, ref := range without(s.refs, s.ignored) {
+		digests := known[ref.Object].digests
+		used := keys(s, ref, digests)
+		if len(used) == 0 {
+			continue
+		}
+		h.Write([]byte(ref.Object.Kind + "\x00" + Kind(s.slot(ref.Object)) + "\x00"))
+		for _, key := range used {
+			h.Write([]byte(key + "\x00" + digests[key]))
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

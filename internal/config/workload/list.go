@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// List returns the relevant workloads of some namespaces, sorted by namespace,
+// kind and name. The empty namespace stands for all.
+func List(ctx context.Context, reader client.Reader, namespaces []string) ([]client.Object, error) {
+	var objects []client.Object
+	for _, namespace := range namespaces {
+		found, err := listIn(ctx, reader, namespace)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	slices.SortFunc(objects, byName)
+	return objects, nil
+}
+
+func listIn(ctx context.Context, reader client.Reader, namespace string) ([]client.Object, error) {
+	var (
+		deployments  appsv1.DeploymentList
+		statefulSets appsv1.StatefulSetList
+		daemonSets   appsv1.DaemonSetList
+	)
+	for _, list := range []client.ObjectList{&deployments, &statefulSets, &daemonSets} {
+		if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list workloads: %w", err)
+		}
+	}
+	objects := appendRelevant[appsv1.Deployment](nil, deployments.Items)
+	objects = appendRelevant[appsv1.StatefulSet](objects, statefulSets.Items)
+	return appendRelevant[appsv1.DaemonSet](objects, daemonSets.Items), nil
+}
+
+func appendRelevant[T any, P interface {
+	*T
+	client.Object
+}](objects []client.Object, items []T) []client.Object {
+	for i := range items {
+		if obj := P(&items[i]); IsRelevant(obj) {
+			objects = append(objects, obj)
+		}
+	}
+	return objects
+}
+
+// byName orders workloads by namespace, kind and name.
+func byName(a, b client.Object) int {
+	return cmp.Or(
+		strings.Compare(a.GetNamespace(), b.GetNamespace()),
+		strings.Compare(KindOf(a), KindOf(b)),
+		strings.Compare(a.GetName(), b.GetName()),
+	)
+}
+
+// IsRelevant is true for workloads that the ring may have to change: those that
+// mention tracking, and those on which the ring or wave left something to remove.
+func IsRelevant(obj client.Object) bool {
+	annotations := obj.GetAnnotations()
+	_, _, tracked := vocabulary.ConfigTracked.Lookup(annotations)
+	_, _, disabled := vocabulary.SchedulingDisabled.Lookup(annotations)
+	_, _, marked := vocabulary.Suspended.Lookup(annotations)
+	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
+	return tracked || disabled || marked || conditioned ||
+		SuspensionOf(obj).IsSuspended() || hasFinalizer(obj)
+}
+
+func hasFinalizer(obj client.Object) bool {
+	return slices.Contains(obj.GetFinalizers(), vocabulary.ConfigFinalizer)
+}

@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Records are what the ring wrote on a workload.
+type Records struct {
+	Roll     Roll
+	Baseline Baseline
+	// Condition is the one on the workload now, nil if there is none.
+	Condition *Condition
+}
+
+// Roll is the last roll.
+type Roll struct {
+	// At is when the ring wrote the hash, zero if never.
+	At time.Time `json:"at,omitzero"`
+	// Admitted is when admission last set it, in a write by a user.
+	Admitted time.Time `json:"admitted,omitzero"`
+	// Changed names what had changed: "ConfigMap app: LOG_LEVEL".
+	Changed []string `json:"changed,omitempty"`
+	// Template is a digest of the Pod template that was rolled, without the hash:
+	// once the template is another, the health of the Pods no longer shows the result
+	// of this roll.
+	Template string `json:"template,omitempty"`
+}
+
+// Baseline equates a hash on a template with the hash of a larger or smaller
+// scope, at the moment when a workload was adopted.
+type Baseline struct {
+	Template, Scope string
+}
+
+// String is the baseline as it is stored in the annotation.
+func (b Baseline) String() string { return b.Template + ":" + b.Scope }
+
+// Condition is a Kubernetes condition, stored as JSON in an annotation because the
+// status of a workload is its controller's.
+type Condition struct {
+	Type    string         `json:"type"`
+	Status  string         `json:"status"`
+	Reason  rollout.Reason `json:"reason"`
+	Message string         `json:"message"`
+	Since   time.Time      `json:"lastTransitionTime"`
+}
+
+// Equal compares two conditions, either of which may be nil for none.
+func (c *Condition) Equal(other *Condition) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return c.Type == other.Type && c.Status == other.Status &&
+		c.Reason == other.Reason && c.Message == other.Message && c.Since.Equal(other.Since)
+}
+
+// LastRoll is when a config change last rolled a workload, and why; the zero value
+// if none has.
+func LastRoll(workload client.Object) Roll { return recordsOf(workload).Roll }
+
+// recordsOf reads what earlier passes wrote on a workload. What cannot be read,
+// because a user edited it, counts as absent.
+func recordsOf(obj client.Object) Records {
+	annotations := obj.GetAnnotations()
+	r := Records{}
+	_ = json.Unmarshal([]byte(vocabulary.ConfigChange.Get(annotations)), &r.Roll)
+	c := &Condition{}
+	if err := json.Unmarshal([]byte(vocabulary.ConfigStatus.Get(annotations)), c); err == nil {
+		r.Condition = c
+	}
+	r.Baseline.Template, r.Baseline.Scope, _ = strings.Cut(vocabulary.ConfigBaseline.Get(annotations), ":")
+	return r
+}
+
+// encode is a record as it is stored in its annotation.
+func encode(record any) string {
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}

@@ -1,0 +1,101 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ProgressDeadline is how long a rolling workload counts against the budget; the
+// default progressDeadlineSeconds of a Deployment.
+const ProgressDeadline = 10 * time.Minute
+
+// IsAsRolled is true if the workload has the Pod template that the ring rolled
+// last: its status is then the result of that roll, and not of a later change by
+// another client.
+func IsAsRolled(workload client.Object) bool {
+	roll := recordsOf(workload).Roll
+	return roll.Template != "" && roll.Template == TemplateDigest(workload)
+}
+
+// IsRolling is true until the workload's controller has completed replacing Pods.
+// It is true where another client decides which Pods are replaced.
+func IsRolling(workload client.Object) bool { return isHeldBack(workload) || isUnfinished(workload) }
+
+// IsReplacing is true while the workload's controller replaces Pods automatically,
+// and has not completed.
+func IsReplacing(obj client.Object) bool { return !isHeldBack(obj) && isUnfinished(obj) }
+
+// isUnfinished is true while the workload's controller has not completed.
+func isUnfinished(obj client.Object) bool {
+	if observedGeneration(obj) < obj.GetGeneration() {
+		return true
+	}
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return !slices.ContainsFunc(o.Status.Conditions, isComplete)
+	case *appsv1.StatefulSet:
+		return o.Status.CurrentRevision != o.Status.UpdateRevision
+	case *appsv1.DaemonSet:
+		return o.Status.UpdatedNumberScheduled < o.Status.DesiredNumberScheduled || o.Status.NumberAvailable <= 0
+	default:
+		return false
+	}
+}
+
+// isComplete is the condition that a Deployment keeps until the next roll.
+func isComplete(c appsv1.DeploymentCondition) bool {
+	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.Reason == "NewReplicaSetAvailable"
+}
+
+// isHeldBack is true if another client decides which Pods of the workload are
+// replaced, and for other objects.
+func isHeldBack(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Paused
+	case *appsv1.StatefulSet:
+		rolling := o.Spec.UpdateStrategy.RollingUpdate
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
+			rolling != nil && rolling.Partition != nil && *rolling.Partition > 0
+	case *appsv1.DaemonSet:
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	default:
+		return true
+	}
+}
+
+// TimeToRoll is how long a workload may roll before it counts as failed, enough to
+// replace its Pods one after the other. Negative is no limit: for a Deployment,
+// Kubernetes reports the failure.
+func TimeToRoll(obj client.Object) time.Duration {
+	pods := int32(1)
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return -1
+	case *appsv1.StatefulSet:
+		if o.Spec.Replicas != nil {
+			pods = *o.Spec.Replicas
+		}
+	case *appsv1.DaemonSet:
+		pods = o.Status.DesiredNumberScheduled
+	}
+	return ProgressDeadline * time.Duration(max(pods, 1))
+}
+
+// TemplateDigest is a digest of the Pod template of a workload without what the
+// ring puts there.
+func TemplateDigest(obj client.Object) string {
+	raw, err := json.Marshal(Bare(obj))
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,152 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Settings are what the annotations of a workload ask for.
+type Settings struct {
+	// Tracked is true if config changes are to roll the workload, and Dialect is
+	// the name of the annotation that says so.
+	Tracked bool
+	Dialect string
+	Paused  bool
+	// CoalesceWindow is the workload's own, nil for the manager's.
+	CoalesceWindow *time.Duration
+	Priority       int
+	// Extra are references by annotation; they are never required.
+	Extra       []content.Reference
+	PullSecrets bool
+	// Ignored are objects, or keys of them, that do not count.
+	Ignored []content.Reference
+	// Problems are invalid annotations, which have no effect.
+	Problems []Problem
+}
+
+// Problem is an invalid annotation, and how to fix it.
+type Problem struct {
+	Annotation, Value, Action string
+}
+
+// String is the problem as a sentence.
+func (p Problem) String() string {
+	return fmt.Sprintf("annotation %s: invalid value %q: %s", p.Annotation, p.Value, p.Action)
+}
+
+// settingsOf reads the annotations of a workload in a namespace.
+func settingsOf(namespace string, annotations map[string]string) Settings {
+	r := settingsReader{namespace: namespace, annotations: annotations}
+	r.s.Tracked = r.boolean(vocabulary.ConfigTracked)
+	_, r.s.Dialect, _ = vocabulary.ConfigTracked.Lookup(annotations)
+	if !r.s.Tracked {
+		return r.s
+	}
+	r.s.Paused = r.pause()
+	r.s.PullSecrets = r.boolean(vocabulary.ImagePullSecrets)
+	r.s.Priority = r.integer(vocabulary.Priority)
+	r.s.CoalesceWindow = r.duration(vocabulary.CoalesceWindow)
+	r.s.Extra = slices.Concat(r.extra(vocabulary.ExtraConfigMaps, content.ConfigMap), r.extra(vocabulary.ExtraSecrets, content.Secret))
+	r.s.Ignored = slices.Concat(r.ignored(vocabulary.IgnoredConfigMaps, content.ConfigMap), r.ignored(vocabulary.IgnoredSecrets, content.Secret))
+	return r.s
+}
+
+// What the value of an annotation must be, and what is used until it is.
+const (
+	MustBeBoolean  = `must be "true" or "false"; using "false"`
+	MustBePause    = `must be "true" or "false"; using "true"`
+	MustBeInteger  = "must be an integer such as 10; using 0"
+	MustBeDuration = `must be a duration such as "5s"; using the default of the manager`
+	MustBeExtra    = `must be "name" or "namespace/name"; ignoring it`
+	MustBeIgnored  = `must be "name" or "name:key"; ignoring it`
+)
+
+type settingsReader struct {
+	namespace   string
+	annotations map[string]string
+	s           Settings
+}
+
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Annotation: name, Value: value, Action: action})
+}
+
+// boolean is exact, as in wave: only "true" is true.
+func (r *settingsReader) boolean(key vocabulary.Key) bool {
+	value, name, ok := key.Lookup(r.annotations)
+	if ok && value != "true" && value != "false" {
+		r.problem(name, value, MustBeBoolean)
+	}
+	return value == "true"
+}
+
+// pause is true unless the value is "false", which is the safe side.
+func (r *settingsReader) pause() bool {
+	value, name, ok := vocabulary.Paused.Lookup(r.annotations)
+	if ok && value != "true" && value != "false" {
+		r.problem(name, value, MustBePause)
+	}
+	return ok && value != "false"
+}
+
+func (r *settingsReader) integer(key vocabulary.Key) int {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	if err != nil {
+		r.problem(name, value, MustBeInteger)
+	}
+	return n
+}
+
+func (r *settingsReader) duration(key vocabulary.Key) *time.Duration {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok {
+		return nil
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(value))
+	if err != nil || d < 0 {
+		r.problem(name, value, MustBeDuration)
+		return nil
+	}
+	return &d
+}
+
+// extra reads "name, namespace/name".
+func (r *settingsReader) extra(key vocabulary.Key, kind content.Kind) []content.Reference {
+	return r.list(key, kind, MustBeExtra, content.ParseExtra)
+}
+
+// ignored reads "name, name:key".
+func (r *settingsReader) ignored(key vocabulary.Key, kind content.Kind) []content.Reference {
+	return r.list(key, kind, MustBeIgnored, content.ParseIgnored)
+}
+
+// list reads a comma-separated annotation; bad entries are problems and the
+// good ones count.
+func (r *settingsReader) list(key vocabulary.Key, kind content.Kind, action string,
+	parse func(kind content.Kind, namespace, entry string) (content.Reference, bool),
+) []content.Reference {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok || strings.TrimSpace(value) == "" {
+		return nil
+	}
+	var refs []content.Reference
+	for entry := range strings.SplitSeq(value, ",") {
+		ref, ok := parse(kind, r.namespace, entry)
+		if !ok {
+			r.problem(name, entry, action)
+			continue
+		}
+		refs = append(refs, ref)
+	}
+	return refs
+}

@@ -1,0 +1,201 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Workload is a workload that may use config, and what is known of that config.
+type Workload struct {
+	Name
+
+	UID        types.UID
+	Generation int64
+	Settings   Settings
+	// Demand is the config that the workload uses.
+	Demand   content.Demand
+	Template Template
+	// Records are what earlier passes wrote on the workload.
+	Records    Records
+	Suspension Suspension
+	// Zone is set for a StatefulSet that is a zone of a group.
+	Zone Zone
+	// Legacy is what old versions of wave left.
+	Legacy Legacy
+
+	// Uses are the objects that count, with what is known of them.
+	Uses []content.Use
+	// Missing is what must exist and does not.
+	Missing []content.Missing
+	// Denied says, as sentences, what must not be read and how to fix it.
+	Denied []string
+	// Hashes are of the present contents; nil if they were not needed, because
+	// something is missing, denied or still changing, or could not be read.
+	Hashes *content.Hashes
+
+	// Object is the workload itself.
+	Object client.Object
+}
+
+// Template is what the ring reads in a Pod template.
+type Template struct {
+	// Hash is the present hash, empty if there is none. HashName is the annotation
+	// that has it or will have it.
+	Hash, HashName string
+	// Annotated is true if the template has any annotation.
+	Annotated bool
+	// Scheduler is the schedulerName.
+	Scheduler string
+	// Gates is how many scheduling gates there are, including ours.
+	Gates int
+}
+
+// Legacy is what old versions of wave left on a workload.
+type Legacy struct {
+	// Finalizer is true if the workload has wave's finalizer.
+	Finalizer bool
+	// Owns are ConfigMaps and Secrets that would be deleted with the workload.
+	Owns []Owned
+}
+
+// Owned is an object with an owner reference to a workload.
+type Owned struct {
+	content.Object
+
+	// Index is the place of the owner reference, UID that of the owner.
+	Index int
+	UID   types.UID
+}
+
+// Read reads a workload.
+func Read(obj client.Object) Workload {
+	template, namespace := TemplateOf(obj), obj.GetNamespace()
+	w := Workload{
+		Name: NameOf(obj), UID: obj.GetUID(), Generation: obj.GetGeneration(), Object: shallow(obj),
+		Settings: settingsOf(namespace, obj.GetAnnotations()), Records: recordsOf(obj), Legacy: Legacy{Finalizer: hasFinalizer(obj)},
+		Suspension: SuspensionOf(obj), Zone: zoneOf(obj),
+	}
+	w.Demand = content.DemandOf(namespace, &template.Spec, w.Settings.Extra, w.Settings.PullSecrets)
+	w.Demand.Ignored = w.Settings.Ignored
+	w.Template = readTemplate(template, w.Settings.Dialect)
+	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
+		w.Settings.Tracked, w.Suspension = false, Suspension{}
+	}
+	return w
+}
+
+func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
+	hash, name, ok := vocabulary.ConfigHash.Lookup(t.Annotations)
+	if !ok {
+		name = vocabulary.ConfigHash.In(dialect)
+	}
+	return Template{Hash: hash, HashName: name, Annotated: len(t.Annotations) > 0, Scheduler: t.Spec.SchedulerName, Gates: len(t.Spec.SchedulingGates)}
+}
+
+// Bare is the Pod template without what admission and the ring put there.
+func Bare(obj client.Object) *corev1.PodTemplateSpec {
+	t := TemplateOf(obj).DeepCopy()
+	for _, name := range vocabulary.ConfigHash.Names() {
+		delete(t.Annotations, name)
+	}
+	if i := SuspensionOf(obj).Gate; i > 0 {
+		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i-1:i-1], t.Spec.SchedulingGates[i:]...)
+	}
+	return t
+}
+
+// Observe sets what is known of the config. Of a workload that is not tracked
+// nothing is known.
+func (w *Workload) Observe(known *content.Known) {
+	if w.Settings.Tracked {
+		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
+	}
+}
+
+// IsSettled is true if neither the Pod template has to change, nor any Pod has to
+// be released.
+func (w *Workload) IsSettled() bool {
+	return w.IsTemplateSettled() && w.Suspension.IsSettled()
+}
+
+// IsTemplateSettled is [Workload.IsSettled] for the template alone; Pods may still
+// be suspended.
+func (w *Workload) IsTemplateSettled() bool {
+	if !w.Settings.Tracked {
+		return !w.Suspension.IsSuspended()
+	}
+	return w.IsCurrent()
+}
+
+// IsCurrent is true if the template has a hash that means the present config.
+func (w *Workload) IsCurrent() bool {
+	return !w.Suspension.IsSuspended() && w.HashIsRight()
+}
+
+// HashIsRight is [Workload.IsCurrent] for the hash alone.
+func (w *Workload) HashIsRight() bool {
+	if w.Hashes == nil || w.Template.Hash == "" {
+		return false
+	}
+	return w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
+}
+
+// Accepted is the hash that the config would have if nothing had changed since
+// the template's was written.
+func (w *Workload) Accepted() string {
+	if w.hasBaseline() {
+		return w.Records.Baseline.Scope
+	}
+	return w.Template.Hash
+}
+
+// Adopts is true if the hash is of the present config in another scope, and that
+// has to be recorded: that ours reads more, or that something is ignored now, is
+// no reason to roll.
+func (w *Workload) Adopts() bool {
+	return w.Hashes != nil && (w.adoptsWave() || w.ignoresMore())
+}
+
+// adoptsWave is true if the hash is wave's, and no baseline is recorded. A hash
+// that the ring or admission wrote is never taken for wave's: what only ours reads
+// may have had no values when it was written.
+func (w *Workload) adoptsWave() bool {
+	written := !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero()
+	return !written && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Wave
+}
+
+// ignoresMore is true if nothing but what the user ignores has changed since the
+// hash was written.
+func (w *Workload) ignoresMore() bool {
+	u := w.Hashes.Unignored
+	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == w.Template.Hash)
+}
+
+// hasBaseline is true if there is a baseline, and it is of the template's hash.
+func (w *Workload) hasBaseline() bool {
+	return w.Template.Hash != "" && w.Records.Baseline.Template == w.Template.Hash
+}
+
+// MissingText says what does not exist.
+func (w *Workload) MissingText() string {
+	parts := make([]string, 0, len(w.Missing))
+	for _, m := range w.Missing {
+		parts = append(parts, m.String(w.Namespace))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// IsMarkedInVain is true if annotations say that the workload is suspended, and
+// neither it nor any of its Pods is.
+func (w *Workload) IsMarkedInVain() bool {
+	annotations := w.Object.GetAnnotations()
+	marked := vocabulary.Suspended.Get(annotations) != "" || vocabulary.SchedulingDisabled.Get(annotations) != ""
+	return marked && w.Suspension.IsSettled()
+}

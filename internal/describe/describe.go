@@ -1,0 +1,111 @@
+package describe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The names of the rings, as the manager's flag has them.
+const (
+	Config = "config"
+	Zones  = "zones"
+	Plans  = "plans"
+	Fleet  = "fleet"
+)
+
+// Rings are the names of all rings, in the order in which they are shown.
+func Rings() []string { return []string{Config, Zones, Plans, Fleet} }
+
+// Options say what to look at, and by which rules the manager decides.
+type Options struct {
+	// Config are the rules; its clock and its namespaces count for all rings.
+	Config config.Options
+	// Namespace narrows the look, all are looked at if it is empty.
+	Namespace string
+	// Rings are the names of those to look at; all if there is none.
+	Rings []string
+}
+
+// Description is how everything stands that could be looked at.
+type Description struct {
+	// Units are those of all rings, ring by ring.
+	Units []Unit `json:"units"`
+	// Unseen are the rings that may not be looked at.
+	Unseen []Forbidden `json:"unseen,omitempty"`
+}
+
+// Forbidden is a ring that may not be looked at, and what the API server says of that.
+type Forbidden struct {
+	Ring string `json:"ring"`
+	Why  string `json:"why"`
+}
+
+// Describe is how everything stands. A ring whose kinds are not installed has nothing to
+// show; one that may not be looked at is named, and the others are told all the same. It
+// is an error if there are no others.
+func Describe(ctx context.Context, c client.Client, o Options) (Description, error) {
+	looks := map[string]func(context.Context, *Options, *snapshot.Snapshot) ([]Unit, error){
+		Config: describeConfig, Zones: describeZones, Plans: describePlans, Fleet: describeFleet,
+	}
+	rings := o.rings()
+	units, errs, shared := make([][]Unit, len(rings)), make([]error, len(rings)), snapshot.New(c, c.Scheme(), o.Namespace)
+	var all sync.WaitGroup
+	for i, ring := range rings {
+		all.Go(func() { units[i], errs[i] = looks[ring](ctx, &o, shared) })
+	}
+	all.Wait()
+	sight, seen := Description{Units: slices.Concat(units...)}, 0
+	var forbidden error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			seen++
+		case isNotInstalled(err):
+		case apierrors.IsForbidden(err):
+			sight.Unseen = append(sight.Unseen, Forbidden{rings[i], err.Error()})
+			forbidden = cmp.Or(forbidden, err)
+		default:
+			return Description{}, err
+		}
+	}
+	if forbidden != nil && seen == 0 {
+		return Description{}, forbidden //nolint:wrapcheck // the ring has said what it was about
+	}
+	return sight, nil
+}
+
+// rings are those to look at, in the order in which they are shown.
+func (o *Options) rings() []string {
+	return slices.DeleteFunc(Rings(), func(ring string) bool { return len(o.Rings) > 0 && !slices.Contains(o.Rings, ring) })
+}
+
+func isNotInstalled(err error) bool {
+	return apimeta.IsNoMatchError(err) || errors.Is(err, zones.ErrNotInstalled) || errors.Is(err, hub.ErrNotInstalled)
+}
+
+// phaseOf is the phase of what waits for a reason, or moves if there is none.
+func phaseOf(reason rollout.Reason) rollout.Phase {
+	switch reason {
+	case "", rollout.ReasonProgressing:
+		return rollout.PhaseProgressing
+	case rollout.ReasonPaused:
+		return rollout.PhasePaused
+	case rollout.ReasonFailed, rollout.ReasonDeadline, rollout.ReasonGateRefused:
+		return rollout.PhaseFailed
+	default:
+		return rollout.PhaseWaiting
+	}
+}

@@ -1,0 +1,235 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// assigned asks about what a cluster is assigned by a module.
+func (a *asker) assigned(module describe.Ref, name string) *chain.Question {
+	ref := describe.Ref{Kind: assemblageKind(module), Namespace: module.Namespace, Name: name}
+	return a.Ask(ref, func(ctx context.Context, _ bool) (chain.Answer, error) { return a.sync(ctx, ref, module.Name) })
+}
+
+// assembled is what is assigned to a cluster, whichever kind says so.
+type assembled struct {
+	client.Object
+
+	cluster, secret string
+	reports         []fleetv1.SyncStatus
+	syncs           []string
+}
+
+func assembledOf(obj client.Object) assembled {
+	all := assembled{Object: obj}
+	var ref *fleetv1.ClusterReference
+	switch o := obj.(type) {
+	case *fleetv1.ProxyAssemblage:
+		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
+		for i := range o.Spec.Assemblage.Syncs {
+			all.syncs = append(all.syncs, o.Spec.Assemblage.Syncs[i].Name)
+		}
+	case *fleetv1.RemoteAssemblage:
+		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
+		for i := range o.Spec.Syncs {
+			all.syncs = append(all.syncs, o.Spec.Syncs[i].Name)
+		}
+	}
+	all.cluster = cluster.NameOf(all.secret)
+	if ref != nil {
+		all.cluster = ref.Name
+	}
+	return all
+}
+
+func (s *assembled) report(sync string) *fleetv1.SyncStatus {
+	i := slices.IndexFunc(s.reports, func(r fleetv1.SyncStatus) bool { return r.Name == sync })
+	if i < 0 {
+		return nil
+	}
+	return &s.reports[i]
+}
+
+// assemblage is one that somebody asks about: the first of its syncs that is not well.
+func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	obj := newAssemblage(ref.Kind)
+	if err := a.Get(ctx, ref, obj); err != nil {
+		return chain.Answer{}, err
+	}
+	all := assembledOf(obj)
+	for _, sync := range all.syncs {
+		if r := all.report(sync); r == nil || r.State != fleetv1.StateSucceeded {
+			return a.syncOf(ctx, ref, &all, sync)
+		}
+	}
+	return chain.Answer{Links: []chain.Link{a.Link(ref, "", "all of %d modules have been applied to cluster %s, and are well", len(all.syncs), all.cluster)}}, nil
+}
+
+func newAssemblage(kind string) client.Object {
+	if kind == describe.KindRemote {
+		return model.NewAssemblage(model.KindBootstrap)
+	}
+	return model.NewAssemblage(model.KindModule)
+}
+
+// sync is what became of a module on a cluster. The reference names the cluster; the
+// assemblage may be named otherwise.
+func (a *asker) sync(ctx context.Context, ref describe.Ref, name string) (chain.Answer, error) {
+	all, err := a.assemblageOf(ctx, ref)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	if all == nil {
+		link := a.Link(ref, chain.ReasonMissing, "there is no %s for cluster %s yet", ref.Kind, ref.Name)
+		return chain.Answer{Links: []chain.Link{link}, Then: a.Manager(ref.Namespace)}, nil
+	}
+	ref.Name = all.GetName()
+	return a.syncOf(ctx, ref, all, name)
+}
+
+func (a *asker) assemblageOf(ctx context.Context, ref describe.Ref) (*assembled, error) {
+	all, err := a.assemblages(ctx, ref)
+	for i := range all {
+		if all[i].cluster == ref.Name {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// assemblages are those of the kind and in the namespace of a reference.
+func (a *asker) assemblages(ctx context.Context, ref describe.Ref) ([]assembled, error) {
+	var all []assembled
+	if ref.Kind == describe.KindRemote {
+		list := &fleetv1.RemoteAssemblageList{}
+		if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
+			return nil, fmt.Errorf("list RemoteAssemblages: %w", err)
+		}
+		for i := range list.Items {
+			all = append(all, assembledOf(&list.Items[i]))
+		}
+		return all, nil
+	}
+	list := &fleetv1.ProxyAssemblageList{}
+	if err := a.Client.List(ctx, list, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("list ProxyAssemblages: %w", err)
+	}
+	for i := range list.Items {
+		all = append(all, assembledOf(&list.Items[i]))
+	}
+	return all, nil
+}
+
+// syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
+func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (chain.Answer, error) {
+	link := a.Link(ref, rollout.ReasonProgressing, "nothing has been reported from cluster %s of %s yet", all.cluster, name)
+	link.Ring, link.Phase, link.Next = manager.RingFleet, rollout.PhaseProgressing, a.Kubectl("describe", ref)
+	r := all.report(name)
+	if r != nil {
+		link.Reason, link.Phase = rollout.Reason(r.Reason), rollout.PhaseWaiting
+		link.Sentence = a.Place() + fmt.Sprintf("cluster %s reports %s as %s%s", all.cluster, name, r.State, colon(r.Message))
+		if r.LastTransitionTime != nil {
+			link.Since = describe.TimeOrNil(r.LastTransitionTime.Time)
+		}
+	}
+	found := chain.Answer{Links: []chain.Link{link}}
+	key := agent.Assemblage{Secret: secretOf(ref, all)}
+	key.Namespace, key.Name = all.GetNamespace(), all.GetName()
+	switch {
+	case ref.Kind == describe.KindRemote:
+		found.Then = a.About(a.kustomizationOf(ctx, &key, name))
+	case r != nil && r.State == fleetv1.StateUnreachable:
+		found.Links = append(found.Links, a.unreachable(ref, all))
+	default:
+		inside, why := a.enter(ctx, all.cluster, describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret})
+		if why != nil {
+			found.Links = append(found.Links, *why)
+			return found, nil
+		}
+		found.Then = inside.About(inside.kustomizationOf(ctx, &key, name))
+	}
+	return found, nil
+}
+
+// kustomizationOf is the Kustomization that a sync was made into: by the name that it has
+// kept, if it was made when names were others.
+func (a *asker) kustomizationOf(ctx context.Context, key *agent.Assemblage, sync string) describe.Ref {
+	ref := describe.Ref{Kind: describe.KindKustomization, Namespace: key.Namespace, Name: agent.KustomizationName(key, sync)}
+	former := ref
+	former.Name = agent.FormerKustomizationName(key, sync)
+	k := &kustomizev1.Kustomization{}
+	if former == ref || a.Get(ctx, former, k) != nil {
+		return ref
+	}
+	if owner := metav1.GetControllerOf(k); owner == nil || owner.Name != key.Name {
+		return ref
+	}
+	return former
+}
+
+func secretOf(ref describe.Ref, all *assembled) string {
+	if ref.Kind == describe.KindRemote {
+		return all.secret
+	}
+	return ""
+}
+
+// unreachable is a cluster that does not answer.
+func (a *asker) unreachable(ref describe.Ref, all *assembled) chain.Link {
+	link := a.Link(describe.Ref{Kind: describe.KindSecret, Namespace: ref.Namespace, Name: all.secret}, chain.ReasonUnreachable,
+		"cluster %s cannot be reached by the address and with the credentials in Secret %s", all.cluster, all.secret)
+	inside := a.inside(all.cluster, link.Ref)
+	link.First, link.Next = inside.First, inside.Command("kubectl cluster-info")
+	return link
+}
+
+// inside asks another cluster. Commands find it by a file with its kubeconfig, which has
+// to be made first: not by a pipe, which the kubectl that comes with gcloud cannot read.
+func (a *asker) inside(name string, secret describe.Ref) *asker {
+	w, file := a.World, name+".kubeconfig"
+	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
+	get := a.Kubectl("get", secret, "-o", "go-template='{{.data.value | base64decode}}'")
+	first := "(umask 077; " + get + " > " + file + ")"
+	if a.First != "" {
+		first = a.First + " && " + first
+	}
+	inside := newAsker(w)
+	inside.In, inside.First = name, first
+	return inside
+}
+
+// enter goes on in another cluster. If the caller may not read its kubeconfig, or it
+// does not answer, the link says so, and how to ask there.
+func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*asker, *chain.Link) {
+	inside, s := a.inside(name, secret), &corev1.Secret{}
+	err := a.Get(ctx, secret, s)
+	if err == nil && a.Dial == nil {
+		err = errors.New("other clusters are not asked")
+	}
+	if err == nil {
+		inside.Client, err = a.Dial(s.Data["value"])
+	}
+	if err == nil {
+		return inside, nil
+	}
+	link := a.Link(describe.Ref{Kind: describe.KindCluster, Namespace: secret.Namespace, Name: name}, chain.ReasonUnseen,
+		"what happens on cluster %s cannot be seen from here: %s; ask there", name, chain.LastOf(err))
+	link.First, link.Next = inside.First, inside.Command("spillway status -A")
+	return nil, &link
+}

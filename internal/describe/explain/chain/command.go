@@ -1,0 +1,96 @@
+package chain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+func InNamespace(ref describe.Ref) string {
+	if ref.Namespace == "" {
+		return ""
+	}
+	return " in namespace " + ref.Namespace
+}
+
+func NamespaceFlag(ref describe.Ref) string {
+	if ref.Namespace == "" {
+		return ""
+	}
+	return " -n " + ref.Namespace
+}
+
+// known are the groups of Kubernetes, Flux and Spillway, of which the kind alone says
+// what is meant.
+var ownGroups = []string{"", "apps", "batch", "policy", "kudo.dev", "spillway.dev", "fleet.squaremo.dev", "rollout-operator.grafana.com",
+	"kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}
+
+// Foreign is the apiVersion of a kind that its name alone does not identify.
+func Foreign(group, version string) string {
+	if slices.Contains(ownGroups, group) {
+		return ""
+	}
+	return group + "/" + version
+}
+
+// again is the command that looks at an object, or of what is none the one that looks
+// whether anything can be seen.
+func (a *Asker) again(ref describe.Ref) string {
+	if ref.APIVersion == "" && slices.Contains(describe.NoObjects, ref.Kind) {
+		return a.Command("spillway check")
+	}
+	return a.Kubectl("get", ref)
+}
+
+// Kubectl is a command about an object, in the cluster that it is in.
+func (a *Asker) Kubectl(verb string, ref describe.Ref, args ...string) string {
+	words := []string{"kubectl", verb, typed(ref)}
+	if ref.Namespace != "" {
+		words = append(words, "-n", ref.Namespace)
+	}
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+}
+
+// typed is how kubectl is told of an object: with its group, where the kind alone could
+// be somebody else's.
+func typed(ref describe.Ref) string {
+	if !IsForeign(ref) {
+		return ref.String()
+	}
+	return ResourceIn(ref) + "/" + ref.Name
+}
+
+// ResourceIn is the kind of a reference, as kubectl takes it.
+func ResourceIn(ref describe.Ref) string {
+	kind := strings.ToLower(ref.Kind)
+	if IsForeign(ref) {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		return kind + "." + group
+	}
+	return kind
+}
+
+// IsForeign is true of a kind of somebody else, whatever its name: a Service of Knative
+// is none of Kubernetes.
+func IsForeign(ref describe.Ref) bool {
+	group, version, grouped := strings.Cut(ref.APIVersion, "/")
+	return grouped && Foreign(group, version) != ""
+}
+
+// Spillway is a command of our own about an object.
+func (a *Asker) Spillway(verb string, ref describe.Ref, args ...string) string {
+	words := []string{"spillway", verb, ref.String(), "-n", ref.Namespace}
+	return strings.Join(slices.Concat(words, args, a.Flags), " ")
+}
+
+// Command is a command that is about no object in particular. What its output goes
+// through knows nothing of clusters.
+func (a *Asker) Command(command string) string {
+	command, filter, filtered := strings.Cut(command, " | ")
+	words := slices.Concat([]string{command}, a.Flags)
+	if filtered {
+		words = append(words, "|", filter)
+	}
+	return strings.Join(words, " ")
+}

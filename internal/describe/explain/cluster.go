@@ -1,0 +1,105 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// aboutCluster asks about one cluster of a module.
+func (a *asker) aboutCluster(module describe.Ref, name string) *chain.Question {
+	return a.Ask(describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}, func(ctx context.Context, _ bool) (chain.Answer, error) {
+		return a.cluster(ctx, module, name)
+	})
+}
+
+// cluster is one cluster of a module.
+func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (chain.Answer, error) {
+	c, err := hub.ExplainCluster(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module), name)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	ref := describe.Ref{Kind: describe.KindCluster, Namespace: module.Namespace, Name: name}
+	link := a.Link(ref, c.Reason, "%s", clusterSentence(&c))
+	link.Ring, link.Phase, link.Since, link.Until = manager.RingFleet, rollout.PhaseWaiting, c.Since, c.Until
+	m := moduleAnswer{asker: a, ref: module, found: chain.Answer{Links: []chain.Link{link}, Details: c}}
+	switch {
+	case c.Hold != nil:
+		m.own().Owner, m.own().Phase, m.own().Next = c.Hold.By, rollout.PhasePaused, m.fleet("release", "--cluster", name)
+	case c.OnCluster != "" && c.OnCluster != name:
+		m.found.Then = m.aboutCluster(m.ref, c.OnCluster)
+	case c.OnStage != "" || slices.Contains(ofModule, c.Reason):
+		m.found.Then = a.About(module)
+	case c.Reason == decision.ReasonForeign:
+		m.own().Next = a.Command("kubectl get " + strings.ToLower(assemblageKind(module)) + "s -n " + module.Namespace)
+	case c.IsNext:
+		m.found.Then = a.Manager(module.Namespace)
+	case c.Reason == "" && c.Revision != c.Target && c.Target != "": // nothing more is assigned at present
+		m.found.Then = a.About(module)
+	case c.Revision == "" && c.Reason == "":
+		m.own().Next = a.unowned(ctx, &c, ref)
+	case c.Reason == "" && c.State == fleetv1.StateSucceeded:
+		m.own().Phase = rollout.PhaseComplete
+	case c.Revision != "":
+		m.found.Then = a.assigned(module, name)
+	}
+	return m.found, nil
+}
+
+// ofModule are reasons for which a cluster waits with the whole of its module, or of its
+// stage.
+var ofModule = []rollout.Reason{
+	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, decision.ReasonWindow, decision.ReasonInvalid, decision.ReasonRevision, decision.ReasonUnresolved,
+}
+
+// unowned is how to see why a cluster is none of a module's.
+func (a *asker) unowned(ctx context.Context, c *decision.ClusterExplanation, ref describe.Ref) string {
+	switch {
+	case c.Of.Kind == "" && a.hasClusterAPI(ctx, ref.Namespace):
+		return a.Command("kubectl get clusters." + cluster.GVK.Group + " -n " + ref.Namespace)
+	case c.Of.Kind == "":
+		return a.Command("kubectl get secrets -n " + ref.Namespace + " -l " + vocabulary.Cluster.Native + "=true")
+	}
+	stands := describe.Ref{Kind: c.Of.Kind, Namespace: ref.Namespace, Name: ref.Name, APIVersion: c.Of.APIVersion}
+	if c.Of.Kind == describe.KindSecret {
+		stands.Name = cluster.SecretName(ref.Name)
+	}
+	switch {
+	case c.Deleting:
+		return a.Kubectl("get", stands, "-o", "jsonpath='{.metadata.finalizers}'")
+	case c.Selected: // and not ready
+		return a.Kubectl("describe", stands)
+	default:
+		return a.Kubectl("get", stands, "--show-labels")
+	}
+}
+
+// hasClusterAPI is true if Cluster API keeps clusters in a namespace.
+func (a *asker) hasClusterAPI(ctx context.Context, namespace string) bool {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(cluster.GVK)
+	err := a.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+	return err == nil && len(list.Items) > 0
+}
+
+// clusterSentence names the cluster also where it waits with its whole stage.
+func clusterSentence(c *decision.ClusterExplanation) string {
+	sentence := strings.TrimSuffix(c.Sentence, ".")
+	if c.Stage != "" && !strings.HasPrefix(sentence, c.Name+" ") {
+		return c.Name + ": " + sentence
+	}
+	return sentence
+}

@@ -1,0 +1,183 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/native"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// workload is one whose config may be tracked: first the config ring's word, then, if
+// it has none, that of its group, and then how its Pods do.
+func (a *asker) workload(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+	w, err := a.Read(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s: %w", ref.Kind, ref.Name, ref.Namespace, config.ErrNotFound)
+	}
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	if !first && !isTracked(&w) {
+		return a.zoneOrPods(ctx, &w, a.Link(ref, "", "%s is as its template says", w.Name()))
+	}
+	e, err := a.config(ctx, workloads.Name{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	if apierrors.IsForbidden(err) {
+		return a.untold(ctx, &w, err)
+	}
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	found, err := a.tracked(ctx, &w, &e)
+	found.Details = e
+	return found, err
+}
+
+// untold is a workload of which the caller may not see all that the config ring
+// decides from: how its Pods do can be told all the same.
+func (a *asker) untold(ctx context.Context, w *native.Workload, err error) (chain.Answer, error) {
+	found, failed := a.zoneOrPods(ctx, w, a.Link(w.Ref(), "", "%s is as its template says", w.Name()))
+	found.Facts = append(found.Facts, describe.FactOf("note", "what its config waits for cannot be told: "+chain.LastOf(err)))
+	return found, failed
+}
+
+func isTracked(w *native.Workload) bool {
+	annotations := w.GetAnnotations()
+	return vocabulary.ConfigTracked.Get(annotations) == "true" || vocabulary.Suspended.Get(annotations) != ""
+}
+
+// tracked goes on from what the config ring says.
+func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Explanation) (chain.Answer, error) {
+	link := a.Link(w.Ref(), e.Reason, "%s", e.Sentence)
+	link.Ring, link.Phase = manager.RingConfig, describe.PhaseOfState(e)
+	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
+	only := chain.Answer{Links: []chain.Link{link}}
+	if len(e.Problems) > 0 {
+		only.Links[0].Next = a.Kubectl("edit", w.Ref())
+	}
+	switch {
+	case e.State == config.StateNext:
+		only.Then = a.Manager(w.GetNamespace())
+	case e.Reason == config.ReasonNotPermitted:
+		return a.denied(ctx, e, only), nil
+	case len(e.Lacking) > 0:
+		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
+	case e.Reason == rollout.ReasonPaused:
+		only.Links[0].Next = a.Kubectl("annotate", w.Ref(), vocabulary.Paused.Native+"-")
+		only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
+	case e.Reason == config.ReasonNotHeld:
+		only.Then = a.About(a.groupRef(w))
+	case e.Reason == rollout.ReasonBudget:
+		return a.queued(ctx, w, only)
+	case e.State == config.StateRolling, e.State == config.StateLate, e.Reason == "":
+		return a.zoneOrPods(ctx, w, only.Links[0])
+	}
+	return only, nil
+}
+
+// denied tells what the caller may not look at from what the manager may not: this was
+// decided with the caller's own permissions.
+func (a *asker) denied(ctx context.Context, e *config.Explanation, so chain.Answer) chain.Answer {
+	for _, m := range e.Lacking {
+		ref := describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}
+		if _, _, err := a.Keys(ctx, ref); apierrors.IsForbidden(err) {
+			so.Links = append(so.Links, a.Unseen(ref, err))
+			return so
+		}
+	}
+	return so
+}
+
+// groupRef is the group that a StatefulSet is a zone of.
+func (a *asker) groupRef(w *native.Workload) describe.Ref {
+	return describe.Ref{Kind: describe.KindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
+}
+
+// queued goes to the first workload that takes up the budget.
+func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer) (chain.Answer, error) {
+	all, err := a.queue(ctx, w.GetNamespace())
+	if err != nil {
+		return so, fmt.Errorf("who takes up the budget: %w", err)
+	}
+	nearest := func(same bool) int {
+		return slices.IndexFunc(all, func(e config.Explanation) bool {
+			return e.State == config.StateRolling && (e.Namespace == w.GetNamespace()) == same
+		})
+	}
+	for _, same := range []bool{true, false} {
+		if i := nearest(same); i >= 0 && so.Then == nil {
+			so.Then = a.About(describe.Ref{Kind: all[i].Kind, Namespace: all[i].Namespace, Name: all[i].Name})
+		}
+	}
+	return so, nil
+}
+
+// zoneOrPods goes to the group of a zone that is not complete, and otherwise to what
+// is wrong with the workload itself.
+func (a *asker) zoneOrPods(ctx context.Context, w *native.Workload, link chain.Link) (chain.Answer, error) {
+	group := a.groupRef(w)
+	if w.Kind != workloads.StatefulSet || group.Name == "" {
+		return a.Unready(ctx, w, link)
+	}
+	if complete, err := a.isComplete(ctx, group); complete || err != nil { // its Pods can be told of all the same
+		return a.Unready(ctx, w, link)
+	}
+	if link.Reason == "" {
+		link.Reason = rollout.ReasonProgressing
+		link.Sentence = a.Place() + fmt.Sprintf("%s is a zone of group %s, which is not complete", w.Name(), group.Name)
+	}
+	return chain.Answer{Links: []chain.Link{link}, Then: a.About(group)}, nil
+}
+
+// configs is what was seen of the config of workloads, which is looked at as a whole
+// where they share a budget. All links of a chain share it: what they ask for is listed
+// once, and what they are told is of one moment.
+type configs struct {
+	// everywhere lists all namespaces at once, apart each by itself.
+	everywhere, apart *snapshot.Snapshot
+}
+
+// seeing reads for the config ring, from what was listed already.
+func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
+	c := a.configs
+	if c.everywhere == nil {
+		c.everywhere, c.apart = snapshot.New(a.Client, a.Client.Scheme(), ""), snapshot.New(a.Client, a.Client.Scheme(), "each")
+	}
+	if everywhere {
+		return c.everywhere
+	}
+	return c.apart
+}
+
+// config is what the config ring says of a workload. Who may not look at all of those
+// that share its budget is told as much as those of its namespace tell.
+func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explanation, error) {
+	if a.Options.SharesBudget() {
+		e, err := config.Explain(ctx, a.seeing(true), a.Options, name)
+		if !apierrors.IsForbidden(err) {
+			return e, err
+		}
+	}
+	return config.Explain(ctx, a.seeing(false), a.Options, name)
+}
+
+// queue is how the workloads stand that share a budget with those of a namespace.
+func (a *asker) queue(ctx context.Context, namespace string) ([]config.Explanation, error) {
+	if a.Options.SharesBudget() {
+		all, err := config.Status(ctx, a.seeing(true), a.Options, "")
+		if !apierrors.IsForbidden(err) {
+			return all, err
+		}
+	}
+	return config.Status(ctx, a.seeing(false), a.Options, namespace)
+}

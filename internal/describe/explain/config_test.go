@@ -1,0 +1,66 @@
+package explain
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/describetest"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/snapshot"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// someWorkloads makes tracked workloads, each with a ConfigMap of its own.
+func someWorkloads(t *testing.T, c client.Client, namespace string, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		name := fmt.Sprintf("w%d", i)
+		d := describetest.Tracked(namespace, name)
+		d.Spec.Replicas = new(int32)
+		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+		for _, obj := range []client.Object{d, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"k": "v"}}} {
+			if err := c.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What it costs to explain a workload depends on the kinds, not on how many others wait
+// for the same budget.
+func TestExplainListsOnce(t *testing.T) {
+	c, requests := describetest.ClientAs(t, "")
+	namespace := testenv.Namespace(t)
+	someWorkloads(t, c, namespace, 0, 2*snapshot.Singly)
+	asked := map[string][]int{}
+	ask := func(scope string, o config.Options) {
+		t.Helper()
+		before := len(requests.Requests())
+		chain, err := Explain(t.Context(), chain.World{Client: c, Options: o}, describe.Ref{Kind: workloads.Deployment, Namespace: namespace, Name: "w9"})
+		if err != nil || chain.Links[0].Reason != rollout.ReasonBudget {
+			t.Errorf("%s: %+v, %v", scope, chain.Links, err)
+		}
+		asked[scope] = append(asked[scope], len(requests.Requests())-before)
+	}
+	for range 2 {
+		ask("of a namespace", config.Options{Now: time.Now, MaxRollingPerNamespace: 1})
+		ask("of all", config.Options{Now: time.Now, MaxRolling: 1})
+		if len(asked["of all"]) == 1 {
+			someWorkloads(t, c, namespace, 2*snapshot.Singly, 4*snapshot.Singly)
+		}
+	}
+	for scope, n := range asked {
+		if n[0] != n[1] || n[0] > snapshot.Singly+10 {
+			t.Errorf("%s: %d requests where there is little, and %d where there is more", scope, n[0], n[1])
+		}
+	}
+}

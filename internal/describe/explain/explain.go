@@ -1,0 +1,54 @@
+package explain
+
+import (
+	"context"
+
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/native"
+)
+
+// Explain follows an object down to the root cause: each link waits for the next. It
+// reads single objects on the way.
+func Explain(ctx context.Context, w chain.World, ref describe.Ref) (chain.Chain, error) {
+	return chain.Follow(ctx, newAsker(w).About(ref)) //nolint:wrapcheck // the answer names the object
+}
+
+// ExplainCluster is [Explain] for one cluster of a module.
+func ExplainCluster(ctx context.Context, w chain.World, module describe.Ref, cluster string) (chain.Chain, error) {
+	return chain.Follow(ctx, newAsker(w).aboutCluster(module, cluster)) //nolint:wrapcheck // the answer names the cluster
+}
+
+// asker asks one cluster about what the rings roll out, and about native objects.
+type asker struct {
+	native.Asker
+
+	// configs is shared by all links, so that all of them see one state of the config.
+	configs *configs
+}
+
+func newAsker(w chain.World) *asker {
+	a := &asker{configs: &configs{}}
+	a.Asker = native.Asker{Asker: chain.NewAsker(w, a.answers, a.aboutManager)}
+	return a
+}
+
+// answers is how an object of a kind is asked about.
+func (a *asker) answers(ref describe.Ref) chain.AnswerFunc {
+	by := map[string]func(context.Context, describe.Ref, bool) (chain.Answer, error){
+		workloads.Deployment: a.workload, workloads.StatefulSet: a.workload, workloads.DaemonSet: a.workload,
+		describe.KindReplicaSet: a.Controller, describe.KindJob: a.Controller,
+		describe.KindPod: a.Pod, describe.KindConfigMap: a.ConfigObject, describe.KindSecret: a.ConfigObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
+		describe.KindPDB: a.DisruptionBudget, describe.KindZoneBudget: a.ZoneBudget,
+		describe.KindGroup: a.group, describe.KindGate: a.gate, describe.KindRevision: a.revision,
+		describe.KindInstance: a.instance,
+		describe.KindModule:   a.module, describe.KindBootstrap: a.module, describe.KindProxy: a.assemblage, describe.KindRemote: a.assemblage,
+		describe.KindKustomization: a.kustomization,
+	}
+	how, known := by[ref.Kind]
+	if !known || chain.IsForeign(ref) {
+		how = a.Object
+	}
+	return func(ctx context.Context, first bool) (chain.Answer, error) { return how(ctx, ref, first) }
+}

@@ -1,0 +1,196 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+func (a *asker) fleetOptions() hub.Options {
+	return hub.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+}
+
+func keyOf(ref describe.Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// module is a module: its rollout, the stage that it is at, and the cluster there that
+// it waits for.
+func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), ref.Kind, keyOf(ref))
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
+	link.Ring, link.Phase = manager.RingFleet, rollout.Phase(e.Phase)
+	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
+	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: e}}
+	err = m.goOn(ctx)
+	return m.found, err
+}
+
+// moduleAnswer is the answer about a module, as it comes together.
+type moduleAnswer struct {
+	*asker
+
+	ref   describe.Ref
+	e     *decision.Explanation
+	found chain.Answer
+}
+
+func (m *moduleAnswer) own() *chain.Link { return &m.found.Links[0] }
+
+func (m *moduleAnswer) goOn(ctx context.Context) error {
+	hold := m.e.Telling
+	switch {
+	case m.e.Phase == string(decision.PhaseDeleting):
+		return m.deleting(ctx)
+	case len(m.e.Problems) > 0:
+		m.own().Next = m.Kubectl("edit", m.ref)
+	case m.e.Phase == string(decision.PhaseRolledBack):
+		m.own().Next = m.fleet("history")
+		return m.failing(ctx)
+	case m.e.Phase == string(rollout.PhaseComplete):
+	case hold == nil && len(m.e.Clusters) == 0 && len(m.e.Notes) > 0:
+		return m.gateFromStatus(ctx)
+	case hold == nil || hold.Reason == decision.ReasonRevision:
+		m.found.Then = m.Manager(m.ref.Namespace)
+	case hold.Reason == rollout.ReasonPaused:
+		m.paused()
+	case hold.Reason == decision.ReasonWindow:
+	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
+		stage, _ := unitOf(hold)
+		return m.gated(ctx, stage)
+	default:
+		return m.held(ctx, hold)
+	}
+	return nil
+}
+
+// deleting goes to the first cluster that a module on its way out is still assigned to,
+// or to the manager that would take it away; and where there is none, to who else keeps
+// the module.
+func (m *moduleAnswer) deleting(ctx context.Context) error {
+	if gone := m.managerGone(ctx, m.ref.Namespace); gone != nil {
+		m.found = m.found.And(gone)
+		return nil
+	}
+	all, err := m.assemblages(ctx, describe.Ref{Kind: assemblageKind(m.ref), Namespace: m.ref.Namespace})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if slices.Contains(all[i].syncs, m.ref.Name) {
+			m.found.Then = m.assigned(m.ref, all[i].cluster)
+			return nil
+		}
+	}
+	module := model.New(m.ref.Kind)
+	if err := m.Get(ctx, m.ref, module); err != nil {
+		return err
+	}
+	m.found = m.kept(m.ref, module, vocabulary.ModuleFinalizer, m.found)
+	return nil
+}
+
+func (m *moduleAnswer) fleet(verb string, args ...string) string {
+	return m.Spillway("fleet "+verb, m.ref, args...)
+}
+
+func (m *moduleAnswer) paused() {
+	m.own().Next = m.fleet("resume")
+	if s := m.e.Steered; s != nil {
+		m.own().Owner = s.By
+	}
+}
+
+// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
+// what waits.
+func unitOf(hold *rollout.Hold) (stage, name string) {
+	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = decision.UnitOf(hold.Path)
+	}
+	return stage, name
+}
+
+// stage is a row of the module as a link.
+func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
+	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
+	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
+	if i < 0 {
+		return m.Link(ref, "", "stage %s is not there", name)
+	}
+	s := &m.e.Stages[i]
+	link := m.Link(ref, reason, "stage %s has %d of %d clusters updated, %d ready and %d failed", name, s.Updated, s.Total, s.Ready, s.Failed)
+	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
+	return link
+}
+
+// held goes to the stage, and from there to the cluster.
+func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
+	stage, name := unitOf(hold)
+	if stage != "" {
+		link := m.stage(stage, hold.Reason)
+		if hold.Reason == rollout.ReasonSoak || hold.Reason == rollout.ReasonBudget {
+			link.Since, link.Until = describe.TimeOrNil(hold.Since), describe.TimeOrNil(hold.Until)
+			link.Sentence = m.Place() + hold.Message
+		}
+		m.found.Links = append(m.found.Links, link)
+	}
+	switch {
+	case hold.Reason == rollout.ReasonBudget:
+		return m.budget(stage)
+	case name == "":
+		return m.failing(ctx)
+	default:
+		m.found.Then = m.aboutCluster(m.ref, name)
+		return nil
+	}
+}
+
+// budget goes to a cluster of the stage that is down, and otherwise says that none may be.
+func (m *moduleAnswer) budget(stage string) error {
+	for i := range m.e.Clusters {
+		c := &m.e.Clusters[i]
+		if c.Stage == stage && c.Revision != "" && c.State != "" && c.State != fleetv1.StateSucceeded {
+			m.found.Then = m.aboutCluster(m.ref, c.Name)
+			return nil
+		}
+	}
+	last := &m.found.Links[len(m.found.Links)-1]
+	last.Next = m.Kubectl("edit", m.ref)
+	return nil
+}
+
+// failing goes to the first cluster that has failed, if one has.
+func (m *moduleAnswer) failing(context.Context) error {
+	for i := range m.e.Clusters {
+		if c := &m.e.Clusters[i]; c.State == fleetv1.StateFailed {
+			m.found.Then = m.aboutCluster(m.ref, c.Name)
+			return nil
+		}
+	}
+	if m.e.Current != "" && m.e.Current != m.e.Target && m.e.Phase == string(rollout.PhaseFailed) {
+		m.own().Next = m.fleet("rollback")
+	}
+	return nil
+}
+
+func assemblageKind(module describe.Ref) string {
+	if module.Kind == describe.KindBootstrap {
+		return describe.KindRemote
+	}
+	return describe.KindProxy
+}

@@ -1,0 +1,111 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// gateFromStatus goes on where the caller may not see what was decided from: by what
+// the manager has written of the stages.
+func (m *moduleAnswer) gateFromStatus(ctx context.Context) error {
+	for i := range m.e.Stages {
+		if s := m.e.Stages[i].State; s == string(rollout.ReasonGate) || s == string(rollout.ReasonGateRefused) {
+			return m.gated(ctx, m.e.Stages[i].Name)
+		}
+	}
+	return nil
+}
+
+// gated goes to the gate of a stage that is not passed.
+func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
+	link := m.stage(stage, m.e.Reason)
+	link.Next = m.fleet("approve", "--stage", stage)
+	m.found.Links = append(m.found.Links, link)
+	gates := &v1alpha1.RolloutGateList{}
+	if err := m.Client.List(ctx, gates, client.InNamespace(m.ref.Namespace)); err != nil {
+		return fmt.Errorf("list RolloutGates: %w", err)
+	}
+	last := &m.found.Links[len(m.found.Links)-1]
+	for i := range gates.Items {
+		g := &gates.Items[i]
+		s := &g.Spec
+		if s.TargetRef.Kind == m.ref.Kind && s.TargetRef.Name == m.ref.Name && s.Revision == m.e.Target && s.Stage == stage &&
+			!apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.GatePassed) {
+			last.Next = ""
+			m.found.Links = append(m.found.Links, m.undecided(g))
+			return nil
+		}
+	}
+	return nil
+}
+
+// undecided is a gate as the root of a chain.
+func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
+	s := &g.Spec
+	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
+	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
+	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
+		link.Reason, link.Since = rollout.ReasonGateRefused, describe.TimeOrNil(c.LastTransitionTime.Time)
+		link.Sentence = a.Place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
+	}
+	link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
+	return link
+}
+
+// gate is a RolloutGate that somebody asks about.
+func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	g := &v1alpha1.RolloutGate{}
+	if err := a.Get(ctx, ref, g); err != nil {
+		return chain.Answer{}, err
+	}
+	link := a.undecided(g)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "True" {
+		link = a.Link(ref, "", "gate %s of stage %s has passed for %s: %s", g.Spec.Gate, g.Spec.Stage, g.Spec.Revision, c.Message)
+		link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseComplete, describe.TimeOrNil(c.LastTransitionTime.Time)
+	}
+	facts := []describe.Fact{
+		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("stage", g.Spec.Stage), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
+	}
+	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
+}
+
+// revision is a ModuleRevision: where it stands is what its module says.
+func (a *asker) revision(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	r := &v1alpha1.ModuleRevision{}
+	if err := a.Get(ctx, ref, r); err != nil {
+		return chain.Answer{}, err
+	}
+	module := describe.Ref{Kind: r.Spec.ModuleRef.Kind, Namespace: ref.Namespace, Name: r.Spec.ModuleRef.Name}
+	found := chain.Answer{
+		Links: []chain.Link{a.Link(ref, "", "%s is revision %d of %s", ref.Name, r.Spec.Number, module)},
+		Facts: []describe.Fact{describe.FactOf("module", module.String()), describe.FactOf("number", fmt.Sprint(r.Spec.Number)), describe.FactOf("resolved", r.Status.Resolved)},
+	}
+	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), module.Kind, keyOf(module))
+	if err != nil {
+		return found, err
+	}
+	at := 0
+	for i := range e.Clusters {
+		if e.Clusters[i].Revision == ref.Name {
+			at++
+		}
+	}
+	found.Links[0] = a.Link(ref, "", "%s is assigned to %d of %d clusters of %s", ref.Name, at, len(e.Clusters), module)
+	found.Links[0].Ring, found.Links[0].Phase = manager.RingFleet, rollout.PhaseComplete
+	if e.Target == ref.Name && e.Phase != string(rollout.PhaseComplete) {
+		found.Links[0].Phase, found.Then = rollout.PhaseProgressing, a.About(module)
+	}
+	return found, nil
+}

@@ -1,0 +1,222 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+func colon(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+// kustomization is how Flux applies something: from where, and what of it is not well.
+func (a *asker) kustomization(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	k := &kustomizev1.Kustomization{}
+	err := a.Get(ctx, ref, k)
+	if chain.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return a.notMade(ctx, ref, err)
+	}
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
+	link := a.Link(ref, chain.ReasonNotObserved, "Kustomization %s was not looked at %s: is Flux' kustomize-controller running?", ref.Name, asOf(ready))
+	link.Phase, link.Next = rollout.PhaseWaiting, a.Command("kubectl get pods -A -l app=kustomize-controller")
+	found := chain.Answer{Links: []chain.Link{link}}
+	own := &found.Links[0]
+	switch {
+	case k.Spec.Suspend:
+		own.Reason, own.Sentence = chain.ReasonSuspended, a.Place()+"Kustomization "+ref.Name+" is suspended: spec.suspend is set"
+		own.Next = a.Kubectl("patch", ref, "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
+		return found, nil
+	case ready == nil || ready.ObservedGeneration != k.Generation:
+		return a.notBegun(ctx, k, found), nil
+	}
+	own.Reason, own.Since, own.Next = rollout.Reason(ready.Reason), describe.TimeOrNil(ready.LastTransitionTime.Time), a.Kubectl("describe", ref)
+	own.Sentence = a.Place() + fmt.Sprintf("Kustomization %s is not ready: %s", ref.Name, firstLine(ready.Message))
+	if ready.Status == metav1.ConditionTrue {
+		own.Reason, own.Phase, own.Next = "", rollout.PhaseComplete, ""
+		own.Sentence = a.Place() + "Kustomization " + ref.Name + " has been applied, and all of it is well"
+		return found, nil
+	}
+	return a.notApplied(ctx, k, found)
+}
+
+// asOf is of which Kustomization Flux has said nothing: of what it is now, or of any.
+func asOf(ready *metav1.Condition) string {
+	if ready == nil {
+		return "yet"
+	}
+	return "as it is now"
+}
+
+// notBegun: Flux has said nothing of it as it is now, which it does not before there is
+// a source.
+func (a *asker) notBegun(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) chain.Answer {
+	if link := a.unfetched(ctx, k); link != nil {
+		found.Links[0].Next = ""
+		found.Links[0].Sentence = a.Place() + "Kustomization " + k.Name + " has nothing to apply yet"
+		found.Links[0].Reason = chain.ReasonSource
+		found.Links = append(found.Links, *link)
+	}
+	return found
+}
+
+// notMade: nobody has made the Kustomization of what is assigned.
+func (a *asker) notMade(ctx context.Context, ref describe.Ref, err error) (chain.Answer, error) {
+	link := a.Link(ref, chain.ReasonMissing, "there is no Kustomization %s in namespace %s, by which Flux would apply it", ref.Name, ref.Namespace)
+	link.Next = a.Command("kubectl get assemblages,kustomizations -n " + ref.Namespace)
+	if apimeta.IsNoMatchError(err) {
+		link.Sentence = a.Place() + "Flux is not installed: there is no kind Kustomization"
+		link.Next = a.Command("flux install")
+		return chain.Answer{Links: []chain.Link{link}}, nil
+	}
+	found := chain.Answer{Links: []chain.Link{link}}
+	down, err := a.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, ref.Namespace)
+	if err == nil && down.Links[0].Reason == chain.ReasonManagerDown {
+		found = found.And(&down)
+	}
+	return found, nil
+}
+
+// firstLine is the beginning of a message that may have many.
+func firstLine(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return line
+}
+
+// notApplied goes to the source if that is why, to what it depends on, to what has
+// refused it, or to the object that is not well.
+func (a *asker) notApplied(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) (chain.Answer, error) {
+	if link := a.unfetched(ctx, k); link != nil {
+		found.Links[0].Next = ""
+		found.Links = append(found.Links, *link)
+		return found, nil
+	}
+	for _, dependency := range k.Spec.DependsOn {
+		ref := describe.Ref{Kind: describe.KindKustomization, Namespace: k.Namespace, Name: dependency.Name}
+		other := &kustomizev1.Kustomization{}
+		if err := a.Get(ctx, ref, other); err == nil && !apimeta.IsStatusConditionTrue(other.Status.Conditions, "Ready") {
+			found.Then = a.About(ref)
+			return found, nil
+		}
+	}
+	inside := a
+	if remote := k.Spec.KubeConfig; remote != nil && remote.SecretRef != nil {
+		var why *chain.Link
+		name := cluster.NameOf(remote.SecretRef.Name)
+		if inside, why = a.enter(ctx, name, describe.Ref{Kind: describe.KindSecret, Namespace: k.Namespace, Name: remote.SecretRef.Name}); why != nil {
+			found.Links = append(found.Links, *why)
+			return found, nil
+		}
+	}
+	return inside.firstOf(ctx, k, found)
+}
+
+// unfetched is the source of a Kustomization if that is not ready.
+func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *chain.Link {
+	s := &k.Spec.SourceRef
+	ref := describe.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+	if ref.Namespace == "" {
+		ref.Namespace = k.Namespace
+	}
+	u, err := a.ReadAny(ctx, ref)
+	if chain.IsNotFound(err) {
+		link := a.Link(ref, chain.ReasonSource, "%s %s, from which it is fetched, does not exist", ref.Kind, ref.Name)
+		link.Next = a.Command("kubectl get " + strings.ToLower(ref.Kind) + " -n " + ref.Namespace)
+		return &link
+	}
+	if err != nil {
+		return nil
+	}
+	c := conditionOf(u, "Ready")
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	link := a.Link(ref, chain.ReasonSource, "%s %s cannot be fetched: %s", ref.Kind, ref.Name, firstLine(c.Message))
+	link.Since, link.Next = describe.TimeOrNil(c.LastTransitionTime.Time), a.Kubectl("describe", ref)
+	return &link
+}
+
+// conditionOf is a condition of any object, nil if it has none.
+func conditionOf(u *unstructured.Unstructured, kind string) *metav1.Condition {
+	all, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range all {
+		fields, ok := c.(map[string]any)
+		if !ok || fields["type"] != kind {
+			continue
+		}
+		text := func(key string) string { s, _ := fields[key].(string); return s }
+		found := &metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Message: text("message")}
+		_ = found.LastTransitionTime.UnmarshalQueryParameter(text("lastTransitionTime")) // without one it is zero
+		return found
+	}
+	return nil
+}
+
+// firstOf goes to the first object of a Kustomization that is not well.
+func (a *asker) firstOf(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) (chain.Answer, error) {
+	if k.Status.Inventory != nil {
+		for _, entry := range k.Status.Inventory.Entries[:min(len(k.Status.Inventory.Entries), maxObjects)] {
+			ref, gvk, ok := applied(entry)
+			if !ok {
+				continue
+			}
+			if bad, err := a.isBad(ctx, ref, gvk); err != nil || bad {
+				found.Links[0].Next, found.Then = "", a.About(ref)
+				return found, nil //nolint:nilerr // what cannot be looked at is told of when it is asked about
+			}
+		}
+	}
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, "Ready")
+	if refused := a.Refusal(ctx, describe.RefTo(describe.KindKustomization, k), ready.Message); refused.Links[0].Reason != chain.ReasonRefused {
+		found = found.And(refused)
+	}
+	return found, nil
+}
+
+// applied is what an entry of Flux' inventory names: NAMESPACE_NAME_GROUP_KIND, where a
+// colon in the name, as the names of roles may have, is two underscores.
+func applied(entry kustomizev1.ResourceRef) (describe.Ref, schema.GroupVersionKind, bool) {
+	namespace, rest, _ := strings.Cut(entry.ID, "_")
+	i := strings.LastIndex(rest, "_")
+	if i < 0 {
+		return describe.Ref{}, schema.GroupVersionKind{}, false
+	}
+	rest, kind := rest[:i], rest[i+1:]
+	if i = strings.LastIndex(rest, "_"); i < 0 {
+		return describe.Ref{}, schema.GroupVersionKind{}, false
+	}
+	name, group := strings.ReplaceAll(rest[:i], "__", ":"), rest[i+1:]
+	gvk := schema.GroupVersionKind{Group: group, Version: entry.Version, Kind: kind}
+	return describe.Ref{Kind: kind, Namespace: namespace, Name: name, APIVersion: chain.Foreign(group, entry.Version)}, gvk, true
+}
+
+// isBad is true of an object that is not there, or not well.
+func (a *asker) isBad(ctx context.Context, ref describe.Ref, gvk schema.GroupVersionKind) (bool, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	err := a.Get(ctx, ref, u)
+	if chain.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return !a.isWell(ctx, ref, u), nil
+}

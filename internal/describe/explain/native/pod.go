@@ -1,0 +1,140 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Pod says why a Pod does not serve.
+func (a *Asker) Pod(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+	p := &corev1.Pod{}
+	err := a.Get(ctx, ref, p)
+	if chain.IsNotFound(err) && !first {
+		link := a.Link(ref, chain.ReasonMissing, "Pod %s is not there", ref.Name)
+		link.Next = a.Command("kubectl get events -n " + ref.Namespace)
+		return chain.Answer{Links: []chain.Link{link}}, nil
+	}
+	if chain.IsNotFound(err) {
+		return chain.Answer{}, fmt.Errorf("there is no Pod %s in namespace %s", ref.Name, ref.Namespace)
+	}
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	found, err := a.diagnose(ctx, p)
+	if err != nil {
+		return found, err
+	}
+	own := &found.Links[0]
+	own.Owner = ownerOf(p)
+	if own.Since == nil && Severity(p) != Well {
+		own.Since = unreadySince(p)
+	}
+	found.Facts = podFacts(p)
+	return found, nil
+}
+
+func podFacts(p *corev1.Pod) []describe.Fact {
+	facts := []describe.Fact{describe.FactOf("phase", string(p.Status.Phase))}
+	if p.Spec.NodeName != "" {
+		facts = append(facts, describe.FactOf("node", p.Spec.NodeName))
+	}
+	for _, c := range statusesOf(p) {
+		facts = append(facts, describe.FactOf("container", c.Name+", "+containerState(&c)))
+	}
+	return facts
+}
+
+func containerState(c *corev1.ContainerStatus) string {
+	text := "running"
+	switch {
+	case c.State.Waiting != nil:
+		text = "waiting (" + c.State.Waiting.Reason + ")"
+	case c.State.Terminated != nil:
+		text = fmt.Sprintf("ended with %d (%s)", c.State.Terminated.ExitCode, c.State.Terminated.Reason)
+	}
+	if !c.Ready {
+		text += ", not ready"
+	}
+	if c.RestartCount > 0 {
+		text += fmt.Sprintf(", restarted %d times", c.RestartCount)
+	}
+	return text
+}
+
+// unreadySince is since when a Pod has not been ready.
+func unreadySince(p *corev1.Pod) *time.Time {
+	if c := podCondition(p, corev1.PodReady); c != nil {
+		return describe.TimeOrNil(c.LastTransitionTime.Time)
+	}
+	return describe.TimeOrNil(p.CreationTimestamp.Time)
+}
+
+// diagnose goes through what can be wrong with a Pod, in the order of its life
+// backwards: what ends it, what keeps it from a node, from starting, from serving.
+func (a *Asker) diagnose(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+	switch {
+	case p.DeletionTimestamp != nil:
+		return a.terminating(ctx, p), nil
+	case p.Status.Reason == evicted:
+		return a.alone(p, chain.ReasonEvicted, a.Kubectl("describe", describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}),
+			"Pod %s was evicted from node %s: %s", p.Name, p.Spec.NodeName, p.Status.Message), nil
+	case p.Status.Phase == corev1.PodFailed && p.Status.Reason != "":
+		return a.alone(p, chain.ReasonFailed, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s has failed on node %s: %s",
+			p.Name, p.Spec.NodeName, orReason(p.Status.Message, p.Status.Reason)), nil
+	case p.Status.Phase == corev1.PodSucceeded:
+		return a.alone(p, "", "", "Pod %s has done what it was to do", p.Name), nil
+	case isReady(p):
+		return a.alone(p, "", "", "Pod %s is ready", p.Name), nil
+	case len(p.Spec.SchedulingGates) > 0:
+		return a.gatedPod(ctx, p)
+	case p.Spec.NodeName == "":
+		return a.unscheduled(ctx, p)
+	}
+	if lost := a.lostNode(ctx, p); lost != nil {
+		return a.nodeLost(p, lost), nil
+	}
+	return a.unstarted(ctx, p)
+}
+
+// alone is a Pod that is the root itself.
+func (a *Asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string, args ...any) chain.Answer {
+	link := a.Link(describe.RefTo(describe.KindPod, p), reason, format, args...)
+	link.Next, link.Phase = next, rollout.PhaseWaiting
+	if reason == "" {
+		link.Phase = rollout.PhaseComplete
+	}
+	return chain.Answer{Links: []chain.Link{link}}
+}
+
+// terminating is a Pod that is being deleted: its node is lost, somebody has to remove
+// a finalizer, or it takes its time.
+func (a *Asker) terminating(ctx context.Context, p *corev1.Pod) chain.Answer {
+	if lost := a.lostNode(ctx, p); lost != nil {
+		found := a.nodeLost(p, lost)
+		found.Links[0].Reason = chain.ReasonTerminating
+		found.Links[0].Sentence = a.Place() + fmt.Sprintf("Pod %s is terminating, and its node %s does not answer", p.Name, p.Spec.NodeName)
+		return found
+	}
+	if len(p.Finalizers) > 0 {
+		found := a.alone(p, chain.ReasonTerminating, "", "Pod %s is terminating, and finalizer %s keeps it", p.Name, p.Finalizers[0])
+		found.Links = append(found.Links, a.Finalizer(describe.RefTo(describe.KindPod, p), p.Finalizers[0]))
+		return found
+	}
+	found := a.alone(p, chain.ReasonTerminating, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is terminating", p.Name)
+	found.Links[0].Until = describe.TimeOrNil(p.DeletionTimestamp.Time) // when its grace period is over
+	return found
+}
+
+func orReason(message, reason string) string {
+	if message == "" {
+		return reason
+	}
+	return message
+}

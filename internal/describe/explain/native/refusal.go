@@ -1,0 +1,192 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+)
+
+// Refusal is why the API server has refused a write. It names whoever is asked on such
+// a write and is mentioned in the message: a quota, a webhook, an account.
+//
+// Where that cannot be found out, what was said is told: a diagnosis never fails for
+// want of a better one.
+func (a *Asker) Refusal(ctx context.Context, ref describe.Ref, message string) *chain.Answer {
+	for _, by := range []func(context.Context, describe.Ref, string) (*chain.Answer, error){a.refusedByQuota, a.refusedByPolicy, a.refusedByWebhook, a.refusedForAccount} {
+		if found, err := by(ctx, ref, message); err == nil && found != nil {
+			return found
+		}
+	}
+	link := a.Link(ref, chain.ReasonRefused, "the API server refuses it: %s", message)
+	link.Next = a.Kubectl("describe", ref)
+	return &chain.Answer{Links: []chain.Link{link}}
+}
+
+// refusedByQuota finds the quota that is mentioned.
+func (a *Asker) refusedByQuota(ctx context.Context, ref describe.Ref, message string) (*chain.Answer, error) {
+	if !strings.Contains(message, "exceeded quota") {
+		return nil, nil //nolint:nilnil // it is not about a quota
+	}
+	var list corev1.ResourceQuotaList
+	if err := a.Client.List(ctx, &list, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("list ResourceQuotas: %w", err)
+	}
+	for i := range list.Items {
+		q := &list.Items[i]
+		if !strings.Contains(message, "quota: "+q.Name+",") {
+			continue
+		}
+		link := a.Link(describe.RefTo(describe.KindQuota, q), chain.ReasonQuota, "ResourceQuota %s is used up: %s", q.Name, usedUp(q))
+		link.Next = a.Kubectl("describe", link.Ref)
+		return &chain.Answer{Links: []chain.Link{link}}, nil
+	}
+	return nil, nil //nolint:nilnil // it has gone meanwhile
+}
+
+// usedUp is what a quota has no more of.
+func usedUp(q *corev1.ResourceQuota) string {
+	var parts []string
+	for name, hard := range q.Status.Hard {
+		if used := q.Status.Used[name]; used.Cmp(hard) >= 0 {
+			parts = append(parts, fmt.Sprintf("%s of %s %s", used.String(), hard.String(), name))
+		}
+	}
+	if len(parts) == 0 {
+		return "what is asked for is more than what is left"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// refusedByPolicy finds the admission policy that is mentioned.
+func (a *Asker) refusedByPolicy(ctx context.Context, _ describe.Ref, message string) (*chain.Answer, error) {
+	if !strings.Contains(message, "ValidatingAdmissionPolicy") {
+		return nil, nil //nolint:nilnil // it is not about a policy
+	}
+	var list admissionregistrationv1.ValidatingAdmissionPolicyList
+	if err := a.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
+	}
+	for i := range list.Items {
+		ref := describe.Ref{Kind: "ValidatingAdmissionPolicy", Name: list.Items[i].Name}
+		if strings.Contains(message, "'"+ref.Name+"'") {
+			link := a.Link(ref, chain.ReasonRefused, "ValidatingAdmissionPolicy %s says no: %s", ref.Name, causeIn(message))
+			link.Next = a.Kubectl("describe", ref)
+			return &chain.Answer{Links: []chain.Link{link}}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // it has gone meanwhile
+}
+
+// hook is a webhook, and the configuration that it stands in.
+type hook struct {
+	describe.Ref
+
+	name   string
+	client admissionregistrationv1.WebhookClientConfig
+}
+
+// refusedByWebhook finds the webhook that is mentioned, and who should answer it.
+func (a *Asker) refusedByWebhook(ctx context.Context, _ describe.Ref, message string) (*chain.Answer, error) {
+	if !strings.Contains(message, "webhook") {
+		return nil, nil //nolint:nilnil // it is not about a webhook
+	}
+	hooks, err := a.hooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hooks {
+		if !strings.Contains(message, `"`+h.name+`"`) {
+			continue
+		}
+		if strings.Contains(message, "denied the request") {
+			link := a.Link(h.Ref, chain.ReasonRefused, "webhook %s says no: %s", h.name, causeIn(message))
+			link.Next = a.Kubectl("describe", h.Ref)
+			return &chain.Answer{Links: []chain.Link{link}}, nil
+		}
+		link := a.Link(h.Ref, chain.ReasonWebhook, "webhook %s does not answer: %s", h.name, causeIn(message))
+		link.Next = a.Kubectl("describe", h.Ref)
+		found := chain.Answer{Links: []chain.Link{link}}
+		if s := h.client.Service; s != nil {
+			found.Then = a.About(describe.Ref{Kind: describe.KindService, Namespace: s.Namespace, Name: s.Name})
+		}
+		return &found, nil
+	}
+	return nil, nil //nolint:nilnil // it has gone meanwhile
+}
+
+// causeIn is the end of a message, where the cause stands.
+func causeIn(message string) string {
+	for _, word := range []string{"denied the request: ", "denied request: ", "failed to call webhook: "} {
+		if _, rest, ok := strings.Cut(message, word); ok {
+			return rest
+		}
+	}
+	return message
+}
+
+func (a *Asker) hooks(ctx context.Context) ([]hook, error) {
+	var hooks []hook
+	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
+	if err := a.Client.List(ctx, &mutating); err != nil {
+		return nil, fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
+	}
+	for _, c := range mutating.Items {
+		for _, w := range c.Webhooks {
+			hooks = append(hooks, hook{describe.Ref{Kind: "MutatingWebhookConfiguration", Name: c.Name}, w.Name, w.ClientConfig})
+		}
+	}
+	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
+	if err := a.Client.List(ctx, &validating); err != nil {
+		return nil, fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
+	}
+	for _, c := range validating.Items {
+		for _, w := range c.Webhooks {
+			hooks = append(hooks, hook{describe.Ref{Kind: "ValidatingWebhookConfiguration", Name: c.Name}, w.Name, w.ClientConfig})
+		}
+	}
+	return hooks, nil
+}
+
+// refusedForAccount: the ServiceAccount that Pods are to run as is not there.
+func (a *Asker) refusedForAccount(ctx context.Context, ref describe.Ref, message string) (*chain.Answer, error) {
+	if !strings.Contains(message, "serviceaccount") {
+		return nil, nil //nolint:nilnil // it is not about an account
+	}
+	w, err := a.Read(ctx, ref)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // it makes no Pods
+	}
+	name := cmp.Or(w.template.Spec.ServiceAccountName, "default")
+	account := describe.Ref{Kind: describe.KindAccount, Namespace: ref.Namespace, Name: name}
+	if err := a.Get(ctx, account, &corev1.ServiceAccount{}); !chain.IsNotFound(err) {
+		return nil, err
+	}
+	link := a.Link(account, chain.ReasonMissing, "ServiceAccount %s does not exist, and the Pods of %s are to run as it", name, ref)
+	link.Next = a.Command("kubectl create serviceaccount " + name + " -n " + ref.Namespace)
+	return &chain.Answer{Links: []chain.Link{link}}, nil
+}
+
+func (a *Asker) endpoints(ctx context.Context, ref describe.Ref) (ready int, err error) {
+	var list discoveryv1.EndpointSliceList
+	err = a.Client.List(ctx, &list, client.InNamespace(ref.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: ref.Name})
+	if err != nil {
+		return 0, fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	for i := range list.Items {
+		for _, e := range list.Items[i].Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	return ready, nil
+}

@@ -1,0 +1,123 @@
+package native
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// lostNode is the node of a Pod if that does not answer, nil if it does or may not be
+// looked at.
+func (a *Asker) lostNode(ctx context.Context, p *corev1.Pod) *chain.Link {
+	if p.Spec.NodeName == "" {
+		return nil
+	}
+	ref, node := describe.Ref{Kind: describe.KindNode, Name: p.Spec.NodeName}, &corev1.Node{}
+	if err := a.Get(ctx, ref, node); chain.IsNotFound(err) {
+		link := a.Link(ref, chain.ReasonNodeLost, "Node %s is not there any more", ref.Name)
+		link.Next = a.Kubectl("delete", describe.RefTo(describe.KindPod, p), "--force", "--grace-period=0")
+		return &link
+	}
+	for _, c := range node.Status.Conditions { // there are none if it may not be looked at
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			link := a.Link(ref, chain.ReasonNodeLost, "Node %s is not ready: %s", ref.Name, orReason(c.Message, c.Reason))
+			link.Since, link.Next = describe.TimeOrNil(c.LastTransitionTime.Time), a.Kubectl("describe", ref)
+			return &link
+		}
+	}
+	return nil
+}
+
+func (a *Asker) nodeLost(p *corev1.Pod, node *chain.Link) chain.Answer {
+	found := a.alone(p, chain.ReasonNodeLost, "", "Pod %s is not ready, and its node %s does not answer", p.Name, p.Spec.NodeName)
+	found.Links = append(found.Links, *node)
+	return found
+}
+
+// gatedPod is one that may not be scheduled yet: ours waits for its config.
+func (a *Asker) gatedPod(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+	for _, gate := range p.Spec.SchedulingGates {
+		if gate.Name == vocabulary.SchedulingGate {
+			found := a.alone(p, chain.ReasonGated, "", "Pod %s is not scheduled before its config exists", p.Name)
+			missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
+			if missing != nil {
+				found.Links = append(found.Links, a.Lacking(missing.lack))
+			} else {
+				found.Then = a.Manager(p.Namespace)
+			}
+			return found, err
+		}
+	}
+	return a.alone(p, chain.ReasonGated, a.Kubectl("get", describe.RefTo(describe.KindPod, p), "-o", "jsonpath='{.spec.schedulingGates}'"),
+		"Pod %s is not scheduled before whoever has set scheduling gate %s removes it", p.Name, p.Spec.SchedulingGates[0].Name), nil
+}
+
+// unscheduled is a Pod without a node.
+func (a *Asker) unscheduled(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+	if claim := a.unboundClaim(ctx, p); claim != nil {
+		found := a.alone(p, chain.ReasonUnschedulable, "", "Pod %s is not scheduled before PersistentVolumeClaim %s is bound", p.Name, claim.Name)
+		found.Then = a.About(*claim)
+		return found, nil
+	}
+	c := podCondition(p, corev1.PodScheduled)
+	switch {
+	case c != nil && c.Status == corev1.ConditionFalse:
+		next := a.Kubectl("describe", describe.RefTo(describe.KindPod, p))
+		if label := a.unmatched(ctx, p); label != "" {
+			return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get nodes -l "+label),
+				"Pod %s cannot be scheduled: no node has the labels of its node selector, %s", p.Name, label), nil
+		}
+		return a.alone(p, chain.ReasonUnschedulable, next, "Pod %s cannot be scheduled: %s", p.Name, c.Message), nil
+	case p.Spec.SchedulerName == vocabulary.SuspendedScheduler:
+		return a.waitsForWave(ctx, p)
+	case p.Spec.SchedulerName != vocabulary.DefaultScheduler:
+		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -A | grep "+p.Spec.SchedulerName),
+			"Pod %s waits for scheduler %s, which has not looked at it: is it running?", p.Name, p.Spec.SchedulerName), nil
+	default:
+		return a.alone(p, chain.ReasonUnschedulable, a.Command("kubectl get pods -n kube-system -l component=kube-scheduler"),
+			"Pod %s was not looked at by the scheduler: is it running?", p.Name), nil
+	}
+}
+
+// waitsForWave is a Pod that the predecessor, or we in its way, keep from starting.
+func (a *Asker) waitsForWave(ctx context.Context, p *corev1.Pod) (chain.Answer, error) {
+	found := a.alone(p, chain.ReasonGated, "", "Pod %s is not scheduled before its config exists", p.Name)
+	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
+	if missing != nil {
+		found.Links = append(found.Links, a.Lacking(missing.lack))
+	}
+	return found, err
+}
+
+// unmatched is the node selector of a Pod if no node has such labels.
+func (a *Asker) unmatched(ctx context.Context, p *corev1.Pod) string {
+	if len(p.Spec.NodeSelector) == 0 {
+		return ""
+	}
+	var nodes corev1.NodeList
+	if err := a.Client.List(ctx, &nodes); err != nil {
+		return ""
+	}
+	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: p.Spec.NodeSelector})
+	for i := range nodes.Items {
+		if matches(nodes.Items[i].Labels, p.Spec.NodeSelector) {
+			return ""
+		}
+	}
+	return strings.ReplaceAll(selector, " ", "")
+}
+
+func matches(has, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if has[key] != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,176 @@
+package native
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Controller is a ReplicaSet or a Job.
+func (a *Asker) Controller(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	w, err := a.Read(ctx, ref)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	return a.Unready(ctx, &w, a.Link(ref, "", "%s is as its template says", w.Name()))
+}
+
+// Unready is what is wrong with a workload whose config is as it should be.
+func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chain.Answer, error) {
+	report := w.health()
+	only := chain.Answer{Links: []chain.Link{link}}
+	own := &only.Links[0]
+	runs := isUnfinished(w) // which is as well as a Job can be, and not what it is for
+	if report.Health == rollout.Healthy && !runs {
+		own.Phase = rollout.PhaseComplete
+		return only, nil
+	}
+	if own.Reason == "" {
+		own.Reason, own.Sentence = chain.ReasonNotReady, a.Place()+w.Name()+" is not ready: "+report.Reason
+		if runs {
+			own.Sentence = a.Place() + w.Name() + " is not complete: " + report.Reason
+		}
+		if report.Health == rollout.Failed {
+			own.Reason, own.Sentence = chain.ReasonFailed, a.Place()+w.Name()+" has failed: "+failureOf(w, report.Reason)
+		}
+		own.Phase, own.Owner, own.Since = rollout.PhaseWaiting, ownerOf(w.Object), unavailableSince(w)
+	}
+	switch {
+	case w.GetDeletionTimestamp() != nil:
+		return a.leaving(w, only), nil
+	case w.IsUnseen():
+		own.Sentence = a.Place() + w.Name() + " was not looked at by its controller as it is now: is kube-controller-manager running?"
+		own.Reason, own.Next = chain.ReasonNotObserved, a.Command("kubectl get pods -n kube-system -l component=kube-controller-manager")
+		return only, nil
+	}
+	if root := a.heldBack(w); root != nil {
+		only.Links = append(only.Links, *root)
+		return only, nil
+	}
+	return a.podsOf(ctx, w, only)
+}
+
+// isUnfinished is true of a Job that is neither complete nor has failed.
+func isUnfinished(w *Workload) bool {
+	job, ok := w.Object.(*batchv1.Job)
+	return ok && !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
+
+// unavailableSince is since when a Deployment has not been available. Others do not say.
+func unavailableSince(w *Workload) *time.Time {
+	d, ok := w.Object.(*appsv1.Deployment)
+	if !ok {
+		return nil
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionFalse {
+			return describe.TimeOrNil(c.LastTransitionTime.Time)
+		}
+	}
+	return nil
+}
+
+// heldBack is that somebody has told the controller of a workload to wait, or that a
+// Job has failed for good; nil if neither is so.
+func (a *Asker) heldBack(w *Workload) *chain.Link {
+	var link chain.Link
+	switch o := w.Object.(type) {
+	case *appsv1.Deployment:
+		if !o.Spec.Paused {
+			return nil
+		}
+		link = a.Link(w.Ref(), rollout.ReasonPaused, "%s is paused: spec.paused is set", w.Name())
+		link.Next = a.Kubectl("rollout resume", w.Ref())
+	case *batchv1.Job:
+		if o.Spec.Suspend == nil || !*o.Spec.Suspend {
+			return nil
+		}
+		link = a.Link(w.Ref(), chain.ReasonSuspended, "%s is suspended: spec.suspend is set", w.Name())
+		link.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `'{"spec":{"suspend":false}}'`)
+	default:
+		return nil
+	}
+	return &link
+}
+
+// leaving is a workload that is being deleted.
+func (a *Asker) leaving(w *Workload, so chain.Answer) chain.Answer {
+	so.Links[0].Reason = chain.ReasonTerminating
+	so.Links[0].Sentence = a.Place() + w.Name() + " is being deleted"
+	if names := w.GetFinalizers(); len(names) > 0 {
+		so.Links = append(so.Links, a.Finalizer(w.Ref(), names[0]))
+	}
+	return so
+}
+
+// Finalizer is the root where something may not go yet.
+func (a *Asker) Finalizer(ref describe.Ref, name string) chain.Link {
+	link := a.Link(ref, chain.ReasonFinalizer, "%s %s cannot go before finalizer %s is removed by whoever has set it", ref.Kind, ref.Name, name)
+	link.Next = a.Kubectl("get", ref, "-o", "jsonpath='{.metadata.finalizers}'")
+	return link
+}
+
+// podsOf goes to the Pod that does worst; and where there are too few, to why they
+// are not made.
+func (a *Asker) podsOf(ctx context.Context, w *Workload, so chain.Answer) (chain.Answer, error) {
+	pods, err := a.Pods(ctx, w)
+	if err != nil {
+		return so, err
+	}
+	i := Worst(pods)
+	if i < 0 || Severity(&pods[i]) <= starting {
+		refused, err := a.uncreated(ctx, w)
+		switch {
+		case apierrors.IsForbidden(err):
+			so.Links = append(so.Links, a.Unseen(w.Ref(), err))
+		case err != nil || refused != nil:
+			return so.And(refused), err
+		}
+	}
+	if i < 0 {
+		return a.noPods(w, so), nil
+	}
+	so.Then = a.About(describe.RefTo(describe.KindPod, &pods[i]))
+	return so, nil
+}
+
+// noPods is a workload whose Pods all do well, or that has none.
+func (a *Asker) noPods(w *Workload, so chain.Answer) chain.Answer {
+	if w.created < w.Wants || w.Kind == describe.KindJob {
+		so.Links[0].Next = a.Kubectl("describe", w.Ref())
+	}
+	return so
+}
+
+// failureOf is why a workload has failed for good, as its own conditions say.
+func failureOf(w *Workload, otherwise string) string {
+	if job, ok := w.Object.(*batchv1.Job); ok {
+		for _, c := range job.Status.Conditions {
+			if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue && c.Message != "" {
+				return strings.TrimSuffix(c.Message, ".")
+			}
+		}
+	}
+	return otherwise
+}
+
+// ownerOf is what made an object, as kubectl names it.
+func ownerOf(obj metav1.Object) string {
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return describe.Ref{Kind: owner.Kind, Name: owner.Name}.String()
+	}
+	return ""
+}

@@ -1,0 +1,258 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// maxObjects bounds how many objects of an inventory are looked at.
+const maxObjects = 200
+
+// instance is an Instance: its plan, the step that it is at, and of what that has
+// applied the object that is not well.
+func (a *asker) instance(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+	i := &v1beta1.Instance{}
+	if err := a.Get(ctx, ref, i); err != nil {
+		_, err = plans.Explain(ctx, a.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) // says it better
+		return chain.Answer{}, err
+	}
+	e := plans.ExplanationOf(i)
+	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
+	link.Ring, link.Phase, link.Since = manager.RingPlans, e.Phase, e.Since
+	found := chain.Answer{Links: []chain.Link{link}, Details: e}
+	p := planAnswer{asker: a, i: i, e: &e, found: found}
+	p.goOn(ctx)
+	return p.found, nil
+}
+
+// planAnswer is the answer about an Instance, as it comes together.
+type planAnswer struct {
+	*asker
+
+	i     *v1beta1.Instance
+	e     *plans.Explanation
+	found chain.Answer
+}
+
+func (p *planAnswer) own() *chain.Link { return &p.found.Links[0] }
+
+func (p *planAnswer) goOn(ctx context.Context) {
+	switch {
+	case p.i.DeletionTimestamp != nil && p.isLeft():
+		p.leaving()
+		return
+	case p.e.Phase == describe.PhaseUnseen:
+		p.own().Reason = chain.ReasonNotObserved
+		p.found.Then = p.Manager(p.i.Namespace)
+		return
+	case p.e.Phase == rollout.PhasePaused:
+		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
+		p.own().Next = p.Kubectl("annotate", describe.RefTo(describe.KindInstance, p.i), vocabulary.Paused.Native+"-")
+		return
+	case p.e.Reason == plans.ReasonNoVersion:
+		p.noVersion()
+		return
+	case p.e.Reason == plans.ReasonInvalid:
+		p.own().Next = p.Kubectl("edit", describe.RefTo(describe.KindInstance, p.i))
+		return
+	case p.e.Reason == plans.ReasonIdle:
+		return
+	}
+	p.step()
+	p.own().Deadline = p.deadline(ctx)
+	p.objects(ctx)
+}
+
+// isLeft is true of an Instance on its way out of which no plan has to clean up any more.
+func (p *planAnswer) isLeft() bool {
+	x := p.i.Status.Execution
+	return !slices.Contains(p.i.Finalizers, vocabulary.CleanupFinalizer) || x != nil && x.Cause == v1beta1.CauseDelete && x.Result == v1beta1.ResultComplete
+}
+
+// leaving goes to who keeps an Instance that is being deleted.
+func (p *planAnswer) leaving() {
+	own := p.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(p.i.DeletionTimestamp.Time)
+	own.Sentence = p.Place() + "Instance " + p.i.Name + " is being deleted"
+	p.found = p.kept(describe.RefTo(describe.KindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
+}
+
+// deadline is when the plan that runs has taken too long, or its phase or its step;
+// nil if they may take for ever, or nobody may see.
+func (p *planAnswer) deadline(ctx context.Context) *time.Time {
+	v := &v1beta1.OperatorVersion{}
+	x := p.i.Status.Execution
+	if x == nil || x.FinishedAt != nil || p.Get(ctx, p.version(), v) != nil {
+		return nil
+	}
+	plan := v.Spec.Plans[x.Plan]
+	soonest := due(nil, plan.Timeout, &x.StartedAt)
+	for i := range min(len(plan.Phases), len(p.e.Phases)) {
+		if is := &p.e.Phases[i]; is.Status != v1beta1.Complete {
+			soonest = dueWithin(due(soonest, plan.Phases[i].Timeout, is.StartedAt), plan.Phases[i].Steps, is.Steps)
+		}
+	}
+	return soonest
+}
+
+// dueWithin is the earlier of a moment and of those at which steps have taken too long.
+func dueWithin(soonest *time.Time, steps []v1beta1.Step, are []v1beta1.StepStatus) *time.Time {
+	for i := range min(len(steps), len(are)) {
+		if are[i].Status != v1beta1.Complete {
+			soonest = due(soonest, steps[i].Timeout, are[i].StartedAt)
+		}
+	}
+	return soonest
+}
+
+// due is the earlier of two moments, of which the second is when a time runs out.
+func due(soonest *time.Time, timeout *metav1.Duration, from *metav1.MicroTime) *time.Time {
+	if timeout == nil || timeout.Duration <= 0 || from == nil {
+		return soonest
+	}
+	at := from.Add(timeout.Duration)
+	if soonest != nil && soonest.Before(at) {
+		return soonest
+	}
+	return &at
+}
+
+// version is the OperatorVersion that the Instance refers to.
+func (p *planAnswer) version() describe.Ref {
+	ref := describe.Ref{Kind: describe.KindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
+	if ref.Namespace == "" {
+		ref.Namespace = p.i.Namespace
+	}
+	return ref
+}
+
+func (p *planAnswer) noVersion() {
+	ref := p.version()
+	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s is not there", ref.Name)
+	link.Next = p.Command("kubectl get operatorversions -n " + ref.Namespace)
+	p.found.Links = append(p.found.Links, link)
+}
+
+// step is the first step that is begun and not complete.
+func (p *planAnswer) step() {
+	for i := range p.e.Phases {
+		steps := p.e.Phases[i].Steps
+		at := slices.IndexFunc(steps, func(s v1beta1.StepStatus) bool { return howStepIs[s.Status] != "" })
+		if at >= 0 {
+			p.found.Links = append(p.found.Links, p.stepLink(p.e.Phases[i].Name+"/"+steps[at].Name, &steps[at]))
+			return
+		}
+	}
+}
+
+func (p *planAnswer) stepLink(name string, s *v1beta1.StepStatus) chain.Link {
+	link := p.Link(describe.Ref{Kind: describe.KindStep, Namespace: p.i.Namespace, Name: name}, rollout.ReasonProgressing,
+		"step %s of plan %s is %s%s", name, p.e.Plan, howStepIs[s.Status], colon(s.Message))
+	link.Ring, link.Phase = manager.RingPlans, rollout.PhaseProgressing
+	if s.StartedAt != nil {
+		link.Since = describe.TimeOrNil(s.StartedAt.Time)
+	}
+	if s.Status == v1beta1.FatalError {
+		link.Phase, link.Reason = rollout.PhaseFailed, rollout.ReasonFailed
+	}
+	return link
+}
+
+var howStepIs = map[v1beta1.ExecutionStatus]string{
+	v1beta1.InProgress: "on its way", v1beta1.Error: "tried again after it has failed", v1beta1.FatalError: "given up",
+}
+
+// objects goes to the first object of the inventory that is not well: one that was
+// applied by the step that is on its way, or else any.
+func (p *planAnswer) objects(ctx context.Context) {
+	if bad := p.notWell(ctx); bad != nil {
+		p.found.Then = p.About(*bad)
+		return
+	}
+	refused := p.Refusal(ctx, describe.RefTo(describe.KindInstance, p.i), p.e.Sentence+" "+p.failure())
+	if refused.Links[0].Reason != chain.ReasonRefused {
+		p.found = p.found.And(refused)
+		return
+	}
+	last := &p.found.Links[len(p.found.Links)-1]
+	switch {
+	case p.i.Status.AggregatedStatus.Status == v1beta1.FatalError:
+		last.Next = p.Command("spillway plan retry " + p.i.Name + " -n " + p.i.Namespace)
+	case p.i.Status.AggregatedStatus.ActivePlan != "":
+		last.Next = p.Kubectl("describe", describe.RefTo(describe.KindInstance, p.i))
+	}
+}
+
+// failure is what the step said that has failed.
+func (p *planAnswer) failure() string {
+	for _, phase := range p.e.Phases {
+		for _, s := range phase.Steps {
+			if s.Message != "" {
+				return s.Message
+			}
+		}
+	}
+	return ""
+}
+
+// notWell is the first object that is not well, nil if all are; one that the step has
+// applied that the plan is at comes before others.
+func (p *planAnswer) notWell(ctx context.Context) *describe.Ref {
+	var other *describe.Ref
+	for _, entry := range p.i.Status.Inventory[:min(len(p.i.Status.Inventory), maxObjects)] {
+		ref := describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name, APIVersion: chain.Foreign(entry.Group, entry.Version)}
+		u, err := p.readEntry(ctx, entry)
+		switch {
+		case chain.IsNotFound(err): // it was about to be applied, and was not
+		case err == nil && p.isWell(ctx, ref, u):
+		case err == nil && p.isOfStep(u):
+			return &ref
+		default: // of what cannot be read that is told when it is asked about
+			other = cmp.Or(other, &ref)
+		}
+	}
+	return other
+}
+
+func (p *planAnswer) readEntry(ctx context.Context, entry v1beta1.InventoryEntry) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(strings.TrimPrefix(entry.Group+"/"+entry.Version, "/"))
+	u.SetKind(entry.Kind)
+	return u, p.Get(ctx, describe.Ref{Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}, u)
+}
+
+// isOfStep is true of what the step has applied that the plan is at.
+func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	return annotations[vocabulary.PhaseAnnotation]+"/"+annotations[vocabulary.StepAnnotation] == p.i.Status.Place
+}
+
+// isWell judges an object; a StatefulSet that is a zone is well if its group is.
+func (a *asker) isWell(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
+	if lacks, _ := plans.Judge(u); lacks != "" {
+		return false
+	}
+	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
+	if ref.Kind != workloads.StatefulSet || group == "" {
+		return true
+	}
+	complete, err := a.isComplete(ctx, describe.Ref{Kind: describe.KindGroup, Namespace: ref.Namespace, Name: group})
+	return complete || err != nil // there may be no groups
+}

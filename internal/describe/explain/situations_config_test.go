@@ -1,0 +1,48 @@
+package explain_test
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	tracked  = `annotation: spillway.dev/update-on-config-change: "true"`
+	usesApp  = `container: envFrom: [{configMapRef: {name: app}}]`
+	appAtOne = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: app}
+data: {level: "1"}
+---
+`
+)
+
+// configSituations are what the config ring waits for.
+var configSituations = []situation{{
+	name: "a tracked workload lacks a Secret", plant: deployment("web", tracked, needsDB),
+	times: "since", ask: "deployment/web", through: "Deployment Secret", root: "secret/db", says: "Secret db does not exist",
+	next: "kubectl create secret generic db -n NS --from-literal=password=VALUE",
+}, {
+	name: "a tracked workload lacks a key", plant: `apiVersion: v1
+kind: Secret
+metadata: {name: db}
+stringData: {user: x}
+---
+` + deployment("web", tracked, needsDB),
+	ask: "deployments.apps/web", root: "secret/db", says: "Secret db has no key password",
+	next: `kubectl patch secret/db -n NS --type=merge -p '{"stringData":{"password":"VALUE"}}'`,
+}, {
+	name: "a tracked workload lacks a ConfigMap", plant: workload("DaemonSet", "agent", tracked, usesApp),
+	ask: "ds/agent", root: "configmap/app", says: "ConfigMap app does not exist", next: "kubectl create configmap app -n NS --from-literal=KEY=VALUE",
+}, {
+	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
+	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "kubectl annotate deployment/web -n NS spillway.dev/pause-",
+}, {
+	name: "another workload takes up the budget", plant: appAtOne + deployment("first", tracked, usesApp, crash, `annotation: spillway.dev/priority: "9"`),
+	act: func(w *world) {
+		w.pods("first", func(*corev1.Pod) {}) // it is rolling now, for as long as it crashes
+		w.apply(deployment("second", tracked, usesApp))
+	},
+	ask: "deploy/second", through: "Deployment Deployment Pod", root: "pod/first-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app --previous",
+}, {
+	name: "a rolled workload does not come up", plant: appAtOne + deployment("web", tracked, usesApp, still), act: waiting("web", "InvalidImageName", ""),
+	times: "since", owner: "replicaset/web-*", ask: "deploy/web", through: "Deployment Pod", root: "pod/web-*", says: "cannot pull the image app:v1", next: "kubectl describe pod/NAME -n NS",
+}}

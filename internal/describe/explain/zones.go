@@ -1,0 +1,367 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+	"github.com/spillway-dev/spillway/internal/describe/explain/native"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// GroupDetails is how a group is rolled, and what its replicas wait for.
+type GroupDetails struct {
+	zones.Explanation
+
+	Replicas []string `json:"replicas,omitempty"`
+}
+
+func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (zones.Explanation, error) {
+	o := zones.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+	return zones.Explain(ctx, a.Client, o, ref.Namespace, ref.Name)
+}
+
+// isComplete is true of a group whose zones are all where they should be.
+func (a *asker) isComplete(ctx context.Context, ref describe.Ref) (bool, error) {
+	e, err := a.explainGroup(ctx, ref)
+	return e.Phase == string(rollout.PhaseComplete), err
+}
+
+// group is a group of StatefulSets: what its rollout waits for, and if that is
+// complete, what its replicas wait for.
+func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	e, err := a.explainGroup(ctx, ref)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
+	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
+		return chain.Answer{}, err
+	}
+	link := a.Link(ref, e.Reason, "%s", strings.TrimSuffix(e.Sentence, "."))
+	link.Ring, link.Phase = manager.RingZones, rollout.Phase(e.Phase)
+	link.Since, link.Until, link.Deadline = e.Since, e.Until, e.Deadline
+	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{Links: []chain.Link{link}, Details: GroupDetails{e, scales.Explain()}}}
+	if !e.Missing && g.deleting(ctx) {
+		return g.found, nil
+	}
+	if scaled := scales.At().Hold; e.Phase == string(rollout.PhaseComplete) && scaled != nil {
+		return g.found, g.replicas(ctx, scaled)
+	}
+	err = g.rollout(ctx)
+	return g.found, err
+}
+
+// deleting is true of a group that is being deleted, and that somebody keeps. Nobody
+// rolls anything less for it: its StatefulSets make a new one.
+func (g *groupAnswer) deleting(ctx context.Context) bool {
+	group := &v1alpha1.RolloutGroup{}
+	if g.Get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
+		return false
+	}
+	own := g.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(group.DeletionTimestamp.Time)
+	own.Sentence = g.Place() + "group " + g.ref.Name + " is being deleted"
+	g.found = g.kept(g.ref, group, "", g.found)
+	return true
+}
+
+// groupAnswer is the answer about a group, as it comes together.
+type groupAnswer struct {
+	*asker
+
+	ref   describe.Ref
+	e     *zones.Explanation
+	found chain.Answer
+}
+
+func (g *groupAnswer) own() *chain.Link { return &g.found.Links[0] }
+
+func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Links, link) }
+
+// set is a StatefulSet of the group.
+func (g *groupAnswer) set(name string) describe.Ref {
+	return describe.Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
+}
+
+// rollout goes on from the reason that tells most.
+func (g *groupAnswer) rollout(ctx context.Context) error {
+	hold := g.e.Telling
+	switch {
+	case len(g.e.Faults) > 0:
+		g.fault()
+	case g.e.Missing:
+		g.unmade()
+	case g.e.Phase == string(rollout.PhaseComplete) || g.e.Phase == "":
+	case hold == nil:
+		g.found.Then = g.Manager(g.ref.Namespace)
+	case hold.Reason == rollout.ReasonPaused:
+		return g.paused(ctx, hold)
+	case hold.Reason == rollout.ReasonLocked:
+		return g.locked(ctx)
+	case hold.Reason == zones.ReasonWindow:
+	case hold.Reason == zones.ReasonNotObserved || hold.Reason == zones.ReasonDeleting:
+		g.found.Then = g.firstUnseen(ctx)
+	case hold.Reason == rollout.ReasonRetry:
+		g.refused(ctx, hold)
+	default:
+		return g.held(ctx, hold)
+	}
+	return nil
+}
+
+// unmade is a group that has members, and no object yet.
+func (g *groupAnswer) unmade() {
+	own := g.own()
+	own.Phase, own.Reason = describe.PhaseUnseen, chain.ReasonNotObserved
+	own.Sentence = g.Place() + fmt.Sprintf("group %s has StatefulSets, and the manager has not made its RolloutGroup yet", g.ref.Name)
+	g.found.Then = g.Manager(g.ref.Namespace)
+}
+
+// fault is a mistake in a StatefulSet or in the group itself.
+func (g *groupAnswer) fault() {
+	f := g.e.Faults[0]
+	kind, name, _ := strings.Cut(f.Object, " ")
+	link := g.Link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, zones.ReasonInvalid, "%s", f)
+	link.Next = g.Kubectl("edit", link.Ref)
+	g.add(link)
+}
+
+// paused goes to the zone if the pause is of one.
+func (g *groupAnswer) paused(ctx context.Context, hold *rollout.Hold) error {
+	if p := g.e.Pause; p != nil {
+		g.own().Owner, g.own().Next = p.By, g.Spillway("resume", g.ref)
+		return nil
+	}
+	zone := zoneOf(hold)
+	w, err := g.Read(ctx, g.set(zone))
+	if err != nil {
+		return err
+	}
+	_, key, _ := vocabulary.RolloutPaused.Lookup(w.GetAnnotations())
+	link := g.Link(describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: zone}, rollout.ReasonPaused,
+		"zone %s is paused: StatefulSet %s has annotation %s", zone, zone, key)
+	link.Ring, link.Phase, link.Owner = manager.RingZones, rollout.PhasePaused, annotator(w.Object, key)
+	link.Next = g.Kubectl("annotate", g.set(zone), key+"-")
+	g.add(link)
+	return nil
+}
+
+// zoneOf is the zone that a hold is about, or in which it is.
+func zoneOf(hold *rollout.Hold) string {
+	for _, path := range []rollout.Path{hold.On, hold.Path} {
+		if len(path) > 0 {
+			return path[0]
+		}
+	}
+	return ""
+}
+
+// locked goes to who holds the lock, and to the manager if that is not at work: what
+// holds the lock is not brought to an end then.
+func (g *groupAnswer) locked(ctx context.Context) error {
+	group := &v1alpha1.RolloutGroup{}
+	if err := g.Get(ctx, g.ref, group); err != nil {
+		return err
+	}
+	l := group.Status.Lock
+	if l == nil {
+		return g.leftDownscale(ctx, group)
+	}
+	what := string(l.Purpose)
+	if l.Zone != "" {
+		what += " of " + l.Zone
+	}
+	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, chain.ReasonHeld,
+		"the lock of group %s is held by %s, for %s", g.ref.Name, l.Holder, what)
+	link.Ring, link.Phase, link.Owner, link.Since = manager.RingZones, rollout.PhaseWaiting, l.Holder, describe.TimeOrNil(l.Since.Time)
+	if l.Expires != nil {
+		link.Until = describe.TimeOrNil(l.Expires.Time)
+		link.Sentence += ", until " + rollout.Clock(l.Expires.Time) + " at the latest"
+	}
+	g.add(link)
+	return g.whoseLock(ctx, l)
+}
+
+// whoseLock goes on from a lock: to the zone that is scaled down, if that is why it is
+// held, or to the manager that is not there to give it back.
+func (g *groupAnswer) whoseLock(ctx context.Context, l *v1alpha1.Lock) error {
+	if gone := g.managerGone(ctx, g.ref.Namespace); gone != nil {
+		g.found = g.found.And(gone)
+		return nil
+	}
+	lock := &g.found.Links[len(g.found.Links)-1]
+	switch {
+	case l.Expires == nil && l.Purpose != v1alpha1.PurposeRollout:
+		lock.Next = g.Kubectl("patch", g.ref, "--subresource=status", "--type=json", "-p", `'[{"op":"remove","path":"/status/lock"}]'`)
+	case l.Zone != "":
+		lock.Next = g.Spillway("explain", g.set(l.Zone))
+	}
+	return nil
+}
+
+// leftDownscale is a downscale that was begun and not settled, whose lock has gone.
+func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.RolloutGroup) error {
+	d := group.Status.Downscale
+	if d == nil {
+		return nil
+	}
+	link := g.Link(describe.Ref{Kind: describe.KindLock, Namespace: g.ref.Namespace, Name: g.ref.Name}, chain.ReasonHeld,
+		"a downscale of %s from %d to %d replicas was begun at %s, and is not settled", d.Zone, d.From, d.To, rollout.Clock(d.At.Time))
+	link.Since, link.Owner, link.Next = describe.TimeOrNil(d.At.Time), d.Zone, g.Spillway("explain", g.set(d.Zone))
+	g.add(link)
+	down, err := g.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, g.ref.Namespace)
+	if err == nil && down.Links[0].Reason == chain.ReasonManagerDown {
+		g.found = g.found.And(&down)
+	}
+	return nil
+}
+
+// firstUnseen is the first zone of which the status speaks of another spec, or that
+// is being deleted.
+func (g *groupAnswer) firstUnseen(ctx context.Context) *chain.Question {
+	for i := range g.e.Zones {
+		w, err := g.Read(ctx, g.set(g.e.Zones[i].Name))
+		if err == nil && (w.IsUnseen() || w.GetDeletionTimestamp() != nil) {
+			return g.podsUnder(&w)
+		}
+	}
+	return nil
+}
+
+// refused is a write that the API server did not take.
+func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) {
+	g.found = g.found.And(g.Refusal(ctx, g.set(zoneOf(hold)), hold.Message))
+}
+
+// held goes to the zone, and from there to the Pod.
+func (g *groupAnswer) held(ctx context.Context, hold *rollout.Hold) error {
+	path := hold.Path
+	if len(hold.On) > 0 {
+		path = hold.On
+	}
+	if len(path) == 0 {
+		return nil
+	}
+	g.add(g.zone(path[0], hold.Reason))
+	pod := g.podIn(ctx, path, hold)
+	if pod == nil {
+		return nil
+	}
+	switch {
+	case pod.UID == "":
+		return g.uncreatedIn(ctx, path[0], pod.Name)
+	case native.Severity(pod) != native.Well: // one that is ready has to stay so
+		g.found.Then = g.About(describe.RefTo(describe.KindPod, pod))
+	}
+	return nil
+}
+
+// uncreatedIn is why a zone has no Pod of a name.
+func (g *groupAnswer) uncreatedIn(ctx context.Context, zone, pod string) error {
+	w, err := g.Read(ctx, g.set(zone))
+	if err != nil {
+		return err
+	}
+	if w.IsUnseen() {
+		g.found.Then = g.podsUnder(&w)
+		return nil
+	}
+	message, err := g.FailedCreate(ctx, &w)
+	if err != nil || message == "" {
+		last := &g.found.Links[len(g.found.Links)-1]
+		last.Sentence += fmt.Sprintf("; Pod %s is not there yet", pod)
+		last.Next = g.Kubectl("describe", g.set(zone))
+		return err
+	}
+	link := g.Link(g.set(zone), chain.ReasonNotReady, "StatefulSet %s cannot create Pod %s", zone, pod)
+	g.add(link)
+	g.found = g.found.And(g.Refusal(ctx, g.set(zone), message))
+	return nil
+}
+
+// zone is a row of the group as a link.
+func (g *groupAnswer) zone(name string, reason rollout.Reason) chain.Link {
+	ref := describe.Ref{Kind: describe.KindZone, Namespace: g.ref.Namespace, Name: name}
+	i := slices.IndexFunc(g.e.Zones, func(z v1alpha1.Zone) bool { return z.Name == name })
+	if i < 0 {
+		return g.Link(ref, "", "zone %s is not there", name)
+	}
+	z := &g.e.Zones[i]
+	link := g.Link(ref, reason, "zone %s has %d of %d Pods updated, and %d ready", name, z.Updated, z.Total, z.Ready)
+	link.Ring, link.Phase = manager.RingZones, rollout.PhaseWaiting
+	if z.Since != nil {
+		link.Since = describe.TimeOrNil(z.Since.Time)
+	}
+	return link
+}
+
+// podIn is the Pod at a path, or the one that does worst in its zone; one without a
+// UID is not there, and nil is none in particular.
+func (g *groupAnswer) podIn(ctx context.Context, path rollout.Path, hold *rollout.Hold) *corev1.Pod {
+	if hold.Reason == rollout.ReasonSoak {
+		return nil
+	}
+	if len(path) > 1 {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
+		_ = g.Get(ctx, describe.RefTo(describe.KindPod, pod), pod) // what cannot be read is as if it were not there
+		pod.Namespace, pod.Name = g.ref.Namespace, path[1]
+		return pod
+	}
+	w, err := g.Read(ctx, g.set(path[0]))
+	if err != nil {
+		return nil
+	}
+	pods, err := g.Pods(ctx, &w)
+	if i := native.Worst(pods); err == nil && i >= 0 {
+		return &pods[i]
+	}
+	return nil
+}
+
+// replicas is what the replicas of a group wait for that has nothing to roll.
+func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
+	own := g.own()
+	own.Reason, own.Sentence, own.Phase = hold.Reason, g.Place()+hold.Message, rollout.PhaseWaiting
+	own.Since, own.Until = describe.TimeOrNil(hold.Since), describe.TimeOrNil(hold.Until)
+	if len(hold.Path) == 0 {
+		return nil
+	}
+	set := g.set(hold.Path[len(hold.Path)-1])
+	switch hold.Reason {
+	case rollout.ReasonLocked:
+		return g.locked(ctx)
+	case scaling.ReasonLeaderNotReady:
+		w, err := g.Read(ctx, set)
+		if err != nil {
+			return err
+		}
+		leader := g.set(vocabulary.DownscaleLeader.Get(w.GetAnnotations()))
+		lead, err := g.Read(ctx, leader)
+		if err == nil {
+			g.found.Then = g.podsUnder(&lead)
+		}
+		return err
+	case rollout.ReasonRetry:
+		g.refused(ctx, &rollout.Hold{Path: rollout.Path{set.Name}, Message: hold.Message})
+	case scaling.ReasonInvalid, scaling.ReasonLeader, scaling.ReasonMirror:
+		link := g.Link(set, hold.Reason, "%s", hold.Message)
+		link.Next = g.Kubectl("edit", set)
+		g.add(link)
+	}
+	return nil
+}

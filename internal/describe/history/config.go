@@ -1,0 +1,120 @@
+package history
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// ofWorkload is the last roll of a workload: the workload itself remembers no other.
+func (h *historian) ofWorkload(ctx context.Context) ([]Entry, error) {
+	obj := map[string]client.Object{
+		workloads.Deployment: &appsv1.Deployment{}, workloads.StatefulSet: &appsv1.StatefulSet{}, workloads.DaemonSet: &appsv1.DaemonSet{},
+	}[h.ref.Kind]
+	if err := h.get(ctx, obj); err != nil {
+		return nil, err
+	}
+	roll := workloads.LastRoll(obj)
+	if roll.At.IsZero() && roll.Admitted.IsZero() {
+		return []Entry{}, nil
+	}
+	e := h.episode(describe.Config, "config")
+	e.Started = &roll.At
+	if roll.Admitted.After(roll.At) {
+		e.Started, e.Change, e.By = &roll.Admitted, "the workload itself", writerOf(obj, []string{"spec"}).by
+	} else {
+		e.Change, e.By = h.configChange(ctx, &roll)
+	}
+	if workloads.IsAsRolled(obj) {
+		e.follow(obj, health.Of(obj, appsv1.SchemeGroupVersion.WithKind(h.ref.Kind)))
+	}
+	return []Entry{e}, nil
+}
+
+// follow says how a roll goes, or went, of a workload that nobody has changed since: how
+// its Pods do is about this roll as long as they follow it.
+func (e *Entry) follow(obj client.Object, report health.Report) {
+	d, isDeployment := obj.(*appsv1.Deployment)
+	switch {
+	case report.Health == rollout.Healthy, !workloads.IsRolling(obj):
+		e.Outcome = string(rollout.OutcomeComplete)
+	case report.Health == rollout.Failed:
+		e.Outcome, e.Message = string(rollout.OutcomeFailed), report.Reason
+	default:
+		e.Outcome, e.Message = string(rollout.OutcomeRunning), report.Reason
+	}
+	if isDeployment && e.Outcome == string(rollout.OutcomeComplete) {
+		e.end(d)
+	}
+}
+
+// end is when all Pods of a Deployment were new and available: the last thing that its
+// controller says of a rollout.
+func (e *Entry) end(d *appsv1.Deployment) {
+	for i := range d.Status.Conditions {
+		c := &d.Status.Conditions[i]
+		done := c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
+		if done && c.LastUpdateTime.After(*e.Started) {
+			e.Ended = &c.LastUpdateTime.Time
+		}
+	}
+}
+
+// configChange is what had changed of the config, and who wrote it. Of Secrets only the
+// metadata is read.
+func (h *historian) configChange(ctx context.Context, roll *workloads.Roll) (change, by string) {
+	var names []string
+	for _, text := range roll.Changed {
+		names = append(names, h.writerOfConfig(ctx, text))
+	}
+	return strings.Join(roll.Changed, ", "), people(names)
+}
+
+// writerOfConfig is the field manager that wrote "ConfigMap app: LOG_LEVEL", empty if
+// it is not known: the key may be gone, or may not be looked at.
+func (h *historian) writerOfConfig(ctx context.Context, text string) string {
+	ref := configNamed(text, h.ref.Namespace)
+	_, key, ok := strings.Cut(text, ": ")
+	if ref == nil || !ok {
+		return ""
+	}
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
+	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {
+		return ""
+	}
+	return writerOf(obj, []string{"data", key}, []string{"binaryData", key}).by
+}
+
+// configNamed is the object that the ring names: "Secret vault/db: password".
+func configNamed(text, namespace string) *describe.Ref {
+	object, _, _ := strings.Cut(text, ":")
+	kind, name, ok := strings.Cut(object, " ")
+	if !ok {
+		return nil
+	}
+	if elsewhere, there, ok := strings.Cut(name, "/"); ok {
+		namespace, name = elsewhere, there
+	}
+	return &describe.Ref{Kind: kind, Namespace: namespace, Name: name}
+}
+
+// templateChange is what had changed of a workload's template, and who changed it. What
+// Spillway itself has written there last is the hash of a config that somebody changed.
+func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {
+	writer := writerOf(obj, []string{"spec", "template"})
+	roll := workloads.LastRoll(obj)
+	if writer.by == ReporterManager && len(roll.Changed) > 0 {
+		return h.configChange(ctx, &roll)
+	}
+	return "the template of " + obj.GetName(), writer.by
+}

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// Event is something that was told at a moment: an Event, or what an object has kept
+// of what somebody did.
+type Event struct {
+	At time.Time `json:"at"`
+	// About is the object that it is told of.
+	About describe.Ref `json:"about"`
+	// Ring is the one that tells it, empty if it cannot be known any more.
+	Ring string `json:"ring,omitempty"`
+	// Warning is true if somebody may have to do something.
+	Warning bool `json:"warning,omitempty"`
+	// Command is true of what a person did by a command.
+	Command bool   `json:"command,omitempty"`
+	Reason  string `json:"reason"`
+	Text    string `json:"text"`
+	// Times is how often it was told, At being the last time; 0 stands for once.
+	Times int32 `json:"times,omitempty"`
+}
+
+// The names under which Spillway tells: the manager, and people's commands.
+const (
+	ReporterManager  = "spillway"
+	ReporterCommands = "spillway-cli"
+)
+
+// Reporters are both.
+func Reporters() []string { return []string{ReporterManager, ReporterCommands} }
+
+// Events are the Events that Spillway has written in a namespace, in all if it is
+// empty, the oldest first. The API server picks them out.
+func Events(ctx context.Context, reader client.Reader, namespace string) ([]Event, error) {
+	var notes []Event
+	for _, reporter := range Reporters() {
+		list := &eventsv1.EventList{}
+		if err := reader.List(ctx, list, client.InNamespace(namespace), ReportedBy(reporter)); err != nil {
+			return nil, fmt.Errorf("list Events: %w", err)
+		}
+		for i := range list.Items {
+			notes = append(notes, EventOf(&list.Items[i]))
+		}
+	}
+	slices.SortStableFunc(notes, func(a, b Event) int { return a.At.Compare(b.At) })
+	return notes, nil
+}
+
+// ReportedBy leaves of Events those that one reporter has written.
+func ReportedBy(reporter string) client.ListOption {
+	return client.MatchingFields{"reportingController": reporter}
+}
+
+// EventOf is what an Event says.
+func EventOf(e *eventsv1.Event) Event {
+	n := Event{
+		At: e.EventTime.Time, Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Text: e.Note, Command: e.ReportingController == ReporterCommands,
+		About: describe.Ref{Kind: e.Regarding.Kind, Namespace: e.Regarding.Namespace, Name: e.Regarding.Name},
+		Ring:  ringOf(e.Action, e.Regarding.Kind),
+	}
+	if e.Series != nil {
+		n.At, n.Times = e.Series.LastObservedTime.Time, e.Series.Count
+	}
+	if n.At.IsZero() {
+		n.At = e.CreationTimestamp.Time
+	}
+	return n
+}
+
+// ringOf is the ring that does something with a kind of objects.
+func ringOf(action, kind string) string {
+	switch {
+	case action == "Configure":
+		return describe.Config
+	case action == "RunPlan" || kind == describe.KindInstance:
+		return describe.Plans
+	case action == "Sync" || strings.HasSuffix(kind, "Module") || strings.HasSuffix(kind, "Assemblage"):
+		return describe.Fleet
+	case action == "Scale" || kind == describe.KindGroup || kind == "StatefulSet":
+		return describe.Zones
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,135 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// ofInstance are the executions of plans. Of the last one of each plan it is known how
+// long its steps took.
+func (h *historian) ofInstance(ctx context.Context) ([]Entry, error) {
+	i := &v1beta1.Instance{}
+	if err := h.get(ctx, i); err != nil {
+		return nil, err
+	}
+	past := slices.Clone(i.Status.History)
+	var episodes []Entry
+	if x := i.Status.Execution; x != nil && x.FinishedAt == nil {
+		e := h.execution(x.Plan, x.Cause, x.Changed, x.StartedAt.Time)
+		e.Outcome, e.Message, e.To = string(rollout.OutcomeRunning), i.Status.WaitingFor, x.Spec.OperatorVersion.Name
+		e.Units = stepsOf(i, x.UID)
+		episodes = append(episodes, e)
+	}
+	for j := range past {
+		e := h.execution(past[j].Plan, past[j].Cause, past[j].Changed, past[j].StartedAt.Time)
+		e.Ended, e.Outcome, e.Message, e.To = &past[j].FinishedAt.Time, string(past[j].Result), past[j].Message, past[j].OperatorVersion
+		e.Units = stepsOf(i, past[j].UID)
+		episodes = append(episodes, e)
+	}
+	if len(episodes) > 0 && i.Status.Execution != nil {
+		episodes[0].By = whoAsked(i, past)
+	}
+	return episodes, nil
+}
+
+func (h *historian) execution(plan string, cause v1beta1.Cause, changed string, started time.Time) Entry {
+	e := h.episode(describe.Plans, "plan "+plan)
+	e.Started, e.Change = &started, strings.ToLower(string(cause))
+	if changed != "" {
+		e.Change += ": " + changed
+	}
+	return e
+}
+
+// whoAsked is who wanted the last execution, empty if that is not certain any more:
+// what it was to bring about may have been edited since.
+func whoAsked(i *v1beta1.Instance, past []v1beta1.PastExecution) string {
+	x, spec := i.Status.Execution, i.Spec
+	spec.PlanExecution = x.Spec.PlanExecution // it is cleared once it was carried out
+	switch {
+	case x.Cause == v1beta1.CauseRetry:
+		return whoRetried(i, past)
+	case !reflect.DeepEqual(x.Spec, spec):
+		return ""
+	case x.Cause == v1beta1.CauseUpgrade:
+		return writerOf(i, []string{"spec", "operatorVersion"}).by
+	case x.Cause == v1beta1.CauseParameters:
+		return writerOf(i, []string{"spec", "parameters"}).by
+	case x.Cause == v1beta1.CauseCreate:
+		return writerOf(i, []string{"spec"}).by
+	default:
+		return ""
+	}
+}
+
+// whoRetried is who ordered that what was tried last before be tried again.
+func whoRetried(i *v1beta1.Instance, past []v1beta1.PastExecution) string {
+	var order struct {
+		UID types.UID `json:"uid"`
+		By  string    `json:"by"`
+	}
+	if json.Unmarshal([]byte(vocabulary.RetryPlan.Get(i.Annotations)), &order) != nil {
+		return ""
+	}
+	j := slices.IndexFunc(past, func(p v1beta1.PastExecution) bool { return p.UID != i.Status.Execution.UID })
+	if j < 0 || past[j].UID != order.UID {
+		return ""
+	}
+	return order.By
+}
+
+// stepsOf are the phases and steps of an execution, none if another one has taken its
+// place since.
+func stepsOf(i *v1beta1.Instance, uid types.UID) []Part {
+	for _, plan := range i.Status.PlanStatus {
+		if plan.UID == uid {
+			return phasesOf(&plan)
+		}
+	}
+	return nil
+}
+
+func phasesOf(plan *v1beta1.PlanStatus) []Part {
+	phases := make([]Part, len(plan.Phases))
+	for j := range plan.Phases {
+		p := &plan.Phases[j]
+		phases[j] = Part{
+			Ref: describe.Ref{Kind: "Phase", Name: p.Name}, Started: describe.TimeOf(p.StartedAt), Ended: phaseEnded(p),
+			Outcome: string(p.Status), Message: p.Message,
+		}
+		for k := range p.Steps {
+			s := &p.Steps[k]
+			phases[j].Units = append(phases[j].Units, Part{
+				Ref: describe.Ref{Kind: "Step", Name: s.Name}, Started: describe.TimeOf(s.StartedAt), Ended: describe.TimeOf(s.FinishedAt),
+				Outcome: string(s.Status), Message: s.Message,
+			})
+		}
+	}
+	return phases
+}
+
+// phaseEnded is when the last step of a phase that is complete was.
+func phaseEnded(p *v1beta1.PhaseStatus) *time.Time {
+	var last *time.Time
+	for i := range p.Steps {
+		at := describe.TimeOf(p.Steps[i].FinishedAt)
+		if at != nil && (last == nil || last.Before(*at)) {
+			last = at
+		}
+	}
+	if p.Status != v1beta1.Complete {
+		return nil
+	}
+	return last
+}

@@ -1,0 +1,295 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+)
+
+// Watched is a client that reads a kind once, and from then on keeps up with it by a
+// watch: however often somebody looks, the API server is not asked again. What it holds
+// is what the caller may list, in a namespace or in all; of ConfigMaps and Secrets it
+// holds digests, as the manager's cache does.
+type Watched struct {
+	client.Client
+
+	cache     cache.Cache
+	namespace string
+	changed   chan struct{}
+	hashed    content.HashCache
+	// wide is of all namespaces, for what has to be seen there though one is mirrored.
+	wide func() (*Watched, error)
+
+	mu    sync.Mutex
+	kinds map[form]*mirrored
+}
+
+// form is a kind in one of the forms that a client has for it.
+type form struct {
+	schema.GroupVersionKind
+
+	of string
+}
+
+// mirrored is a kind: whether somebody keeps up with it, or why nobody may.
+type mirrored struct {
+	mu   sync.Mutex
+	done bool
+	err  error
+}
+
+// Watch is one of a namespace, of all if it is empty. It keeps up until the context
+// ends.
+func Watch(ctx context.Context, at *rest.Config, live client.Client, namespace string) (*Watched, error) {
+	m, err := newMirror(ctx, at, live, namespace, make(chan struct{}, 1))
+	if err != nil {
+		return nil, err
+	}
+	m.wide = sync.OnceValues(func() (*Watched, error) { return newMirror(ctx, at, live, "", m.changed) })
+	return m, nil
+}
+
+func newMirror(ctx context.Context, at *rest.Config, live client.Client, namespace string, changed chan struct{}) (*Watched, error) {
+	options := cache.Options{
+		Scheme: live.Scheme(), Mapper: live.RESTMapper(), DefaultTransform: stripped,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", helmType)},
+		},
+		// What goes wrong is tried again; whoever looks on sees what was there last.
+		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {},
+	}
+	if namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	mirror, err := cache.New(at, options)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to watch the cluster: %w", err)
+	}
+	m := &Watched{
+		Client: live, cache: mirror, namespace: namespace, changed: changed, kinds: map[form]*mirrored{},
+	}
+	go func() { _ = mirror.Start(ctx) }() // it fails only if it is started twice
+	if !mirror.WaitForCacheSync(ctx) {    // with no kind in it yet, it has to be started
+		return nil, fmt.Errorf("prepare to watch the cluster: %w", ctx.Err())
+	}
+	return m, nil
+}
+
+// Changed says that something may have changed since the last look.
+func (m *Watched) Changed() <-chan struct{} { return m.changed }
+
+// Touch says that somebody has to look again though nothing has changed.
+func (m *Watched) Touch() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // somebody is to look already
+	}
+}
+
+// stripped is an object without what nobody asks for, and what nobody may keep.
+func stripped(obj any) (any, error) {
+	o, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	if !isAttributed(o) {
+		o.SetManagedFields(nil)
+	}
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation) // of a Secret it is all of it
+		o.SetAnnotations(annotations)
+	}
+	content.Digest(o)
+	return obj, nil
+}
+
+// Values implements [content.Reduced].
+func (m *Watched) Values() client.Reader { return values{m} }
+
+// Hashed implements [content.Reduced].
+func (m *Watched) Hashed() *content.HashCache { return &m.hashed }
+
+// values asks the API server, and has somebody look again if it does not answer.
+type values struct{ *Watched }
+
+// Get implements [client.Reader].
+func (v values) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return v.heard(v.Client.Get(ctx, key, obj, opts...))
+}
+
+// List implements [client.Reader].
+func (v values) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return v.heard(v.Client.List(ctx, list, opts...))
+}
+
+func (v values) heard(err error) error {
+	if err != nil && !isAnswer(err) {
+		v.Touch()
+	}
+	return err
+}
+
+// isAnswer is true of an error that the same question would get again.
+func isAnswer(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
+}
+
+// Get implements [client.Reader].
+func (m *Watched) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if isUntyped(obj) || !m.holds(key.Namespace) || isHelms(key, obj) {
+		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the client
+	}
+	if m.mirror(ctx, obj, nil) != nil {
+		return m.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // perhaps only lists are forbidden
+	}
+	return m.cache.Get(ctx, key, obj) //nolint:wrapcheck // stands in for the client
+}
+
+// List implements [client.Reader]. It gives all there is, whatever the page.
+func (m *Watched) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	wanted := (&client.ListOptions{}).ApplyOptions(opts)
+	_, secrets := list.(*corev1.SecretList)
+	obj := m.itemOf(list)
+	if wanted.Namespace == "" && m.namespace != "" {
+		return m.listAll(ctx, list, opts...)
+	}
+	if obj == nil || !m.holds(wanted.Namespace) || wanted.FieldSelector != nil && !wanted.FieldSelector.Empty() && !secrets {
+		return m.Client.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the client
+	}
+	if err := m.mirror(ctx, obj, list); err != nil {
+		return err
+	}
+	all := []client.ListOption{client.InNamespace(wanted.Namespace)}
+	if wanted.LabelSelector != nil {
+		all = append(all, client.MatchingLabelsSelector{Selector: wanted.LabelSelector})
+	}
+	err := m.cache.List(ctx, list, all...)
+	list.SetContinue("") // the cache says there that it has no pages
+	return err           //nolint:wrapcheck // stands in for the client
+}
+
+// listAll lists in all namespaces, where one is mirrored.
+func (m *Watched) listAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	wide, err := m.wide()
+	if err != nil {
+		return err
+	}
+	return wide.List(ctx, list, opts...)
+}
+
+// holds is true of the namespace that is mirrored.
+func (m *Watched) holds(namespace string) bool { return m.namespace == "" || m.namespace == namespace }
+
+// isUntyped is true of the forms that say themselves what kind they are of.
+func isUntyped(obj client.Object) bool {
+	switch obj.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return true
+	}
+	return false
+}
+
+// itemOf is an empty object of the kind of a list, in the same form; nil if there is none.
+func (m *Watched) itemOf(list client.ObjectList) client.Object {
+	gvk, err := apiutil.GVKForObject(list, m.Scheme())
+	if err != nil || len(gvk.Kind) <= len("List") {
+		return nil
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	switch list.(type) {
+	case *unstructured.UnstructuredList:
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		return u
+	case *metav1.PartialObjectMetadataList:
+		p := &metav1.PartialObjectMetadata{}
+		p.SetGroupVersionKind(gvk)
+		return p
+	}
+	made, err := m.Scheme().New(gvk)
+	if err != nil {
+		return nil
+	}
+	obj, _ := made.(client.Object)
+	return obj
+}
+
+// mirror begins to keep up with a kind, the first time that it is asked for. Like is a
+// list of the kind in the form of the object; nil if that has a type.
+func (m *Watched) mirror(ctx context.Context, obj client.Object, like client.ObjectList) error {
+	gvk, err := apiutil.GVKForObject(obj, m.Scheme())
+	if err != nil {
+		return fmt.Errorf("mirror %T: %w", obj, err)
+	}
+	key := form{gvk, fmt.Sprintf("%T", obj)}
+	m.mu.Lock()
+	if m.kinds[key] == nil {
+		m.kinds[key] = &mirrored{}
+	}
+	kind := m.kinds[key]
+	m.mu.Unlock()
+	kind.mu.Lock()
+	defer kind.mu.Unlock()
+	if kind.done {
+		return kind.err
+	}
+	kind.err = m.begin(ctx, gvk, obj, like)
+	kind.done = kind.err == nil || isAnswer(kind.err)
+	return kind.err
+}
+
+// begin asks whether the kind may be listed, since a watch would try for ever; and then
+// waits until all of it is there.
+func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
+	probe, err := m.listLike(gvk, like)
+	if err != nil {
+		return err
+	}
+	if err := m.Client.List(ctx, probe, client.InNamespace(m.namespace), client.Limit(1)); err != nil {
+		return err //nolint:wrapcheck // stands in for the client
+	}
+	informer, err := m.cache.GetInformer(ctx, obj)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { m.Touch() }, UpdateFunc: func(_, _ any) { m.Touch() }, DeleteFunc: func(any) { m.Touch() },
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+// listLike is an empty list of a kind.
+func (m *Watched) listLike(gvk schema.GroupVersionKind, like client.ObjectList) (client.ObjectList, error) {
+	if like != nil {
+		return emptyLike(like), nil
+	}
+	made, err := m.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, fmt.Errorf("mirror %s: %w", gvk.Kind, err)
+	}
+	list, ok := made.(client.ObjectList)
+	if !ok {
+		return nil, errors.New(gvk.Kind + " has no list")
+	}
+	return list, nil
+}

@@ -1,0 +1,169 @@
+// Package manifest reads documents as manifests that belong together: which object runs
+// which Pods, names which config, writes whose replicas. It finds nothing itself.
+//
+// What refers to an object may be outside of the manifests. Wherever a reference cannot
+// be resolved, the answer is the one with which no rule finds anything wrong.
+package manifest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Options say how to look.
+type Options struct {
+	// Scheme has the kinds that are understood.
+	Scheme *runtime.Scheme
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Now is from when on maintenance windows are looked for.
+	Now time.Time
+}
+
+// Manifests are all objects that are looked at together.
+type Manifests struct {
+	Options
+
+	// Unread are the mistakes that keep documents from being read.
+	Unread  []*source.Error
+	Objects []*Object
+	// Schemas find what the API server would refuse.
+	Schemas schemas
+	// Configs are the ConfigMaps and Secrets, by what refers to them.
+	Configs map[content.Object]*Object
+	// Scalers are what writes the replicas of something else.
+	Scalers []scaler
+	// bindings give roles to service accounts, among others.
+	bindings []roleBinding
+	// Mentions are what names config.
+	Mentions mentions
+}
+
+// Object is one of them.
+type Object struct {
+	source.Document
+
+	// Typed is the object as its kind; nil if that is not known, or if something in
+	// it is wrong, as Mistakes say.
+	Typed    client.Object
+	Mistakes []*source.Error
+	// placed is true if the manifest names the namespace.
+	placed bool
+}
+
+func New(documents []source.Document, unread error, options Options) (*Manifests, error) {
+	s, err := loadSchemas()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifests{Options: options, Unread: source.Errors(unread), Schemas: s, Configs: map[content.Object]*Object{}, Mentions: newMentions()}
+	for i := range documents {
+		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
+		source.InNamespace(documents[i:i+1], options.Namespace)
+		o.Typed, err = o.Into(options.Scheme)
+		if err != nil && !errors.Is(err, source.ErrUnknownKind) {
+			o.Mistakes = source.Errors(err)
+		}
+		m.add(o)
+	}
+	return m, nil
+}
+
+func (m *Manifests) add(o *Object) {
+	m.Objects = append(m.Objects, o)
+	if s, ok := o.scaler(); ok {
+		m.Scalers = append(m.Scalers, s)
+	}
+	if b, ok := o.roleBinding(); ok {
+		m.bindings = append(m.bindings, b)
+	}
+	m.Mentions.read(o, m.Scheme.Recognizes(o.Object.GroupVersionKind()))
+	if ref := o.AsConfig(); o.IsConfig() && m.Configs[ref] == nil {
+		m.Configs[ref] = o
+	}
+}
+
+// IsConfig is true of a ConfigMap and of a Secret.
+func (o *Object) IsConfig() bool {
+	return o.Is("", string(content.ConfigMap)) || o.Is("", string(content.Secret))
+}
+
+// AsConfig is how a ConfigMap or a Secret is referred to.
+func (o *Object) AsConfig() content.Object {
+	return content.Object{Kind: content.Kind(o.Kind()), Namespace: o.Namespace(), Name: o.Name()}
+}
+
+// What an object is called.
+func (o *Object) Name() string { return o.Object.GetName() }
+
+func (o *Object) Namespace() string { return o.Object.GetNamespace() }
+
+func (o *Object) Kind() string { return o.Object.GetKind() }
+
+// String is how findings call the object.
+func (o *Object) String() string {
+	name := o.Kind() + " " + o.Name()
+	if !o.placed {
+		return name
+	}
+	return name + " in namespace " + o.Namespace()
+}
+
+// Is true of an object of a kind in a group.
+func (o *Object) Is(group, kind string) bool {
+	gvk := o.Object.GroupVersionKind()
+	return gvk.Group == group && gvk.Kind == kind
+}
+
+// Ignores is true if the object's author says that a finding is meant as it is.
+func (o *Object) Ignores(code string) bool { return slices.Contains(o.Ignored(), code) }
+
+// Ignored are the codes that the object's author names.
+func (o *Object) Ignored() []string {
+	return strings.FieldsFunc(vocabulary.LintIgnore.Get(o.Object.GetAnnotations()), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// Pods is the template of what an object runs, and where it stands; nil if it runs
+// nothing.
+func (o *Object) Pods() (template *corev1.PodTemplateSpec, path []string) {
+	switch t := o.Typed.(type) {
+	case *appsv1.Deployment:
+		return &t.Spec.Template, Fields("spec.template")
+	case *appsv1.StatefulSet:
+		return &t.Spec.Template, Fields("spec.template")
+	case *appsv1.DaemonSet:
+		return &t.Spec.Template, Fields("spec.template")
+	case *appsv1.ReplicaSet:
+		return &t.Spec.Template, Fields("spec.template")
+	case *batchv1.Job:
+		return &t.Spec.Template, Fields("spec.template")
+	case *batchv1.CronJob:
+		return &t.Spec.JobTemplate.Spec.Template, Fields("spec.jobTemplate.spec.template")
+	case *corev1.Pod:
+		return &corev1.PodTemplateSpec{ObjectMeta: t.ObjectMeta, Spec: t.Spec}, nil
+	default:
+		return nil, nil
+	}
+}
+
+// CanTrack is true of kinds whose config can be followed.
+func (o *Object) CanTrack() bool {
+	switch o.Typed.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,145 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// IsFleetCluster is true of what stands for a cluster of the fleet.
+func IsFleetCluster(o *Object) bool {
+	return o.Is("cluster.x-k8s.io", "Cluster") || o.Is("", "Secret") && vocabulary.Cluster.Get(o.Object.GetLabels()) == "true"
+}
+
+// HasAny is true of a list that has one of some texts.
+func HasAny(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
+}
+
+// discoverers are how the labels and annotations begin by which programs find their
+// config, whatever it is called. They are keys of others, as fillers are.
+var discoverers = []string{
+	"grafana_", "loki_rule", "prometheus_rule",
+	"argocd.argoproj.io/secret-type",
+	"cluster.x-k8s.io/", "clusterctl.cluster.x-k8s.io",
+	"cnpg.io/",
+	"config.kubernetes.io/local-config",
+	"control-plane.alpha.kubernetes.io/leader",
+	"crossplane.io/",
+	"external-secrets.io/",
+	"istio.io/", "istio/",
+	"knative.dev/",
+	"sealedsecrets.bitnami.com/sealed-secrets-key",
+	"strimzi.io/",
+	"velero.io/",
+}
+
+// systemTypes are those of Secrets that parts of Kubernetes, and Helm, find by
+// themselves.
+var systemTypes = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken, "helm.sh/release.v1"}
+
+// IsDiscovered is true of config that somebody finds though nothing names it.
+func IsDiscovered(o *Object) bool {
+	if secret, ok := o.Typed.(*corev1.Secret); ok && slices.Contains(systemTypes, secret.Type) {
+		return true
+	}
+	return IsFleetCluster(o) || hasKey(o, discoverers) || o.Object.GetLabels()["app.kubernetes.io/part-of"] == "argocd"
+}
+
+// systemNamespaces are those of the parts of Kubernetes and its providers, which read
+// config by names that are their own.
+var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
+
+// PossibleReader says who may be using config that nothing names; empty if nobody can.
+func (m *Manifests) PossibleReader(o *Object) string {
+	ref := o.AsConfig()
+	if _, _, shared := vocabulary.SharedWith.Lookup(o.Object.GetAnnotations()); shared {
+		return "workloads of the namespaces that it is shared with may"
+	}
+	if slices.Contains(systemNamespaces, ref.Namespace) {
+		return "parts of Kubernetes may"
+	}
+	for _, w := range m.Runs(ref.Namespace) {
+		if template, _ := w.O.Pods(); m.mayRead(ref, &template.Spec) {
+			return w.O.Kind() + " " + w.O.Name() + " may, by its permissions"
+		}
+	}
+	return ""
+}
+
+// mayRead is true of Pods that are permitted to read all config of a kind in their
+// namespace, and so may have names in their program.
+func (m *Manifests) mayRead(ref content.Object, pod *corev1.PodSpec) bool {
+	account := pod.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	return slices.ContainsFunc(m.bindings, func(b roleBinding) bool {
+		return (b.namespace == ref.Namespace || b.namespace == anywhere) && b.isFor(ref.Namespace, account) && m.permits(&b, ref.Kind)
+	})
+}
+
+// roleBinding is what gives somebody a role, in a namespace or in all.
+type roleBinding struct {
+	namespace string
+	subjects  []rbacv1.Subject
+	role      rbacv1.RoleRef
+}
+
+// binding is the object as one, if it is.
+func (o *Object) roleBinding() (roleBinding, bool) {
+	switch b := o.Typed.(type) {
+	case *rbacv1.RoleBinding:
+		return roleBinding{b.Namespace, b.Subjects, b.RoleRef}, true
+	case *rbacv1.ClusterRoleBinding:
+		return roleBinding{anywhere, b.Subjects, b.RoleRef}, true
+	default:
+		return roleBinding{}, false
+	}
+}
+
+// isFor is true if a service account is among those who get the role. One that is named
+// without a namespace is in that of the binding.
+func (b *roleBinding) isFor(namespace, account string) bool {
+	groups := []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}
+	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
+		if s.Kind == rbacv1.GroupKind {
+			return slices.Contains(groups, s.Name)
+		}
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account && (s.Namespace == namespace || s.Namespace == "" && b.namespace == namespace)
+	})
+}
+
+// rules are those of a role; not known, if it is not among the manifests.
+func (m *Manifests) rules(b *roleBinding) (rules []rbacv1.PolicyRule, known bool) {
+	if b.role.Kind == "Role" {
+		_, role := Find[*rbacv1.Role](m, b.namespace, b.role.Name)
+		if role == nil {
+			return nil, false
+		}
+		return role.Rules, true
+	}
+	_, role := Find[*rbacv1.ClusterRole](m, anywhere, b.role.Name)
+	if role == nil {
+		return nil, false
+	}
+	return role.Rules, true
+}
+
+// permits is true if a role lets read all config of a kind. What roles that are not
+// among the manifests permit is not known; those of Kubernetes itself do not.
+func (m *Manifests) permits(b *roleBinding, kind content.Kind) bool {
+	rules, known := m.rules(b)
+	if !known {
+		return !strings.HasPrefix(b.role.Name, "system:")
+	}
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return len(rule.ResourceNames) == 0 && HasAny(rule.APIGroups, "*", "") &&
+			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, "*", "get", "list", "watch")
+	})
+}

@@ -1,0 +1,102 @@
+// Package report has findings and rules as they are shown: as text, as JSON, as SARIF and
+// as the page that documents the rules.
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	// Error: it will not work, or not do what it says.
+	Error Level = "error"
+	// Warning: it works, and hardly as it is meant.
+	Warning Level = "warning"
+	// Note: it may be right; that cannot be seen from here.
+	Note Level = "note"
+)
+
+// Levels are all of them, the worst first.
+func Levels() []Level { return []Level{Error, Warning, Note} }
+
+// AtLeast is true if a level is as bad as another, or worse.
+func (l Level) AtLeast(other Level) bool {
+	return slices.Index(Levels(), l) <= slices.Index(Levels(), other)
+}
+
+// Finding is something to fix, and where it stands.
+type Finding struct {
+	File string `json:"file"`
+	// Line is 0 if it is about a file as a whole.
+	Line int `json:"line,omitempty"`
+	// Object is what it is about, "StatefulSet ingester-zone-a in namespace shop";
+	// empty if the file could not be read.
+	Object string `json:"object,omitempty"`
+	Code   string `json:"code"`
+	Level  Level  `json:"level"`
+	// Message says what is wrong, Fix what to do about it.
+	Message string `json:"message"`
+	Action  string `json:"action"`
+}
+
+// Place is where the finding stands, "shop/web.yaml:12".
+func (f *Finding) Place() string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+func CompareFindings(a, b Finding) int {
+	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+}
+
+// Count is how many findings of each level there are.
+func Count(findings []Finding) map[Level]int {
+	count := map[Level]int{}
+	for i := range findings {
+		count[findings[i].Level]++
+	}
+	return count
+}
+
+// Summary is the count as a clause: "2 errors, 1 note"; empty if there is none.
+func Summary(findings []Finding) string {
+	var parts []string
+	count := Count(findings)
+	for _, level := range Levels() {
+		switch n := count[level]; n {
+		case 0:
+		case 1:
+			parts = append(parts, fmt.Sprintf("1 %s", level))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, level))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ParseLevel reads a level.
+func ParseLevel(text string) (Level, error) {
+	if i := slices.Index(Levels(), Level(text)); i >= 0 {
+		return Levels()[i], nil
+	}
+	return "", errors.New("has to be error, warning or note")
+}
+
+// Rule is something to look for.
+type Rule struct {
+	// Code is how the rule is called; it never means anything else.
+	Code  string
+	Level Level
+	// Title says in a few words what is found, Why what comes of it, and Fix what
+	// to do about it.
+	Title, Why, Action string
+}

@@ -1,0 +1,199 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// ownDomains are those in which every key is known: Spillway's, and that of a
+// predecessor who had no others.
+var ownDomains = []string{"spillway.dev", "wave.pusher.com"}
+
+// foreignDomains are those of which others have keys as well: there, only what is
+// nearly one that is known was meant for it.
+var foreignDomains = []string{"grafana.com", "kudo.dev"}
+
+// isUnknown is true of a name that nothing reads and that was meant for Spillway or
+// a predecessor: because of its domain, or because it is nearly one that is known.
+func isUnknown(u *manifest.KeyUse) bool {
+	if u.IsOurs() {
+		return false
+	}
+	domain, _, _ := strings.Cut(u.Name, "/")
+	if slices.Contains(ownDomains, domain) || strings.HasSuffix(domain, "."+ownDomains[0]) {
+		return true
+	}
+	if !slices.Contains(foreignDomains, domain) {
+		return false
+	}
+	_, distance := nearest(u.Name)
+	return distance <= 2
+}
+
+func unknownKeys(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			if !isUnknown(&u) {
+				continue
+			}
+			r.findf(o, u.Path, "nothing reads the %s %s", where(u.At), u.Name)
+			if near, distance := nearest(u.Name); distance <= len(u.Name)/3 {
+				r.actionf("Did you mean %s? Else take it out.", near)
+			}
+		}
+	}
+}
+
+// where is a place in a sentence.
+func where(p vocabulary.Place) string {
+	if p == vocabulary.Label {
+		return "label"
+	}
+	return "annotation"
+}
+
+// nearest is the known name that is most like another, and how many letters differ.
+func nearest(name string) (near string, distance int) {
+	distance = len(name) + 1
+	for _, known := range manifest.SortedKeys(manifest.Entries()) {
+		if d := difference(name, known); d < distance {
+			near, distance = known, d
+		}
+	}
+	return near, distance
+}
+
+// difference is how many letters have to be put in, taken out or replaced to make
+// one text the other.
+func difference(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j]+1, row[j+1]+1, replaced)
+		}
+	}
+	return row[len(b)]
+}
+
+// misplacedKeys finds keys among the labels that are read as annotations, the other
+// way round, and on kinds on which nothing reads them.
+func misplacedKeys(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			if !u.IsOurs() || u.Written {
+				continue
+			}
+			switch {
+			case !isPlaced(&u):
+				r.findf(o, u.Path, "%s stands among the %s, and is read among the %s", u.Name, among(u.At), among(u.Place))
+				r.actionf("Move it to the %s.", among(u.Place))
+			case u.At == vocabulary.Annotation && u.Kinds != nil && !slices.Contains(u.Kinds, o.Kind()):
+				r.findf(o, u.Path, "%s means nothing on a %s", u.Name, o.Kind())
+				r.actionf("Move it to the %s that is meant, or take it out.", strings.Join(u.Kinds, " or "))
+			}
+		}
+	}
+}
+
+// isPlaced is true of a key that stands where it is read. The Pods of a group may well
+// have its label, and so may a Service.
+func isPlaced(u *manifest.KeyUse) bool {
+	return u.At == u.Place || u.Place == vocabulary.Either && u.At != vocabulary.Template || u.Kinds == nil && u.At == vocabulary.Template
+}
+
+// among is a place as many.
+func among(p vocabulary.Place) string {
+	switch p {
+	case vocabulary.Either:
+		return "labels or annotations"
+	case vocabulary.Template:
+		return "annotations of the Pod template"
+	default:
+		return string(p) + "s"
+	}
+}
+
+// contradictingKeys finds keys that stand there under two names, or as label and as
+// annotation, with different values.
+func contradictingKeys(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		uses := slices.DeleteFunc(o.Keys(), func(u manifest.KeyUse) bool { return !u.IsOurs() || u.At == vocabulary.Template })
+		for i, u := range uses {
+			for _, other := range uses[:i] {
+				if !contradict(&u, &other) {
+					continue
+				}
+				wins := winner(&u, &other)
+				r.findf(o, u.Path, "%s %s is %q, and %s %s is %q; the %s %s counts",
+					where(other.At), other.Name, other.Value, where(u.At), u.Name, u.Value, where(wins.At), wins.Name)
+			}
+		}
+	}
+}
+
+// contradict is true of two keys that are read for the same setting, and differ.
+func contradict(u, other *manifest.KeyUse) bool {
+	return u.Native == other.Native && u.Value != other.Value && (u.Place == vocabulary.Either || u.At == other.At)
+}
+
+// winner is the one of two that counts: an annotation, and the native name.
+func winner(u, other *manifest.KeyUse) *manifest.KeyUse {
+	if u.At == other.At && u.Name == u.Native {
+		return u
+	}
+	return other // annotations come first
+}
+
+// writtenKeys finds what Spillway writes by itself, and what somebody orders once.
+func writtenKeys(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			switch {
+			case u.Written:
+				r.findf(o, u.Path, "%s is written by Spillway", u.Name)
+			case u.Order:
+				r.findf(o, u.Path, "%s is an order about one execution of a plan", u.Name)
+			}
+		}
+	}
+}
+
+// strangeValues finds values that are not among the few that a key may have, where
+// no ring says so by itself.
+func strangeValues(m *manifest.Manifests, r *reporter) {
+	judged := []vocabulary.Key{
+		vocabulary.ConfigTracked, vocabulary.ImagePullSecrets, vocabulary.RolloutPaused, vocabulary.PrepareDownscaleScheme,
+	}
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			byRing := slices.ContainsFunc(judged, func(k vocabulary.Key) bool { return k.Native == u.Native }) ||
+				u.Native == vocabulary.Paused.Native && o.CanTrack()
+			if u.Values == nil || byRing || slices.Contains(u.Values, u.Value) {
+				continue
+			}
+			r.findf(o, u.Path, "%s is %q, and has to be %s", u.Name, u.Value, quoted(u.Values))
+		}
+	}
+}
+
+func quoted(values []string) string {
+	var parts []string
+	for _, v := range values {
+		parts = append(parts, fmt.Sprintf("%q", v))
+	}
+	return strings.Join(parts, " or ")
+}

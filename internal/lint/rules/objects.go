@@ -1,0 +1,127 @@
+package rules
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+func manifestRules() []rule { //nolint:dupl // tables of rules are alike but for their words
+	return []rule{
+		{report.Rule{
+			Code: "SPW901", Level: report.Error, Title: "A file that cannot be read as manifests",
+			Why:    "What is in it was not looked at.",
+			Action: "Correct it, or leave it out.",
+		}, unreadFiles},
+		{report.Rule{
+			Code: "SPW902", Level: report.Error, Title: "A field that the kind does not have, or a value of the wrong type",
+			Why:    "The API server drops the field or refuses the object.",
+			Action: "Correct the field.",
+		}, unknownFields},
+		{report.Rule{
+			Code: "SPW903", Level: report.Error, Title: "A value that the API server would refuse",
+			Why:    "It does not fit the schema of the kind.",
+			Action: "Correct the value.",
+		}, refusedValues},
+		{report.Rule{
+			Code: "SPW904", Level: report.Warning, Title: "A label or annotation that nothing reads",
+			Why:    "It is written as one of Spillway's or of a predecessor's, and there is none of that name. It may be misspelled.",
+			Action: "Fix the name, or take it out.",
+		}, unknownKeys},
+		{report.Rule{
+			Code: "SPW905", Level: report.Warning, Title: "A label or annotation in a place where nothing reads it",
+			Why:    "Some are read as labels, some as annotations, and each on a few kinds only.",
+			Action: "Move it to where it is read, or take it out.",
+		}, misplacedKeys},
+		{report.Rule{
+			Code: "SPW906", Level: report.Warning, Title: "Two names of one setting with different values",
+			Why:    "The native name wins over that of a predecessor, and an annotation over a label.",
+			Action: "Keep the one that is meant.",
+		}, contradictingKeys},
+		{report.Rule{
+			Code: "SPW907", Level: report.Warning, Title: "A label or annotation that does not belong in a manifest",
+			Why:    "Spillway writes it by itself, or it is an order about something that runs. Each time the manifest is applied it is set back, and what it says is not true any more.",
+			Action: "Take it out of the manifest.",
+		}, writtenKeys},
+		{report.Rule{
+			Code: "SPW908", Level: report.Error, Title: "The same object twice",
+			Why:    "Whichever is applied last wins.",
+			Action: "Keep one of them, or give one another name or namespace.",
+		}, twice},
+		{report.Rule{
+			Code: "SPW909", Level: report.Warning, Title: "An unknown code is to be ignored",
+			Why:    "There is no such rule, so nothing is ignored.",
+			Action: "Fix the code, or take it out; docs/lint.md lists all of them.",
+		}, unknownCodes},
+		{report.Rule{
+			Code: "SPW910", Level: report.Warning, Title: "A label or annotation with a value that has no meaning",
+			Why:    "Only the values that are listed have one; any other is taken as if there were none.",
+			Action: "Use one of the values that have a meaning.",
+		}, strangeValues},
+	}
+}
+
+func unreadFiles(m *manifest.Manifests, r *reporter) {
+	for _, e := range m.Unread {
+		r.mistake(e, "")
+	}
+}
+
+func unknownFields(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, e := range o.Mistakes {
+			if !o.Ignores(r.rule.Code) {
+				r.mistake(e, o.String())
+			}
+		}
+	}
+}
+
+// refusedValues says nothing of what is of the wrong type, which is said already.
+func refusedValues(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		if o.Typed == nil {
+			continue
+		}
+		for _, refusal := range m.Schemas.Refusals(o) {
+			r.findf(o, manifest.Fields(refusal.Field), "%s %s", refusal.Field, refusal.Reason)
+		}
+	}
+}
+
+func twice(m *manifest.Manifests, r *reporter) {
+	type identity struct {
+		schema.GroupKind
+		namespace, name string
+	}
+	seen := map[identity]*manifest.Object{}
+	for _, o := range m.Objects {
+		key := identity{o.Object.GroupVersionKind().GroupKind(), o.Namespace(), o.Name()}
+		if first := seen[key]; first != nil && o.Is(v1alpha1.GroupVersion.Group, "RolloutGroup") && !sameSpec(first, o) {
+			continue // which has a rule of its own
+		} else if first != nil && o.Name() != "" {
+			r.findf(o, manifest.Fields("metadata.name"), "it stands in %s:%d already", first.File, first.Line)
+			continue
+		}
+		seen[key] = o
+	}
+}
+
+// sameSpec is true of two objects that say the same, names apart.
+func sameSpec(a, b *manifest.Object) bool {
+	return equality.Semantic.DeepEqual(a.Object.Object["spec"], b.Object.Object["spec"])
+}
+
+func unknownCodes(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, code := range o.Ignored() {
+			if !isRule(code) {
+				r.findf(o, manifest.Annotation(vocabulary.LintIgnore.Native), "there is no finding %s", code)
+			}
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/render"
+)
+
+func planRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW401", Level: report.Error, Title: "A step names a task that is not there",
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Fix the name, or add the task.",
+		}, missingTasks},
+		{report.Rule{
+			Code: "SPW402", Level: report.Error, Title: "A task names a template that is not there",
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Fix the name, or add the template.",
+		}, missingTemplates},
+		{report.Rule{
+			Code: "SPW403", Level: report.Error, Title: "A template that cannot be rendered",
+			Why:    "It cannot be parsed, or calls a function that is refused. The plan fails for good when it gets there.",
+			Action: "Correct the template.",
+		}, badTemplates},
+		{report.Rule{
+			Code: "SPW404", Level: report.Error, Title: "A parameter that contradicts its OperatorVersion",
+			Why:    "A trigger without its plan, or a default that the parameter may not have, refuses Instances.",
+			Action: "Correct the parameter.",
+		}, badParameters},
+		{report.Rule{
+			Code: "SPW405", Level: report.Error, Title: "An Instance that its OperatorVersion refuses",
+			Why:    "Admission refuses it, and no plan runs for it.",
+			Action: "Correct the field that is named.",
+		}, refusedInstances},
+		{report.Rule{
+			Code: "SPW406", Level: report.Note, Title: "The OperatorVersion of an Instance is not among the manifests",
+			Why:    "It may be in the cluster already. Until it is there, no plan runs.",
+			Action: "Add it, or make sure that it is there.",
+		}, absentVersion},
+		{report.Rule{
+			Code: "SPW407", Level: report.Error, Title: "Operators that need each other in a circle",
+			Why:    "None of them is ever deployed.",
+			Action: "Take one of the KudoOperator tasks out.",
+		}, circles},
+		{report.Rule{
+			Code: "SPW408", Level: report.Note, Title: "A task or a template that nothing uses",
+			Why:    "No step names the task, or no task the template.",
+			Action: "Use it, or take it out.",
+		}, unusedParts},
+		{report.Rule{
+			Code: "SPW409", Level: report.Error, Title: "An OperatorVersion without a plan deploy",
+			Why:    "No Instance of it can be created.",
+			Action: "Add a plan named deploy.",
+		}, noDeploy},
+		{report.Rule{
+			Code: "SPW410", Level: report.Error, Title: "A task that can never be done",
+			Why:    "The plan fails for good when it gets there.",
+			Action: "Name a parameter that the OperatorVersion has, or set done of the Dummy.",
+		}, endlessTasks},
+		{report.Rule{
+			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that is not there",
+			Why:    "The plan fails for good when it gets to that part of the template.",
+			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.",
+		}, unknownParameters},
+	}
+}
+
+// versions visits the OperatorVersions.
+func versions(m *manifest.Manifests, visit func(*manifest.Object, *v1beta1.OperatorVersion)) {
+	manifest.Each(m, visit)
+}
+
+// steps visits the steps of all plans, with the path of each.
+func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.Step)) {
+	for _, name := range manifest.SortedKeys(v.Spec.Plans) {
+		for i, phase := range v.Spec.Plans[name].Phases {
+			for j := range phase.Steps {
+				path := append(manifest.Fields("spec.plans"), append([]string{name}, manifest.Item("phases", i)...)...)
+				visit(append(path, manifest.Item("steps", j)...), &phase.Steps[j])
+			}
+		}
+	}
+}
+
+func hasTask(v *v1beta1.OperatorVersion, name string) bool {
+	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Name == name })
+}
+
+func missingTasks(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		steps(v, func(path []string, step *v1beta1.Step) {
+			for i, name := range step.Tasks {
+				if !hasTask(v, name) {
+					r.findf(o, append(path, manifest.Item("tasks", i)...), "step %s names task %s, which is not there", step.Name, name)
+				}
+			}
+		})
+	})
+}
+
+// template is where a template stands. Its name may have dots.
+func template(name string) []string { return append(manifest.Fields("spec.templates"), name) }
+
+// templatesOf are the templates that a task names.
+func templatesOf(t *v1beta1.Task) []string {
+	named := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.ParameterFile)
+	return slices.DeleteFunc(named, func(s string) bool { return s == "" })
+}
+
+func missingTemplates(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for i := range v.Spec.Tasks {
+			for _, name := range templatesOf(&v.Spec.Tasks[i]) {
+				if _, ok := v.Spec.Templates[name]; !ok {
+					r.findf(o, manifest.Item("spec.tasks", i, "spec"), "task %s names template %s, which is not there", v.Spec.Tasks[i].Name, name)
+				}
+			}
+		}
+	})
+}
+
+func badTemplates(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			if err := render.Verify(name, v.Spec.Templates[name]); err != nil {
+				r.findf(o, template(name), "%s", oneLine(err))
+			}
+		}
+	})
+}
+
+// oneLine is an error as a clause.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// badParameters judges the default of each parameter as the value of an Instance.
+func badParameters(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for i, p := range v.Spec.Parameters {
+			if _, ok := v.Spec.Plans[p.Trigger]; p.Trigger != "" && !ok {
+				r.findf(o, manifest.Item("spec.parameters", i, "trigger"), "parameter %s triggers plan %s, which is not there", p.Name, p.Trigger)
+			}
+			if p.Default == nil {
+				continue
+			}
+			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
+			for _, problem := range problems {
+				r.findf(o, manifest.Item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Action)
+			}
+		}
+	})
+}
+
+// versionOf is the OperatorVersion of an Instance, nil if it is not there.
+func versionOf(m *manifest.Manifests, i *v1beta1.Instance) *v1beta1.OperatorVersion {
+	namespace := i.Spec.OperatorVersion.Namespace
+	if namespace == "" {
+		namespace = i.Namespace
+	}
+	_, v := manifest.Find[*v1beta1.OperatorVersion](m, namespace, i.Spec.OperatorVersion.Name)
+	return v
+}
+
+func refusedInstances(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, i *v1beta1.Instance) {
+		v := versionOf(m, i)
+		if v == nil {
+			return
+		}
+		for _, p := range plans.ProblemsOf(i, v) {
+			r.findf(o, o.RingField(p.Field), "%s", p)
+		}
+	})
+}
+
+func absentVersion(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, i *v1beta1.Instance) {
+		if name := i.Spec.OperatorVersion.Name; name != "" && versionOf(m, i) == nil {
+			r.findf(o, manifest.Fields("spec.operatorVersion"), "OperatorVersion %s is not among the manifests", name)
+		}
+	})
+}
+
+func circles(m *manifest.Manifests, r *reporter) {
+	var known []*v1beta1.OperatorVersion
+	versions(m, func(_ *manifest.Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		if circle := plans.CircleOf(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
+			r.findf(o, manifest.Fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
+		}
+	})
+}
+
+func unusedParts(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		var tasks, templates []string
+		steps(v, func(_ []string, step *v1beta1.Step) { tasks = append(tasks, step.Tasks...) })
+		for i := range v.Spec.Tasks {
+			t := &v.Spec.Tasks[i]
+			templates = append(templates, templatesOf(t)...)
+			if !slices.Contains(tasks, t.Name) {
+				r.findf(o, manifest.Item("spec.tasks", i), "no step names task %s", t.Name)
+			}
+		}
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			if !slices.Contains(templates, name) {
+				r.findf(o, template(name), "no task names template %s", name)
+			}
+		}
+	})
+}
+
+func noDeploy(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		if _, ok := v.Spec.Plans[v1beta1.DeployPlan]; !ok {
+			r.findf(o, manifest.Fields("spec.plans"), "it has no plan deploy")
+		}
+	})
+}
+
+func endlessTasks(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		for i := range v.Spec.Tasks {
+			if why := endless(v, &v.Spec.Tasks[i]); why != "" {
+				r.findf(o, manifest.Item("spec.tasks", i), "task %s %s", v.Spec.Tasks[i].Name, why)
+			}
+		}
+	})
+}
+
+func endless(v *v1beta1.OperatorVersion, t *v1beta1.Task) string {
+	named := func(p v1beta1.Parameter) bool { return p.Name == t.Spec.Parameter }
+	switch {
+	case t.Kind == v1beta1.ToggleTask && t.Spec.Parameter != "" && !slices.ContainsFunc(v.Spec.Parameters, named):
+		return fmt.Sprintf("is switched by parameter %s, which is not there", t.Spec.Parameter)
+	case t.Kind == v1beta1.DummyTask && !t.Spec.Done && !t.Spec.WantErr:
+		return "is a Dummy that is not done"
+	default:
+		return ""
+	}
+}
+
+func unknownParameters(m *manifest.Manifests, r *reporter) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		params, pipes := declared(v)
+		for _, name := range manifest.SortedKeys(v.Spec.Templates) {
+			usedParams, usedPipes, err := render.Parameters(name, v.Spec.Templates[name])
+			if err != nil {
+				continue // which has a rule of its own
+			}
+			for _, param := range without(usedParams, params) {
+				r.findf(o, template(name), "template %s refers to parameter %s, which is not there", name, param)
+			}
+			for _, pipe := range without(usedPipes, pipes) {
+				r.findf(o, template(name), "template %s refers to Pipe %s, which is not there", name, pipe)
+			}
+		}
+	})
+}
+
+// declared are the names of the parameters and of what Pipes keep.
+func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {
+	for i := range v.Spec.Parameters {
+		params = append(params, v.Spec.Parameters[i].Name)
+	}
+	for i := range v.Spec.Tasks {
+		for _, file := range v.Spec.Tasks[i].Spec.Pipe {
+			pipes = append(pipes, file.Key)
+		}
+	}
+	return params, pipes
+}
+
+// without are the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+}

@@ -1,0 +1,241 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+func zoneRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW201", Level: report.Error, Title: "A group has a setting that cannot be understood",
+			Why:    "The whole group stalls until it is fixed, so that nothing is rolled against what somebody meant.",
+			Action: "Correct the value, or take it out.",
+		}, groupSettings},
+		{report.Rule{
+			Code: "SPW202", Level: report.Error, Title: "A group has StatefulSets with mixed or unknown update strategies",
+			Why:    "A group is held either by partitions or by OnDelete. With both, or neither, it stalls.",
+			Action: "Give all StatefulSets of the group the same spec.updateStrategy.type: RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.",
+		}, groupStrategies},
+		{report.Rule{
+			Code: "SPW203", Level: report.Warning, Title: "The StatefulSets of a group are not pinned to different zones",
+			Why:    "Rolling one StatefulSet at a time keeps the others up only where a failure or a rollout of one leaves the others alone: each belongs into a failure domain of its own. A topologySpreadConstraint is the opposite: it spreads each of them over all zones.",
+			Action: "Pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone, or keep each out of the zones of the others, by podAntiAffinity with that topologyKey.",
+		}, unspread},
+		{report.Rule{
+			Code: "SPW204", Level: report.Warning, Title: "A RolloutGroup orders StatefulSets that it does not have",
+			Why:    "The name has no effect; the StatefulSet that is meant goes last.",
+			Action: "Fix the name in spec.zoneOrder, or give that StatefulSet the label of the group.",
+		}, orderedInVain},
+		{report.Rule{
+			Code: "SPW205", Level: report.Note, Title: "A group of one StatefulSet",
+			Why:    "There is nothing to keep in order: it rolls as its own strategy and budget say.",
+			Action: "Give the other zones the same group, or do without it.",
+		}, lonelyGroup},
+		{report.Rule{
+			Code: "SPW206", Level: report.Error, Title: "A maintenance window cannot be understood, or never opens",
+			Why:    "Outside of its windows a group does not roll at all.",
+			Action: "Correct the schedule or the time zone; spec.maintenanceWindows documents both.",
+		}, groupWindows},
+		{report.Rule{
+			Code: "SPW207", Level: report.Warning, Title: "A RolloutGroup without StatefulSets",
+			Why:    "No StatefulSet among the manifests names the group. Its policy has no effect on them.",
+			Action: "Label the StatefulSets with " + vocabulary.RolloutGroup.Native + " and the name of the group, or delete it.",
+		}, desertedGroup},
+		{report.Rule{
+			Code: "SPW208", Level: report.Error, Title: "Two RolloutGroups of one name with different settings",
+			Why:    "Whichever is applied last wins.",
+			Action: "Keep one of them.",
+		}, contradictingGroups},
+		{report.Rule{
+			Code: "SPW209", Level: report.Warning, Title: "An annotation that its RolloutGroup overrides",
+			Why:    "Where both say something, the RolloutGroup wins.",
+			Action: "Say it in one place.",
+		}, overridden},
+		{report.Rule{
+			Code: "SPW210", Level: report.Note, Title: "The StatefulSets of a group are kept apart by something that may be no zone",
+			Why:    "Nodes of one name or label, or volumes of one storage class, may stand in several zones, or several of them in one. Then what takes a zone away takes Pods of all StatefulSets.",
+			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.",
+		}, nearlySpread},
+	}
+}
+
+// group is a group of StatefulSets.
+type group struct {
+	namespace, name string
+	// policy is its RolloutGroup, nil if nobody wrote one.
+	policy  *manifest.Object
+	objects []*manifest.Object
+	sets    []*appsv1.StatefulSet
+}
+
+// groupsIn are those that StatefulSets name, and those that have a RolloutGroup.
+func groupsIn(m *manifest.Manifests) []*group {
+	var found []*group
+	of := func(namespace, name string) *group {
+		i := slices.IndexFunc(found, func(g *group) bool { return g.namespace == namespace && g.name == name })
+		if i >= 0 {
+			return found[i]
+		}
+		found = append(found, &group{namespace: namespace, name: name})
+		return found[len(found)-1]
+	}
+	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
+		if name := vocabulary.GroupOf(set.Labels, set.Annotations); name != "" {
+			g := of(set.Namespace, name)
+			g.objects, g.sets = append(g.objects, o), append(g.sets, set)
+		}
+	})
+	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) { of(policy.Namespace, policy.Name).policy = o })
+	return found
+}
+
+// spec is the group with its policy, which is empty if nobody wrote one.
+func (g *group) spec() *v1alpha1.RolloutGroup {
+	if g.policy != nil {
+		if written, ok := g.policy.Typed.(*v1alpha1.RolloutGroup); ok {
+			return written
+		}
+	}
+	empty := &v1alpha1.RolloutGroup{}
+	empty.Namespace, empty.Name = g.namespace, g.name
+	return empty
+}
+
+// object is the one of the group that a problem is of: "StatefulSet x".
+func (g *group) object(title string) *manifest.Object {
+	for _, o := range append(slices.Clone(g.objects), g.policy) {
+		if o != nil && o.Kind()+" "+o.Name() == title {
+			return o
+		}
+	}
+	return nil
+}
+
+// The fields by which the problems of groups are told apart.
+const (
+	strategyField = "spec.updateStrategy.type"
+	windowField   = "spec.maintenanceWindows"
+)
+
+// problems reports what the ring complains of, of the fields that are wanted.
+func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string) bool) {
+	for _, g := range groupsIn(m) {
+		for _, p := range zones.ProblemsOf(g.spec(), g.sets) {
+			if o := g.object(p.Object); o != nil && wanted(p.Field) {
+				path := o.RingField(p.Field)
+				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {
+					path = o.Keyed(vocabulary.RolloutGroup)
+				}
+				r.findf(o, path, "%s: %q %s", p.Field, p.Value, p.Action)
+			}
+		}
+	}
+}
+
+func groupSettings(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return field != strategyField && !strings.HasPrefix(field, windowField) })
+}
+
+func groupStrategies(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return field == strategyField })
+}
+
+func groupWindows(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return strings.HasPrefix(field, windowField) })
+}
+
+// neighbours visits the StatefulSets of groups with the first of those before them
+// between which there is such a barrier as is wanted.
+func neighbours(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *manifest.Object, other string, between barrier)) {
+	for _, g := range groupsIn(m) {
+		for i, set := range g.sets {
+			for _, other := range g.sets[:i] {
+				if between := between(m, set, other); wanted(between) {
+					visit(g.objects[i], other.Name, between)
+					break
+				}
+			}
+		}
+	}
+}
+
+// unspread finds StatefulSets that nothing keeps apart.
+func unspread(m *manifest.Manifests, r *reporter) {
+	neighbours(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "its Pods may run in the same zone as those of StatefulSet %s", other)
+	})
+}
+
+// nearlySpread finds those between which there is something else than a zone.
+func nearlySpread(m *manifest.Manifests, r *reporter) {
+	neighbours(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, between barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "nothing but %s keeps its Pods apart from those of StatefulSet %s", between, other)
+	})
+}
+
+func orderedInVain(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		if len(g.sets) == 0 {
+			continue
+		}
+		for i, name := range g.spec().Spec.ZoneOrder {
+			if !slices.ContainsFunc(g.sets, func(s *appsv1.StatefulSet) bool { return s.Name == name }) {
+				r.findf(g.policy, manifest.Item("spec.zoneOrder", i), "there is no StatefulSet %s in the group", name)
+			}
+		}
+	}
+}
+
+func lonelyGroup(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		if len(g.sets) == 1 {
+			r.findf(g.objects[0], g.objects[0].Keyed(vocabulary.RolloutGroup), "it is the only StatefulSet of group %s", g.name)
+		}
+	}
+}
+
+func desertedGroup(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		if len(g.sets) == 0 {
+			r.findf(g.policy, manifest.Fields("metadata.name"), "no StatefulSet belongs to the group")
+		}
+	}
+}
+
+// contradictingGroups finds what would be one object in the cluster.
+func contradictingGroups(m *manifest.Manifests, r *reporter) {
+	seen := map[[2]string]*manifest.Object{}
+	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) {
+		key := [2]string{policy.Namespace, policy.Name}
+		if first := seen[key]; first != nil && !sameSpec(first, o) {
+			r.findf(o, manifest.Fields("metadata.name"), "it says other than the RolloutGroup of the same name in %s:%d", first.File, first.Line)
+			return
+		}
+		seen[key] = o
+	})
+}
+
+func overridden(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		wins := g.spec().Spec.MaxUnavailable
+		for _, o := range g.objects {
+			value, name, ok := vocabulary.RolloutMaxUnavailable.Lookup(o.Object.GetAnnotations())
+			if ok && wins != nil && value != wins.String() {
+				r.findf(o, manifest.Annotation(name), "%s is %s, and its RolloutGroup says %s, which counts", name, value, wins)
+			}
+			_, name, ok = vocabulary.ZoneOrder.Lookup(o.Object.GetAnnotations())
+			if ok && slices.Contains(g.spec().Spec.ZoneOrder, o.Name()) {
+				r.findf(o, manifest.Annotation(name), "%s has no effect: the RolloutGroup names its place", name)
+			}
+		}
+	}
+}

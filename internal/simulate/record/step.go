@@ -1,0 +1,89 @@
+package record
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Step is a unit that moves.
+type Step struct {
+	// At is when, since the change.
+	At time.Duration `json:"at"`
+	// Ring is the ring that has taken it, or Kubernetes.
+	Ring string `json:"ring"`
+	// Object is what is rolled out, "deployment/web" or "rolloutgroup/ingester".
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// Unit is the part of it that moves, "zone-a/zone-a-0"; empty if it moves whole.
+	Unit string `json:"unit,omitempty"`
+	// Does is what happens: "rolls:", "goes", "is opened", "begins".
+	Does string `json:"does"`
+	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Decision counts decisions: steps of the same one are taken at once.
+	Decision int `json:"decision"`
+}
+
+// String is the step without its time, as a line shows it.
+func (s Step) String() string {
+	text := s.Object
+	if s.Unit != "" {
+		text += " " + s.Unit[strings.LastIndex(s.Unit, "/")+1:]
+	}
+	if s.Ring == RingPlans {
+		text = s.Object + " " + s.Unit
+	}
+	text += " " + s.Does
+	switch {
+	case s.From != "" && s.To != "":
+		text += " " + s.From + " → " + s.To
+	case s.To != "":
+		text += " " + s.To
+	}
+	return text
+}
+
+// Wait is why something has not moved at some moment, in the words of its ring.
+type Wait struct {
+	// At is since when, since the change.
+	At        time.Duration `json:"at"`
+	Ring      string        `json:"ring"`
+	Object    string        `json:"object"`
+	Namespace string        `json:"namespace"`
+	// Reason is the engine's or the ring's word for it; Sentence is that of its status.
+	Reason   rollout.Reason `json:"reason,omitempty"`
+	Sentence string         `json:"sentence"`
+	// Next is when its ring looks again, of what waits in the end because that is later
+	// than was looked ahead; zero of everything else.
+	Next time.Time `json:"next,omitzero"`
+}
+
+// Reference is a kind and a name as commands take them.
+func Reference(kind, name string) string { return strings.ToLower(kind) + "/" + name }
+
+// The rings, as steps and waits name them.
+const (
+	RingConfig = "config"
+	RingZones  = "zones"
+	RingPlans  = "plans"
+	RingFleet  = "fleet"
+)
+
+// Key identifies a Pod, a workload or a cluster.
+type Key struct{ Kind, Namespace, Name string }
+
+// KeyOf returns the key of an object.
+func KeyOf(kind, namespace, name string) Key {
+	return Key{Kind: kind, Namespace: namespace, Name: name}
+}
+
+// SameAs reports whether another wait says the same of the same object.
+func (w Wait) SameAs(other Wait) bool {
+	return w.Namespace == other.Namespace && w.Object == other.Object && w.Sentence == other.Sentence
+}
+
+// Kubernetes stands in a [Step] or a [Wait] for the ring, where none has to do with it.
+const Kubernetes = "kube"

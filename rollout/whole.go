@@ -1,0 +1,87 @@
+package rollout
+
+// isKept tells whether a leaf is kept because its unit starts as a whole and may
+// not now. One that is down at a revision of its own may be moved alone.
+func (d *decision) isKept(n *node) bool {
+	if n.whole == nil || n.whole.each || n.whole.mayStart {
+		return false
+	}
+
+	return n.up || n.unit.Leaf.Current == n.whole.unit.Whole.Revision
+}
+
+// canStart tells whether nothing keeps a unit, or anything beneath it, but a budget,
+// a rate, a retry or the Block of a leaf.
+func (d *decision) canStart(n *node) bool {
+	for _, m := range d.beneath(n) {
+		if m.isLeaf() && m.outdated && (m.spare != nil || m.halt != nil && !d.isOwnBlock(m, m.halt)) {
+			return false
+		}
+	}
+
+	return n.halt == nil && n.spare == nil
+}
+
+// isOwnBlock tells whether a leaf waits for nothing but its own Block.
+func (d *decision) isOwnBlock(n *node, c *cause) bool {
+	return c.rank == rankBlocked && d.isBlocked(n) && (n.parent == nil || c != n.parent.halt)
+}
+
+// startStuck lets the first of several units that start as a whole be started leaf
+// by leaf, if they wait for nothing but each other.
+func (d *decision) startStuck() bool {
+	var first *node
+
+	kept := 0
+
+	for _, n := range d.nodes {
+		if n.keeps && first == nil {
+			first = n
+		}
+
+		kept += one(n.keeps)
+	}
+
+	if kept < 2 || len(d.steps) > 0 || d.any((*node).isOnItsWay) {
+		return false
+	}
+
+	first.each = true
+
+	for _, n := range d.nodes {
+		n.own.queue = 0
+		if n.bucket != nil {
+			n.bucket.queue = 0
+		}
+	}
+
+	return true
+}
+
+// starts says what the step of a leaf does for its unit, and where it leads.
+func (d *decision) starts(n *node) (Start, string) {
+	target := n.unit.Leaf.Target
+
+	switch {
+	case n.whole == nil:
+		return StartNone, target
+	case n.whole.each:
+		return StartEach, target
+	case n.whole.mayStart:
+		return StartWhole, target
+	default:
+		return StartNone, n.whole.unit.Whole.Revision
+	}
+}
+
+// wholeCause is why a leaf waits that its unit keeps.
+func (n *node) wholeCause() *cause {
+	whole := n.whole.unit.Whole
+
+	message := n.waits()
+	if !n.up {
+		message += n.condition() + "; "
+	}
+
+	return &cause{reason: whole.Reason, message: message + whole.Message}
+}
