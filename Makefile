@@ -12,23 +12,30 @@ SEEDS ?= 20000
 FUZZTIME ?= 60s
 SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
+# What the race detector runs: the engine and what rings share, and tests of the rings
+# in which two managers work at the same time. A release runs all tests of the rings.
+RACE_PURE := ./rollout $(if $(wildcard internal/ring),./internal/ring/...)
+RACE_RINGS := ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub
+RACE ?= ^TestFaultTwo
 
 .PHONY: help
-help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build ## Watch a config change reach running Pods, on a control plane that it starts itself
+demo: build ## Watch a config change reach running Pods, on a control plane that it starts
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo
 
 .PHONY: demo-fleet
-demo-fleet: build ## Watch a Module roll over three clusters, on four API servers that it starts itself
+demo-fleet: build ## Watch a Module roll over three clusters, on four API servers that it starts
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo --fleet
 
 .PHONY: test
-test: ## Run all tests, on a control plane that they start themselves
+test: ## Run all tests, on control planes that they start
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
-	$(GO) test -p 2 -timeout 15m ./...
+	log=$$(mktemp); trap "rm -f $$log" EXIT; \
+	$(GO) test -p 2 -timeout 15m ./... | tee $$log; \
+	echo "The slowest packages:"; awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%8s  %s\n", $$3, $$2}' $$log | sort -rn | head -10
 
 .PHONY: build
 build: ## Build bin/spillway
@@ -39,11 +46,11 @@ lint: ## Run the linters
 	$(TOOL) golangci-lint run
 
 .PHONY: verify
-verify: ## Check that what is generated is up to date, and that the modules are tidy
+verify: ## Check that generated files are up to date, and that the modules are tidy
 	hack/verify.sh
 
 .PHONY: generate
-generate: ## Generate what is generated: permissions, kinds and how they are copied, the pages of reasons, of lint and of the commands
+generate: ## Generate permissions, kinds, deep copies, and the pages of reasons, of lint and of the commands
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
@@ -78,13 +85,23 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
 	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
 
+.PHONY: race
+race: ## Run the engine, and tests with two managers, with the race detector
+	$(GO) test -race -timeout 15m $(RACE_PURE)
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -race -p 1 -timeout 30m -run '$(RACE)' $(RACE_RINGS)
+
+.PHONY: release-test
+release-test: ## Run all that CI runs, and more of what can be run for longer: do it before a release
+	SEEDS=50000 FUZZTIME=60s RACE=. .ci/run
+
 .PHONY: fault
 fault: ## Run the fault tests: the manager stops before and after every write in turn
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -count=1 -timeout 20m -v -run Fault ./internal/...
 
 .PHONY: fuzz
-fuzz: ## Feed whoever reads what others write with anything (FUZZTIME=60s each)
+fuzz: ## Fuzz the code that reads what users write (FUZZTIME=60s each)
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z]*' internal | sort | while IFS=: read -r file func; do \
 	  echo "$${func#func } in $$(dirname "$$file")"; \
 	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \

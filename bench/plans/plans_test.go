@@ -52,7 +52,7 @@ templates:
       replicas: 1
       selector: {matchLabels: {app: "{{ .Name }}"}}
       template:
-        metadata: {labels: {app: "{{ .Name }}"}BEHAVIOUR}
+        metadata: {labels: {app: "{{ .Name }}"}BEHAVIOR}
         spec: {containers: [{name: c, image: x}]}
   last.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}-last'}}"
 plans:
@@ -68,7 +68,7 @@ plans:
 // transition: the beginning with the first step, each of the next four, and the end.
 func TestManyInstances(t *testing.T) {
 	const steps = 5
-	w := newWorld(t, strings.ReplaceAll(five, "BEHAVIOUR", ""))
+	w := newWorld(t, strings.ReplaceAll(five, "BEHAVIOR", ""))
 	w.instances("web", manyInstances)
 	start := time.Now()
 	w.manage()
@@ -93,7 +93,7 @@ func TestManyInstances(t *testing.T) {
 // TestStuckInstances has Instances that wait for Pods that never become ready. They
 // cost nothing: no write, and no read.
 func TestStuckInstances(t *testing.T) {
-	w := newWorld(t, strings.ReplaceAll(five, "BEHAVIOUR", ", annotations: {testenv.spillway.dev/behaviour: never-ready}"))
+	w := newWorld(t, strings.ReplaceAll(five, "BEHAVIOR", ", annotations: {testenv.spillway.dev/behavior: never-ready}"))
 	w.instances("stuck", stuckInstances)
 	w.manage()
 	w.until(stuckInstances, func(i *v1beta1.Instance) bool { return strings.Contains(i.Status.WaitingFor, "Available: 0/1") })

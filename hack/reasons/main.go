@@ -16,8 +16,11 @@ func main() {
 	}
 }
 
+// product are the packages whose reasons users see; examples have reasons of their own.
+var product = []string{"./api/...", "./cmd/...", "./internal/...", "./rollout/..."}
+
 func run() error {
-	c, err := read(".", "./internal/...", "./rollout/...") // the example has reasons of its own
+	c, err := read(".", product...)
 	if err != nil {
 		return err
 	}

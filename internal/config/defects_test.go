@@ -366,7 +366,7 @@ func TestARollThatDoesNotComeThrough(t *testing.T) {
 	w.configMap("app", "a", "1")
 	d := deployment("web", envFrom(configMapRef("app")))
 	d = replaceOnce(d, "  replicas: 1\n", "  replicas: 1\n  progressDeadlineSeconds: 1\n")
-	w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/behaviour: never-ready}, labels:"))
+	w.apply(replaceOnce(d, "    metadata: {labels:", "    metadata: {annotations: {testenv.spillway.dev/behavior: never-ready}, labels:"))
 	w.manage()
 	broken := w.hashed("web", "")
 	w.halt()

@@ -16,7 +16,7 @@ import (
 // zoned is a package of a group of two zones, and a step that comes after it.
 const zoned = `
 version: "1"
-parameters: [{name: IMAGE, default: x}, {name: BEHAVIOUR, default: ""}]
+parameters: [{name: IMAGE, default: x}, {name: BEHAVIOR, default: ""}]
 tasks:
 - {name: zones, kind: Apply, spec: {resources: [a.yaml, b.yaml]}}
 - {name: after, kind: Apply, spec: {resources: [after.yaml]}}
@@ -32,7 +32,7 @@ templates:
       updateStrategy: {type: OnDelete}
       selector: {matchLabels: {app: zone-a}}
       template:
-        metadata: {labels: {app: zone-a}{{ if .Params.BEHAVIOUR }}, annotations: {testenv.spillway.dev/behaviour: "{{ .Params.BEHAVIOUR }}"}{{ end }}}
+        metadata: {labels: {app: zone-a}{{ if .Params.BEHAVIOR }}, annotations: {testenv.spillway.dev/behavior: "{{ .Params.BEHAVIOR }}"}{{ end }}}
         spec: {containers: [{name: c, image: "{{ .Params.IMAGE }}"}]}
   b.yaml: |
 B
@@ -58,7 +58,7 @@ func TestAStepWaitsForTheGroup(t *testing.T) {
 	c.rests("db", "deploy Complete")
 	c.pods("x", 4)
 
-	c.change("db", set("IMAGE", "y", "BEHAVIOUR", "never-ready"))
+	c.change("db", set("IMAGE", "y", "BEHAVIOR", "never-ready"))
 	c.waits("db", "RolloutGroup db")
 	if got := c.data("after")["image"]; got != "x" {
 		t.Errorf("what comes after the group was applied with %q before that was rolled", got)
@@ -67,7 +67,7 @@ func TestAStepWaitsForTheGroup(t *testing.T) {
 		t.Errorf("it is at %q", i.Status.Place)
 	}
 	c.pods("y", 1) // the first of them is not ready, so that none goes after it
-	c.change("db", set("IMAGE", "z", "BEHAVIOUR", ""), supersede)
+	c.change("db", set("IMAGE", "z", "BEHAVIOR", ""), supersede)
 	c.rests("db", "deploy Complete, update Superseded, update Complete")
 	c.pods("z", 4)
 	if got := c.data("after")["image"]; got != "z" {

@@ -30,7 +30,7 @@ tasks: [{name: quick, kind: Apply, spec: {resources: [quick.yaml]}}, {name: slow
 templates:
   quick.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"
   slow.yaml: |
-`+indented(strings.ReplaceAll(web, `{{ if eq .Params.P "never-ready" }}, annotations: {testenv.spillway.dev/behaviour: never-ready}{{ end }}`, ", annotations: {testenv.spillway.dev/behaviour: never-ready}"))+
+`+indented(strings.ReplaceAll(web, `{{ if eq .Params.P "never-ready" }}, annotations: {testenv.spillway.dev/behavior: never-ready}{{ end }}`, ", annotations: {testenv.spillway.dev/behavior: never-ready}"))+
 				"parameters: [{name: IMAGE, default: x}]\n"+fmt.Sprintf(plan, test.plan, test.phase, test.step))
 			c.manage()
 			c.instance("web", "app-1")
@@ -126,7 +126,7 @@ func TestSupersedeOnceDeployed(t *testing.T) {
 	c.change("web", func(i *v1beta1.Instance) { i.Spec.Parameters = nil }, supersede) // back to what was applied, of which half has gone
 	c.rests("web", "deploy Complete, update Superseded, update Complete")
 	d := c.deployment("app")
-	if image := d.Spec.Template.Spec.Containers[0].Image; image != "x" || d.Spec.Template.Annotations["testenv.spillway.dev/behaviour"] != "" {
+	if image := d.Spec.Template.Spec.Containers[0].Image; image != "x" || d.Spec.Template.Annotations["testenv.spillway.dev/behavior"] != "" {
 		t.Errorf("the Deployment has image %s and annotations %v", image, d.Spec.Template.Annotations)
 	}
 }

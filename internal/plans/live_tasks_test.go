@@ -149,7 +149,7 @@ spec:
   replicas: 1
   selector: {matchLabels: {app: app}}
   template:
-    metadata: {labels: {app: app}{{ if eq .Params.P "never-ready" }}, annotations: {testenv.spillway.dev/behaviour: never-ready}{{ end }}}
+    metadata: {labels: {app: app}{{ if eq .Params.P "never-ready" }}, annotations: {testenv.spillway.dev/behavior: never-ready}{{ end }}}
     spec: {containers: [{name: c, image: "{{ .Params.IMAGE }}"}]}
 `
 

@@ -40,13 +40,13 @@ func TestARolloutUnderWayGoesOnAsSimulated(t *testing.T) {
 }
 
 // unready are the Pods that run and are not ready; those that crash, if that is asked for.
-func (w *scene) unready(ctx context.Context, behaviour string) ([]corev1.Pod, error) {
+func (w *scene) unready(ctx context.Context, behavior string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := w.client.List(ctx, pods, client.InNamespace(w.namespace)); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
-		return p.Annotations["testenv.spillway.dev/behaviour"] != behaviour || p.Status.Phase != corev1.PodRunning ||
+		return p.Annotations["testenv.spillway.dev/behavior"] != behavior || p.Status.Phase != corev1.PodRunning ||
 			p.DeletionTimestamp != nil || slices.ContainsFunc(p.Status.Conditions, isReadyCondition)
 	}), nil
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 const (
 	onDelete      = "OnDelete"
 	rollingUpdate = "RollingUpdate"
-	behaviour     = "testenv.spillway.dev/behaviour"
+	behavior     = "testenv.spillway.dev/behavior"
 	readyAfter    = "testenv.spillway.dev/ready-after"
 	ingester      = "ingester"
 )
@@ -200,7 +200,7 @@ func (w *world) behave(image, how string, names ...string) {
 	}
 	for _, name := range names {
 		w.patch(&appsv1.StatefulSet{}, name, fmt.Sprintf(
-			`{"spec":{"template":{"metadata":{"annotations":{%q:%s}},"spec":{"containers":[{"name":"c","image":%q}]}}}}`, behaviour, value, image))
+			`{"spec":{"template":{"metadata":{"annotations":{%q:%s}},"spec":{"containers":[{"name":"c","image":%q}]}}}}`, behavior, value, image))
 	}
 }
 

@@ -43,7 +43,7 @@ kind: Job
 metadata: {name: migrate}
 spec:
   template:
-    metadata: {labels: {app: migrate}, annotations: {testenv.spillway.dev/behaviour: still}}
+    metadata: {labels: {app: migrate}, annotations: {testenv.spillway.dev/behavior: still}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`
 
 // planSituations are what the plan of an Instance waits for.
@@ -72,7 +72,7 @@ metadata: {name: migrate}
 spec:
   backoffLimit: 0
   template:
-    metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
+    metadata: {annotations: {testenv.spillway.dev/behavior: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}`, ""),
 	ask: "instances.kudo.dev/db", through: "Instance Step Job Pod", root: "pod/migrate-*", says: "ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
 }, {

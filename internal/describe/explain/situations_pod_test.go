@@ -56,9 +56,9 @@ spec:
 
 const (
 	// still keeps kwok from doing anything with a Pod once it is on its node.
-	still      = `pod: testenv.spillway.dev/behaviour: still`
-	neverReady = `pod: testenv.spillway.dev/behaviour: never-ready`
-	crash      = `pod: testenv.spillway.dev/behaviour: crash`
+	still      = `pod: testenv.spillway.dev/behavior: still`
+	neverReady = `pod: testenv.spillway.dev/behavior: never-ready`
+	crash      = `pod: testenv.spillway.dev/behavior: crash`
 	needsDB    = `container: env: [{name: P, valueFrom: {secretKeyRef: {name: db, key: password}}}]`
 )
 
@@ -270,7 +270,7 @@ spec: {nodeName: lost-NS, containers: [{name: app, image: x}]}
 }, {
 	name: "a Pod was evicted", plant: `apiVersion: v1
 kind: Pod
-metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behaviour: still}}
+metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behavior: still}}
 spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
 		w.pods("web", func(p *corev1.Pod) {
@@ -294,7 +294,7 @@ spec: {containers: [{name: app, image: x}]}
 }, {
 	name: "the node of a Pod was shut down", plant: `apiVersion: v1
 kind: Pod
-metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behaviour: still}}
+metadata: {name: web, labels: {app: web}, annotations: {testenv.spillway.dev/behavior: still}}
 spec: {containers: [{name: app, image: x}]}
 `, act: func(w *world) {
 		w.pods("web", func(p *corev1.Pod) {
@@ -388,7 +388,7 @@ metadata: {name: migrate}
 spec:
   backoffLimit: 0
   template:
-    metadata: {annotations: {testenv.spillway.dev/behaviour: fail}}
+    metadata: {annotations: {testenv.spillway.dev/behavior: fail}}
     spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
 `, ask: "job/migrate", root: "pod/migrate-*", says: "container app ends with exit code 1", next: "kubectl logs pod/NAME -n NS -c app",
 }, {

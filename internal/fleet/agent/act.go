@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -68,14 +69,14 @@ func (a actor) act(ctx context.Context, o *Observed, p *Plan) (d results) {
 
 // writeAll makes the writes. After a refusal it skips the later writes of the same sync.
 // A refused write that belongs to no sync ends the pass, and so does any other error.
-func (a actor) writeAll(ctx context.Context, o *Observed, writes []Write, d *results) (refused map[string]*Refusal, err error) {
-	refused = map[string]*Refusal{}
+func (a actor) writeAll(ctx context.Context, o *Observed, writes []Write, d *results) (refused map[string]*outcome.Refusal, err error) {
+	refused = map[string]*outcome.Refusal{}
 	for _, w := range writes {
 		if refused[w.Sync] != nil {
 			continue // it depends on what was refused
 		}
 		err := conflictOr(a.write(ctx, o, w))
-		switch refusal := RefusalOf(err); {
+		switch refusal := outcome.RefusalOf(err); {
 		case err == nil:
 			d.made++
 		case refusal == nil || changesObject([]Write{w}):

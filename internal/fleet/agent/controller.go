@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 )
 
@@ -56,7 +57,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavor, clusters 
 	r := &reconciler{
 		observer: observer{flavor: f, options: o, cached: mgr.GetClient(), referents: referents, clusters: clusters},
 		actor:    actor{flavor: f, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
-		reporter: NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
+		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), f.kind),
 	}
 	if clusters != nil {
 		r.observer.orphans = &Orphans{Live: mgr.GetAPIReader()}
@@ -113,7 +114,7 @@ func (c *Clusters) Events(concerned func(ctx context.Context, secret types.Names
 type reconciler struct {
 	observer observer
 	actor    actor
-	reporter *Reporter
+	reporter *outcome.Reporter
 }
 
 // Reconcile observes, plans, acts and reports, and repeats that while writes were made.

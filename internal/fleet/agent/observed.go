@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 // Observed is one assemblage, read at one moment. It is immutable.
@@ -28,7 +29,7 @@ type Observed struct {
 	Reach Reach
 	// Refusals are the writes of this pass that were not accepted, by the syncs that need
 	// them; of those that none needs, the last is under an empty name.
-	Refusals map[string]*Refusal
+	Refusals map[string]*outcome.Refusal
 	// Orphaned is true for an assemblage of the hub without syncs that only Spillway has
 	// written.
 	Orphaned bool

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,8 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/rollout"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 // refusedAgain is when to look again at what could not be looked at: no watch tells.
@@ -187,7 +184,7 @@ func (d *decision) each() {
 			d.plan.Writes[first+j].Sync = s.Name
 		}
 		if r := d.o.Refusals[s.Name]; r != nil {
-			v.state, v.reason, v.message = r.State, ReasonWriteRefused, r.Message
+			v.state, v.reason, v.message = r.State, outcome.ReasonWriteRefused, r.Message
 		}
 		d.verdicts = append(d.verdicts, v)
 	}
@@ -220,7 +217,7 @@ func (d *decision) applies(name string) bool {
 // sync is the chain of what may stand in the way of a sync. What comes first is said.
 func (d *decision) sync(s *Sync) verdict {
 	if !s.isAssigned() {
-		return waits(ReasonNotAssigned, "pins the cluster only; nothing is assigned")
+		return waits(outcome.ReasonNotAssigned, "pins the cluster only; nothing is assigned")
 	}
 	name := d.o.kustomizationName(s.Name)
 	d.wanted[name] = true
@@ -236,68 +233,32 @@ func (d *decision) sync(s *Sync) verdict {
 	}
 	source, err := expandSource(&d.o.Assemblage, s)
 	if err != nil {
-		return failed(ReasonForeign, "%s", err)
+		return failed(outcome.ReasonForeign, "%s", err)
 	}
 	k, err := expandKustomization(&d.o.Assemblage, s, name, substitute)
 	if err != nil {
-		return failed(ReasonForeign, "%s", err)
+		return failed(outcome.ReasonForeign, "%s", err)
 	}
 	return d.bring(s, source, k)
 }
 
 // unbound is what is said of a sync with a binding that has no value.
 func (d *decision) unbound(err error) verdict {
-	state, reason, message := Unbound(err)
+	state, reason, message := outcome.Unbound(err)
 	if state == v1alpha1.StateFailed {
 		d.wake(d.o.Now.Add(refusedAgain))
 	}
 	return verdict{state: state, reason: reason, message: message}
 }
 
-// Unbound is what is said of a sync whose bindings have such an error: what must be
-// fixed goes before what may still appear.
-func Unbound(err error) (state v1alpha1.State, reason rollout.Reason, message string) {
-	for _, e := range unjoin(err) {
-		var b *binding.Error
-		if !errors.As(e, &b) || !b.Waits {
-			return v1alpha1.StateFailed, ReasonInvalidBinding, e.Error()
-		}
-	}
-	return v1alpha1.StateWaiting, ReasonBindingNotReady, unjoin(err)[0].Error()
-}
-
-// unjoin are the errors that were joined.
-func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
-}
-
 // unusable is ok if there is no kubeconfig with which to apply anything. What was
 // applied already is left as it is.
 func (d *decision) unusable() (v verdict, ok bool) {
-	state, reason, message := Unusable(d.o.Reach.Problem, d.o.Assemblage.Secret)
-	if reason != ReasonKubeconfig {
+	state, reason, message := outcome.Unusable(d.o.Reach.Problem, d.o.Assemblage.Secret)
+	if reason != outcome.ReasonKubeconfig {
 		return verdict{}, false
 	}
 	return verdict{state: state, reason: reason, message: message}, true
-}
-
-// Unusable is what is said of the syncs of a cluster that cannot be reached, for a reason
-// that package cluster gives.
-func Unusable(problem error, secret string) (state v1alpha1.State, reason rollout.Reason, message string) {
-	var invalid *cluster.InvalidError
-	switch {
-	case problem == nil:
-		return "", "", ""
-	case errors.Is(problem, cluster.ErrMissing):
-		return v1alpha1.StateWaiting, ReasonKubeconfig, fmt.Sprintf("Secret %s with a kubeconfig not found", secret)
-	case errors.As(problem, &invalid):
-		return v1alpha1.StateFailed, ReasonKubeconfig, fmt.Sprintf("Secret %s: %s", secret, invalid)
-	default:
-		return v1alpha1.StateUnreachable, ReasonUnreachable, problem.Error()
-	}
 }
 
 // bring brings the source and the Kustomization about, and says how they do.
@@ -326,7 +287,7 @@ func (d *decision) bring(s *Sync, source, k *unstructured.Unstructured) verdict 
 	if changed {
 		return updating("handed to Flux")
 	}
-	return settle(d.o, fetched, live, Find(&d.o.Assemblage.Status, &s.Assignment))
+	return settle(d.o, fetched, live, outcome.Find(&d.o.Assemblage.Status, &s.Assignment))
 }
 
 // blocked is ok if what has the names that are needed is in the way.
@@ -334,15 +295,15 @@ func (d *decision) blocked(s *Sync, source *Source, k *kustomizev1.Kustomization
 	key := sourceKey(s)
 	switch {
 	case k != nil && !d.o.isOurs(k):
-		return failed(ReasonForeign, "Kustomization %s already exists and is not owned by this assemblage; rename or delete it", k.Name), true
+		return failed(outcome.ReasonForeign, "Kustomization %s already exists and is not owned by this assemblage; rename or delete it", k.Name), true
 	case k != nil && k.DeletionTimestamp != nil:
-		return waits(ReasonTerminating, "waiting for the old Kustomization %s to be deleted", k.Name), true
+		return waits(outcome.ReasonTerminating, "waiting for the old Kustomization %s to be deleted", k.Name), true
 	case source == nil || s.SourceRef != nil:
 		return verdict{}, false
 	case !source.Shared:
-		return failed(ReasonForeign, "%s %s already exists and is not owned by this assemblage; rename or delete it", key.Kind, key.Name), true
+		return failed(outcome.ReasonForeign, "%s %s already exists and is not owned by this assemblage; rename or delete it", key.Kind, key.Name), true
 	case source.Deleting:
-		return waits(ReasonTerminating, "waiting for the old %s %s to be deleted", key.Kind, key.Name), true
+		return waits(outcome.ReasonTerminating, "waiting for the old %s %s to be deleted", key.Kind, key.Name), true
 	default:
 		return verdict{}, false
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 // model is an assemblage on a cluster in which Flux does immediately all that it is asked.
@@ -314,10 +315,10 @@ func TestWordsAreKeptForAWhile(t *testing.T) {
 	k := m.o.Kustomizations["c1-shop"]
 	k.Status.Conditions = nil
 	p, _ := m.step()
-	if p.Changes || !p.Wake.Equal(m.o.Now.Add(settled)) {
+	if p.Changes || !p.Wake.Equal(m.o.Now.Add(outcome.KeptFor)) {
 		t.Errorf("changes %v, wake %v", p.Changes, p.Wake)
 	}
-	m.o.Now = m.o.Now.Add(settled)
+	m.o.Now = m.o.Now.Add(outcome.KeptFor)
 	if p, _ := m.step(); !p.Changes || !strings.Contains(m.says("shop"), "has not observed") {
 		t.Errorf("%s", m.says("shop"))
 	}

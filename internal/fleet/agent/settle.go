@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -11,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -38,7 +37,7 @@ func failed(reason rollout.Reason, format string, args ...any) verdict {
 }
 
 func updating(format string, args ...any) verdict {
-	return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: fmt.Sprintf(format, args...)}
+	return verdict{state: v1alpha1.StateUpdating, reason: outcome.ReasonApplying, message: fmt.Sprintf(format, args...)}
 }
 
 // permanent are failures that have nothing to do with the cluster.
@@ -60,7 +59,7 @@ func settle(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1al
 // judge goes by what Flux says.
 func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alpha1.SyncStatus) verdict {
 	if o.Reach.Problem != nil {
-		return verdict{state: v1alpha1.StateUnreachable, reason: ReasonUnreachable, message: o.Reach.Problem.Error()}
+		return verdict{state: v1alpha1.StateUnreachable, reason: outcome.ReasonUnreachable, message: o.Reach.Problem.Error()}
 	}
 	if v, fetched := fetch(source); !fetched {
 		return v
@@ -68,7 +67,7 @@ func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alp
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	switch {
 	case k.Spec.Suspend:
-		return waits(ReasonSuspended, "Kustomization %s is suspended", k.Name)
+		return waits(outcome.ReasonSuspended, "Kustomization %s is suspended", k.Name)
 	case isKicked(k):
 		return updating("Flux was asked to try again")
 	case ready == nil || ready.ObservedGeneration != k.Generation:
@@ -80,9 +79,9 @@ func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alp
 	case ready.Status == metav1.ConditionTrue:
 		return updating("Flux has not applied %s yet", source.Revision)
 	case passing[ready.Reason]:
-		return updating("%s", shortened(ready.Message))
+		return updating("%s", outcome.Shortened(ready.Message))
 	case ready.Reason == meta.DependencyNotReadyReason:
-		return waits(ReasonDependency, "%s", shortened(ready.Message))
+		return waits(outcome.ReasonDependency, "%s", outcome.Shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
 	}
@@ -90,7 +89,7 @@ func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alp
 
 func succeeded(source *Source) verdict {
 	return verdict{
-		state: v1alpha1.StateSucceeded, reason: ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
+		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
 	}
 }
 
@@ -98,11 +97,11 @@ func succeeded(source *Source) verdict {
 func fetch(source *Source) (v verdict, fetched bool) {
 	switch {
 	case source == nil:
-		return waits(ReasonSourceNotReady, "source not found"), false
+		return waits(outcome.ReasonSourceNotReady, "source not found"), false
 	case source.Revision != "" && source.ObservedGeneration == source.Generation:
 		return verdict{}, true // that it cannot be fetched again just now does no harm
 	case source.Ready != nil && source.Ready.Status == metav1.ConditionFalse && source.Ready.ObservedGeneration == source.Generation:
-		return waits(ReasonSourceNotReady, "source cannot be fetched: %s", shortened(source.Ready.Message)), false
+		return waits(outcome.ReasonSourceNotReady, "source cannot be fetched: %s", outcome.Shortened(source.Ready.Message)), false
 	default:
 		return updating("fetching the source"), false
 	}
@@ -129,7 +128,7 @@ func meanwhile(k *kustomizev1.Kustomization, source *Source, was *v1alpha1.SyncS
 
 // fail says that it has failed, unless the cluster is to blame.
 func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, was *v1alpha1.SyncStatus) verdict {
-	v := failed(reasonOf(ready), "%s", shortened(ready.Message))
+	v := failed(outcome.ReasonOf(ready), "%s", outcome.Shortened(ready.Message))
 	if !o.Assemblage.isRemote() || permanent[ready.Reason] {
 		return v
 	}
@@ -145,26 +144,11 @@ func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, wa
 		v.ask = ""
 		return v
 	default:
-		return verdict{state: v1alpha1.StateUpdating, reason: ReasonApplying, message: "Flux could not apply it; probing the cluster", ask: v.ask}
+		return verdict{state: v1alpha1.StateUpdating, reason: outcome.ReasonApplying, message: "Flux could not apply it; probing the cluster", ask: v.ask}
 	}
 }
 
 // failureID tells one failure of a Kustomization from another.
 func failureID(k *kustomizev1.Kustomization, ready *metav1.Condition) string {
 	return fmt.Sprintf("%s/%s/%d/%d/%s", k.Namespace, k.Name, k.Generation, ready.LastTransitionTime.Unix(), ready.Reason)
-}
-
-// messageLength bounds what is quoted of others.
-const messageLength = 1024
-
-// temporary are folders that Flux works in, by another name each time.
-var temporary = regexp.MustCompile(`\S*/kustomization-[0-9]+/`)
-
-// shortened is a message of Flux, as it is each time that the same is wrong.
-func shortened(message string) string {
-	message = strings.TrimSpace(temporary.ReplaceAllString(message, ""))
-	if len(message) <= messageLength {
-		return message
-	}
-	return strings.ToValidUTF8(message[:messageLength], "") + " ..."
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 const (
@@ -135,9 +136,9 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 func TestWhatFluxSaysIsSaidTheSameWayEachTime(t *testing.T) {
 	for message, want := range map[string]string{
 		"failed to decode Kubernetes YAML from /tmp/kustomization-490617807/cm.yaml: line 2": "failed to decode Kubernetes YAML from cm.yaml: line 2",
-		strings.Repeat("ä", messageLength):                                                   strings.Repeat("ä", messageLength/2) + " ...",
+		strings.Repeat("ä", outcome.MessageLength):                                           strings.Repeat("ä", outcome.MessageLength/2) + " ...",
 	} {
-		if got := shortened(message); got != want {
+		if got := outcome.Shortened(message); got != want {
 			t.Errorf("%q", got)
 		}
 	}
@@ -150,7 +151,7 @@ func TestUnusable(t *testing.T) {
 		v1alpha1.StateFailed:      &cluster.InvalidError{Reason: "x"},
 		v1alpha1.StateUnreachable: errors.Join(&cluster.UnreachableError{Reason: "x"}),
 	} {
-		if state, _, _ := Unusable(problem, "s"); state != want {
+		if state, _, _ := outcome.Unusable(problem, "s"); state != want {
 			t.Errorf("%v: %q, want %q", problem, state, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -44,8 +45,8 @@ func Names(s *v1alpha1.Source, revision string) bool {
 // very thing is fetched from that it has applied with success. It may have been said
 // since that it cannot be fetched from there.
 func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured) bool {
-	was := Find(&d.o.Assemblage.Status, &s.Assignment)
-	return live != nil && was != nil && (was.State == v1alpha1.StateSucceeded || was.Reason == string(ReasonSourceNotReady)) &&
+	was := outcome.Find(&d.o.Assemblage.Status, &s.Assignment)
+	return live != nil && was != nil && (was.State == v1alpha1.StateSucceeded || was.Reason == string(outcome.ReasonSourceNotReady)) &&
 		Names(s.Source, was.Resolved) && hasApplied(live, was.Resolved) && isSameButSource(live, wanted)
 }
 
@@ -53,10 +54,10 @@ func (d *decision) repoints(s *Sync, live *kustomizev1.Kustomization, wanted *un
 // for ever if the commit is on no branch, it goes on with its tag: what runs needs no
 // source that does not exist.
 func (d *decision) repoint(s *Sync, fetched *Source, live *kustomizev1.Kustomization, wanted *unstructured.Unstructured, changed bool) verdict {
-	was := Find(&d.o.Assemblage.Status, &s.Assignment)
+	was := outcome.Find(&d.o.Assemblage.Status, &s.Assignment)
 	if v, ok := fetch(fetched); !ok || changed {
 		if fetched != nil && !changed && v.state == v1alpha1.StateWaiting {
-			return waits(ReasonSourceNotReady, "keeps its tag; its commit cannot be used: %s", v.message)
+			return waits(outcome.ReasonSourceNotReady, "keeps its tag; its commit cannot be used: %s", v.message)
 		}
 		return stays(was)
 	}

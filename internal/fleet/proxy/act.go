@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -70,7 +70,7 @@ func (a actor) act(ctx context.Context, o *Observed, conn *cluster.Connection, p
 // actRefused writes into the status what the cluster refused, if that is why a write failed.
 func (a actor) actRefused(ctx context.Context, o *Observed, p *Plan, d results, w Write) results {
 	seen := *o
-	seen.Refusal = agent.RefusalOf(d.err)
+	seen.Refusal = outcome.RefusalOf(d.err)
 	if seen.Refusal == nil || w.Act != Send && w.Act != Delete {
 		return d
 	}
@@ -168,7 +168,7 @@ func (a actor) disown(ctx context.Context, o *Observed, conn *cluster.Connection
 	obj := &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{Namespace: o.Proxy.Namespace, Name: o.Proxy.Name}}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null}}}`, w.UID, vocabulary.ProxiedBy.Native, vocabulary.AppliedHash.Native)
 	err := conn.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
-	if client.IgnoreNotFound(err) != nil && agent.RefusalOf(err) == nil {
+	if client.IgnoreNotFound(err) != nil && outcome.RefusalOf(err) == nil {
 		return fmt.Errorf("disown Assemblage %s: %w", obj.Name, err)
 	}
 	return nil

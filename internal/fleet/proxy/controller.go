@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 )
 
@@ -112,7 +113,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 	r := &reconciler{
 		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &agent.Orphans{Live: mgr.GetAPIReader()}},
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
-		reporter: agent.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
+		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
 	return referents.Build(func() (controller.Controller, error) {
 		c, err := ctrl.NewControllerManagedBy(mgr).Named("fleet-proxyassemblage").
@@ -155,7 +156,7 @@ func toProxies(cached client.Reader) func(context.Context, types.NamespacedName)
 type reconciler struct {
 	observer observer
 	actor    actor
-	reporter *agent.Reporter
+	reporter *outcome.Reporter
 }
 
 // Reconcile observes, plans, acts and reports, and repeats that while writes were made.

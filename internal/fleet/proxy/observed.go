@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 // Observed is one ProxyAssemblage and its Assemblage, read at one moment. It is
@@ -29,7 +29,7 @@ type Observed struct {
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
 	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
-	Refusal *agent.Refusal
+	Refusal *outcome.Refusal
 	// Orphaned is true if the ProxyAssemblage has no syncs and only Spillway has written it.
 	Orphaned bool
 	// Watched is true if a watch reports its changes.

@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -80,7 +81,7 @@ type decision struct {
 	needs map[binding.Object]bool
 	// entries are the syncs to send, reports what became of each.
 	entries []v1alpha1.NamedSync
-	reports []agent.Report
+	reports []outcome.Report
 	// sent are the places in reports of those that are not on the cluster yet.
 	sent []int
 }
@@ -142,7 +143,7 @@ func (d *decision) each() {
 	for i := range syncs {
 		s := &syncs[i]
 		if s.Source == nil {
-			d.say(s, v1alpha1.StateWaiting, agent.ReasonNotAssigned, "pins the cluster only; nothing is assigned")
+			d.say(s, v1alpha1.StateWaiting, outcome.ReasonNotAssigned, "pins the cluster only; nothing is assigned")
 			continue
 		}
 		entry, err := d.evaluate(s)
@@ -201,7 +202,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 		kept.DeletionPolicy = s.DeletionPolicy // this much of it is known, and the hub may rely on it
 		d.entries = append(d.entries, kept)
 	}
-	state, reason, message := agent.Unbound(err)
+	state, reason, message := outcome.Unbound(err)
 	if state == v1alpha1.StateFailed {
 		d.wakeIn(refusedAgain)
 	}
@@ -209,7 +210,7 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 }
 
 func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
-	d.reports = append(d.reports, agent.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
+	d.reports = append(d.reports, outcome.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
 }
 
 func (d *decision) liveSync(name string) *v1alpha1.NamedSync {
@@ -238,14 +239,14 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		d.reports = append(d.reports, d.former(s))
 	default:
 		d.sent = append(d.sent, len(d.reports))
-		d.say(s, v1alpha1.StateUpdating, agent.ReasonApplying, "sending to the cluster")
+		d.say(s, v1alpha1.StateUpdating, outcome.ReasonApplying, "sending to the cluster")
 	}
 }
 
 // merelyNames is true if all that is sent is which commit it is that has succeeded there: a tag
 // stands for it on the cluster so far.
 func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.NamedSync) bool {
-	was := agent.Find(&d.o.Proxy.Status, &s.Assignment)
+	was := outcome.Find(&d.o.Proxy.Status, &s.Assignment)
 	if was == nil || was.State != v1alpha1.StateSucceeded || !agent.Names(entry.Source, was.Resolved) {
 		return false
 	}
@@ -255,9 +256,9 @@ func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.Name
 }
 
 // former is what was said of a sync before.
-func (d *decision) former(s *v1alpha1.ProxySync) agent.Report {
-	was := agent.Find(&d.o.Proxy.Status, &s.Assignment)
-	return agent.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
+func (d *decision) former(s *v1alpha1.ProxySync) outcome.Report {
+	was := outcome.Find(&d.o.Proxy.Status, &s.Assignment)
+	return outcome.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
 }
 
 // holds is true if a sync on the cluster has all that was sent.
@@ -270,17 +271,17 @@ func holds(live, sent *v1alpha1.NamedSync) bool {
 // copied is what the cluster says about a sync, if that is of the assignment that was
 // sent. While it has not looked at the newest version of the Assemblage, what it said
 // before stands.
-func (d *decision) copied(s *v1alpha1.ProxySync) agent.Report {
-	r := agent.Report{
-		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: agent.ReasonApplying, Message: "the cluster has not observed it yet",
+func (d *decision) copied(s *v1alpha1.ProxySync) outcome.Report {
+	r := outcome.Report{
+		Assignment: &s.Assignment, State: v1alpha1.StateUpdating, Reason: outcome.ReasonApplying, Message: "the cluster has not observed it yet",
 	}
 	if d.o.Live.Status.ObservedGeneration != d.o.Live.Generation {
-		if was := agent.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
+		if was := outcome.Find(&d.o.Proxy.Status, &s.Assignment); was != nil && was.State != v1alpha1.StateUnreachable {
 			return d.former(s)
 		}
 		return r
 	}
-	if now := agent.Find(&d.o.Live.Status, &s.Assignment); now != nil {
+	if now := outcome.Find(&d.o.Live.Status, &s.Assignment); now != nil {
 		r.State, r.Reason, r.Message, r.Resolved = now.State, rollout.Reason(now.Reason), now.Message, now.Resolved
 	}
 	return r
@@ -291,15 +292,15 @@ func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, mess
 	name := d.o.Proxy.Spec.KubeconfigRef.Name
 	switch {
 	case d.o.Problem != nil:
-		return agent.Unusable(d.o.Problem, name)
+		return outcome.Unusable(d.o.Problem, name)
 	case d.o.Refused != "":
 		return v1alpha1.StateWaiting, ReasonRefused, fmt.Sprintf("the cluster refuses the kubeconfig in Secret %s: %s", name, d.o.Refused)
 	case d.o.KindMissing:
 		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
 	case d.isForeign():
-		return v1alpha1.StateFailed, agent.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
+		return v1alpha1.StateFailed, outcome.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
 	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
-		return v1alpha1.StateWaiting, agent.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
+		return v1alpha1.StateWaiting, outcome.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
 	default:
 		return "", "", ""
 	}
@@ -400,7 +401,7 @@ func (d *decision) end() {
 	case !exists:
 		d.stuck(state, reason, message)
 	case d.o.Live.DeletionTimestamp != nil:
-		d.stuck(v1alpha1.StateUpdating, agent.ReasonDeleting, "waiting for the Assemblage on the cluster to be deleted")
+		d.stuck(v1alpha1.StateUpdating, outcome.ReasonDeleting, "waiting for the Assemblage on the cluster to be deleted")
 		d.poll(true)
 	case vocabulary.AppliedHash.Get(d.o.Live.Annotations) != "":
 		d.release(true)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -221,7 +221,7 @@ func TestARefusalIsOfWhatWasSent(t *testing.T) {
 	m.step()
 	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
 	m.step()
-	m.o.Refusal = &agent.Refusal{State: v1alpha1.StateFailed, Message: "no"}
+	m.o.Refusal = &outcome.Refusal{State: v1alpha1.StateFailed, Message: "no"}
 	says := func(syncs ...string) {
 		m.wants(syncs...)
 		m.o.Proxy.Status = Decide(&m.o).Status

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/agent"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -31,9 +31,9 @@ func (d *decision) report() {
 		}
 	}
 	now := metav1.NewMicroTime(d.o.Now)
-	d.plan.Status = agent.StatusOf(&p.Status, d.reports, p.Generation, now)
+	d.plan.Status = outcome.StatusOf(&p.Status, d.reports, p.Generation, now)
 	if r := d.o.Refusal; r != nil {
-		d.plan.Status = agent.Concluded(&d.plan.Status, p.Generation, now, r.State, agent.ReasonWriteRefused, r.Message)
+		d.plan.Status = outcome.Concluded(&d.plan.Status, p.Generation, now, r.State, outcome.ReasonWriteRefused, r.Message)
 	}
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
 	active := false
@@ -56,7 +56,7 @@ func (d *decision) reportRefused() {
 	}
 	for _, i := range d.sent {
 		r := &d.reports[i]
-		r.State, r.Reason, r.Message = state, agent.ReasonWriteRefused, d.o.Refusal.Message
+		r.State, r.Reason, r.Message = state, outcome.ReasonWriteRefused, d.o.Refusal.Message
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *decision) poll(active bool) {
 // stuckIfRefused says that the cluster does not accept what takes things away there.
 func (d *decision) stuckIfRefused() {
 	if r := d.o.Refusal; r != nil {
-		d.stuck(r.State, agent.ReasonWriteRefused, r.Message)
+		d.stuck(r.State, outcome.ReasonWriteRefused, r.Message)
 	}
 }
 
@@ -106,6 +106,6 @@ func (d *decision) stuck(state v1alpha1.State, reason rollout.Reason, message st
 	if d.o.Problem != nil || d.o.Refused != "" || d.o.Refusal != nil {
 		message = fmt.Sprintf("cannot be removed: %s; annotate it with %s=true to leave everything there", message, vocabulary.AbandonCluster.Native)
 	}
-	d.plan.Status = agent.Concluded(&p.Status, p.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
+	d.plan.Status = outcome.Concluded(&p.Status, p.Generation, metav1.NewMicroTime(d.o.Now), state, reason, message)
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, p.Status)
 }

@@ -153,10 +153,10 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 	}{
 		"ready at once":     {"", isReady},
 		"ready later":       {`testenv.spillway.dev/ready-after: 300ms`, isReady},
-		"never ready":       {`testenv.spillway.dev/behaviour: never-ready`, isRunningNotReady},
-		"crashing":          {`testenv.spillway.dev/behaviour: crash`, isCrashing},
-		"completing":        {`testenv.spillway.dev/behaviour: complete`, hasPhase(corev1.PodSucceeded)},
-		"failing":           {`testenv.spillway.dev/behaviour: fail`, hasPhase(corev1.PodFailed)},
+		"never ready":       {`testenv.spillway.dev/behavior: never-ready`, isRunningNotReady},
+		"crashing":          {`testenv.spillway.dev/behavior: crash`, isCrashing},
+		"completing":        {`testenv.spillway.dev/behavior: complete`, hasPhase(corev1.PodSucceeded)},
+		"failing":           {`testenv.spillway.dev/behavior: fail`, hasPhase(corev1.PodFailed)},
 		"an address of own": {`testenv.spillway.dev/pod-ip: 127.9.8.7`, hasIP("127.9.8.7")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestJobsCompleteOrFail(t *testing.T) {
 		want        batchv1.JobConditionType
 	}{
 		"complete": {"", batchv1.JobComplete},
-		"fail":     {`testenv.spillway.dev/behaviour: fail`, batchv1.JobFailed},
+		"fail":     {`testenv.spillway.dev/behavior: fail`, batchv1.JobFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,7 +9,7 @@
 // kwok does what annotations on Pods ask for:
 //
 //	testenv.spillway.dev/ready-after: 500ms   Ready (or completed) only then
-//	testenv.spillway.dev/behaviour: never-ready | crash | complete | fail
+//	testenv.spillway.dev/behavior: never-ready | crash | complete | fail
 //	testenv.spillway.dev/pod-ip: 127.1.2.3    an address where a test may listen
 //
 // Unlike a kubelet, kwok starts a Pod whose ConfigMaps and Secrets do not exist.

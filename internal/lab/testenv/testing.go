@@ -18,16 +18,16 @@ import (
 // long anything may take: it is for a machine that does three things at once.
 const patience = 3 * time.Minute
 
-// Namespace makes a namespace for a test, and asks for its removal at the end.
+// Namespace makes a namespace for a test on the shared control plane, as [NamespaceOn]
+// does.
 func Namespace(t testing.TB) string {
 	t.Helper()
-	name := makeNamespace(t, Shared())
-	removeNamespace(t, Shared(), name)
-	return name
+	return NamespaceOn(t, Shared())
 }
 
-// NamespaceOn makes a namespace on a control plane. On one that is thrown away at the
-// end it stays: to remove all that is in it costs more than most tests.
+// NamespaceOn makes a namespace for a test on a control plane. On one that is thrown
+// away at the end the namespace stays: to remove all that is in it costs more than most
+// tests. On an existing cluster it is removed after the test.
 func NamespaceOn(t testing.TB, cp *controlplane.ControlPlane) string {
 	t.Helper()
 	name := makeNamespace(t, cp)

@@ -24,7 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-const behaviour = "testenv.spillway.dev/behaviour"
+const behavior = "testenv.spillway.dev/behavior"
 
 func budget(change ...func(*zonesv1.ZoneAwarePodDisruptionBudgetSpec)) *zonesv1.ZoneAwarePodDisruptionBudget {
 	b := &zonesv1.ZoneAwarePodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "ingester-rollout"}}
@@ -48,7 +48,7 @@ func byPartition(s *zonesv1.ZoneAwarePodDisruptionBudgetSpec) {
 }
 
 // neverBack makes Pods that are created from now on stay away from being ready.
-func neverBack(s *sts) { s.Spec.Template.Annotations = map[string]string{behaviour: "never-ready"} }
+func neverBack(s *sts) { s.Spec.Template.Annotations = map[string]string{behavior: "never-ready"} }
 
 // evict asks for an eviction as kubectl drain does.
 func (w *world) evict(pod string, options ...client.SubResourceCreateOption) error {
@@ -102,7 +102,7 @@ func (w *world) gone(name string) {
 		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, pod); err != nil {
 			return err
 		}
-		if pod.DeletionTimestamp != nil || pod.Annotations[behaviour] == "" || pod.Status.Phase != corev1.PodRunning {
+		if pod.DeletionTimestamp != nil || pod.Annotations[behavior] == "" || pod.Status.Phase != corev1.PodRunning {
 			return fmt.Errorf("%s is as it was", name)
 		}
 		return nil
@@ -360,7 +360,7 @@ func (w *world) drain(clients int) []string {
 func (w *world) isBack(name string) bool {
 	pod := &corev1.Pod{}
 	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, pod)
-	return err != nil || pod.Annotations[behaviour] != "" || pod.DeletionTimestamp != nil
+	return err != nil || pod.Annotations[behavior] != "" || pod.DeletionTimestamp != nil
 }
 
 // Defect 12: the predecessor hangs at its start where the kind of its budgets is not

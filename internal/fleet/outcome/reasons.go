@@ -1,4 +1,4 @@
-package agent
+package outcome
 
 import (
 	"slices"
@@ -85,8 +85,8 @@ const (
 	ReasonDisk = rollout.Reason(sourcev1.DirCreationFailedReason)
 )
 
-// reasonOf is a reason of Flux as one of ours.
-func reasonOf(ready *metav1.Condition) rollout.Reason {
+// ReasonOf is a reason of Flux as one of ours.
+func ReasonOf(ready *metav1.Condition) rollout.Reason {
 	known := []rollout.Reason{
 		ReasonDependency, ReasonBuild, ReasonExpression, ReasonHealthCheck, ReasonPrune, ReasonAccess, ReasonFeatureGate, ReasonDisk,
 	}

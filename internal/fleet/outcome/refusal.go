@@ -1,4 +1,4 @@
-package agent
+package outcome
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func RefusalOf(err error) *Refusal {
 	if !errors.As(err, &status) || isPassing(err) {
 		return nil
 	}
-	r := &Refusal{State: v1alpha1.StateWaiting, Message: "the API server refused a write: " + shortened(err.Error())}
+	r := &Refusal{State: v1alpha1.StateWaiting, Message: "the API server refused a write: " + Shortened(err.Error())}
 	if s := status.Status(); s.Reason == metav1.StatusReasonInvalid && !isPolicy(&s) {
 		r.State = v1alpha1.StateFailed
 	}

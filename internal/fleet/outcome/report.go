@@ -1,4 +1,4 @@
-package agent
+package outcome
 
 import (
 	"sync"
@@ -21,13 +21,13 @@ var syncs = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(syncs) } //nolint:gochecknoinits // controller-runtime serves its registry
 
-// Reporter tells what happened to the assemblages of a kind: Events and metrics.
+// Reporter emits the Events and metrics of the assemblages of a kind.
 type Reporter struct {
 	events events.EventRecorder
 	kind   string
 
 	mu sync.Mutex
-	// states are those of the syncs of each assemblage when it was last looked at.
+	// states are those of the syncs of each assemblage in its last pass.
 	states map[types.NamespacedName][]v1alpha1.State
 }
 
@@ -36,13 +36,13 @@ func NewReporter(recorder events.EventRecorder, kind string) *Reporter {
 	return &Reporter{events: recorder, kind: kind, states: map[types.NamespacedName][]v1alpha1.State{}}
 }
 
-// told is which state is worth an Event.
-var told = map[v1alpha1.State]rollout.Reason{
+// eventReasons are the reasons of the Events of the states that have one.
+var eventReasons = map[v1alpha1.State]rollout.Reason{
 	v1alpha1.StateSucceeded: EventSucceeded, v1alpha1.StateFailed: EventFailed,
 	v1alpha1.StateWaiting: EventWaiting, v1alpha1.StateUnreachable: EventWaiting,
 }
 
-// Report tells what has changed in a status. Events are sent only if it was written.
+// Report emits what has changed in a status. It sends Events only if that was written.
 func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, now *v1alpha1.AssemblageStatus, written bool) {
 	states := make([]v1alpha1.State, 0, len(now.Syncs))
 	before := map[string]*v1alpha1.SyncStatus{}
@@ -52,8 +52,8 @@ func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, n
 	for i := range now.Syncs {
 		s := &now.Syncs[i]
 		states = append(states, s.State)
-		if b := before[s.Name]; written && told[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
-			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(told[s.State]), "Sync", "%s", "sync "+s.Name+": "+s.Message)
+		if b := before[s.Name]; written && eventReasons[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
+			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(eventReasons[s.State]), "Sync", "%s", "sync "+s.Name+": "+s.Message)
 		}
 	}
 	r.count(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, states)
@@ -72,7 +72,7 @@ func eventType(s v1alpha1.State) string {
 	return corev1.EventTypeWarning
 }
 
-// count brings the gauge up to date.
+// count updates the gauge.
 func (r *Reporter) count(key types.NamespacedName, states []v1alpha1.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,5 +87,5 @@ func (r *Reporter) count(key types.NamespacedName, states []v1alpha1.State) {
 	}
 }
 
-// Forget forgets an assemblage that is gone.
+// Forget drops the state of a deleted assemblage.
 func (r *Reporter) Forget(key types.NamespacedName) { r.count(key, nil) }

@@ -1,0 +1,136 @@
+package outcome
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The types of the conditions.
+const (
+	ConditionReady       = "Ready"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+)
+
+// KeptFor is how long the message of a sync that is updating is kept.
+const KeptFor = 10 * time.Second
+
+// Report says what became of an assignment.
+type Report struct {
+	*v1alpha1.Assignment
+
+	State   v1alpha1.State
+	Reason  rollout.Reason
+	Message string
+	// Resolved is what was applied, if it succeeded.
+	Resolved string
+	// Policy is Orphan if what runs stays when the sync is removed now.
+	Policy v1alpha1.DeletionPolicy
+}
+
+// KeepMessage keeps the message of the status for a while where only the message has
+// changed, so that a sync that is updating does not cost a write at each step. It returns
+// when the message will change, zero if it need not wait.
+func (r *Report) KeepMessage(status *v1alpha1.AssemblageStatus, now time.Time) (until time.Time) {
+	was := Find(status, r.Assignment)
+	if was == nil || was.State != r.State || was.Reason != string(r.Reason) || was.Message == r.Message || was.LastTransitionTime == nil {
+		return time.Time{}
+	}
+	until = was.LastTransitionTime.Add(KeptFor)
+	if r.State != v1alpha1.StateUpdating || !now.Before(until) {
+		return time.Time{}
+	}
+	r.Message = was.Message
+	return until
+}
+
+// Find returns what a status says of an assignment, nil if it says nothing.
+func Find(status *v1alpha1.AssemblageStatus, a *v1alpha1.Assignment) *v1alpha1.SyncStatus {
+	for i := range status.Syncs {
+		if said := &status.Syncs[i]; said.Name == a.Name && said.Revision == a.Revision && said.AssignedAt.Equal(a.AssignedAt) {
+			return said
+		}
+	}
+	return nil
+}
+
+// StatusOf returns the status of an assemblage with these reports. What has not changed
+// stays as it was: the time of each state, and the revision that succeeded last.
+func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64, now metav1.MicroTime) v1alpha1.AssemblageStatus {
+	s := v1alpha1.AssemblageStatus{ObservedGeneration: generation, Conditions: was.DeepCopy().Conditions}
+	former := map[string]*v1alpha1.SyncStatus{}
+	for i := range was.Syncs {
+		former[was.Syncs[i].Name] = &was.Syncs[i]
+	}
+	overall := worst{state: v1alpha1.StateSucceeded, reason: ReasonApplied, message: "all syncs have succeeded"}
+	for _, r := range reports {
+		s.Syncs = append(s.Syncs, statusOf(former[r.Name], r, generation, now))
+		overall.add(r)
+	}
+	conclude(&s, generation, now, overall)
+	return s
+}
+
+func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
+	s := v1alpha1.SyncStatus{
+		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: r.Message,
+		ObservedGeneration: generation, LastTransitionTime: &now, DeletionPolicy: r.Policy,
+	}
+	if was != nil {
+		s.LastSucceededRevision, s.Resolved = was.LastSucceededRevision, was.Resolved
+		if was.State == r.State && was.Revision == r.Revision && was.AssignedAt.Equal(r.AssignedAt) && was.LastTransitionTime != nil {
+			s.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	if r.State == v1alpha1.StateSucceeded {
+		s.LastSucceededRevision, s.Resolved = r.Revision, r.Resolved
+	}
+	return s
+}
+
+// Concluded returns the status with conditions that say what blocks the whole assemblage.
+func Concluded(was *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, state v1alpha1.State, reason rollout.Reason, message string) v1alpha1.AssemblageStatus {
+	s := *was.DeepCopy()
+	conclude(&s, generation, now, worst{state, reason, message})
+	return s
+}
+
+// worst is the sync whose state the conditions of the assemblage show.
+type worst struct {
+	state   v1alpha1.State
+	reason  rollout.Reason
+	message string
+}
+
+// gravity orders the states: the conditions show the gravest.
+var gravity = map[v1alpha1.State]int{
+	v1alpha1.StateSucceeded: 0, v1alpha1.StateUpdating: 1, v1alpha1.StateWaiting: 2, v1alpha1.StateUnreachable: 3, v1alpha1.StateFailed: 4,
+}
+
+func (w *worst) add(r Report) {
+	if r.Reason != ReasonNotAssigned && gravity[r.State] > gravity[w.state] {
+		*w = worst{r.State, r.Reason, fmt.Sprintf("sync %s: %s", r.Name, r.Message)}
+	}
+}
+
+// conclude writes the conditions.
+func conclude(s *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, w worst) {
+	stalled := w.state == v1alpha1.StateFailed
+	ready := w.state == v1alpha1.StateSucceeded
+	for _, c := range []metav1.Condition{
+		{Type: ConditionReady, Status: kube.Truth(ready)},
+		{Type: ConditionReconciling, Status: kube.Truth(!ready && !stalled)},
+		{Type: ConditionStalled, Status: kube.Truth(stalled)},
+	} {
+		c.Reason, c.Message = string(w.reason), w.message
+		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Time)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+}
