@@ -158,6 +158,10 @@ type Move struct {
 	// Remove is true if the cluster loses the module, and Revision is what it has.
 	// +optional
 	Remove bool `json:"remove,omitempty"`
+	// AssignedAt is since when the cluster has what it loses, so that nothing else is
+	// removed.
+	// +optional
+	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
 	// Withdrawn is true once it is not to be done any more, and something else was
 	// decided since. It counts until it is certain that nobody does it.
 	// +optional

@@ -37,7 +37,7 @@ type request struct {
 	// over is true of a status that permits removals which need the approval.
 	over     bool
 	approval string
-	write   decision.Write
+	write    decision.Write
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
 	sent, deselected bool

@@ -27,7 +27,7 @@ type oracle struct {
 	grants   map[string]int
 	removals map[string]bool
 	// charged is the approval for which a removal that was permitted counts.
-	charged map[string]string
+	charged    map[string]string
 	violations []string
 }
 
@@ -212,7 +212,9 @@ func (o *oracle) planned(v *model.Observed, p *decision.Plan) {
 	}
 
 	for _, m := range p.Status.Moves {
-		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision && old.Remove == m.Remove }) {
+		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool {
+			return old.Cluster == m.Cluster && old.Revision == m.Revision && old.Remove == m.Remove
+		}) {
 			o.checkMove(v, &m)
 			if !m.Remove {
 				o.checkMoment(v, &m)

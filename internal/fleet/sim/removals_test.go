@@ -65,7 +65,10 @@ func (o *oracle) permitted(r *request) {
 	}
 
 	for _, m := range r.status.Moves {
-		if !m.Remove || o.removals[m.Cluster] {
+		known := slices.ContainsFunc(o.world.module.status.Moves, func(old v1alpha1.Move) bool {
+			return old.Cluster == m.Cluster && old.Remove && (old.At.Equal(&m.At) || !o.world.assemblages[m.Cluster].assigned)
+		})
+		if !m.Remove || known || o.removals[m.Cluster] {
 			continue
 		}
 		o.world.count("removals")
@@ -141,7 +144,8 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		}
 		all++
 
-		if w.assemblages[other.Name].leaving || up && o.disrupted[other.Name] && !o.isWaived(other.Name) {
+		leaves := w.assemblages[other.Name].leaving && !w.isSelected(&other.Cluster) // one that is selected again is new
+		if leaves || up && o.disrupted[other.Name] && !o.isWaived(other.Name) {
 			down = append(down, other.Name)
 		}
 	}

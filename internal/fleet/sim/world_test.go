@@ -67,7 +67,7 @@ type module struct {
 	spec       v1alpha1.ModuleSpec
 	// approval is what the user has approved of removals.
 	approval string
-	status     v1alpha1.ModuleStatus
+	status   v1alpha1.ModuleStatus
 }
 
 // world is what there is, and the dice.

@@ -62,7 +62,9 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
 			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))}
 			if step.To == rollout.Removed {
-				move.Revision, move.Remove, move.Repair = step.From, true, !d.known[name].isUp()
+				c := d.known[name]
+				move.Revision, move.Remove, move.Repair, move.At = step.From, true, !c.isUp(), metav1.NewMicroTime(d.o.Now)
+				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
 			moves = append(moves, move)
 		}
@@ -85,10 +87,15 @@ func (d *decision) moment(cluster string) time.Time {
 func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 	return &ring.Intents[v1alpha1.Move]{
 		Now: d.o.Now, Live: d.o.Live, Written: d.o.Module.Status.Moves, State: d.state,
-		At:       func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
-		PutOff:   func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
-		Same:     func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
-		Moment:   func(m *v1alpha1.Move) time.Time { return d.moment(m.Cluster) },
+		At:     func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
+		PutOff: func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
+		Same:   func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
+		Moment: func(m *v1alpha1.Move) time.Time {
+			if m.Remove {
+				return d.o.Now
+			}
+			return d.moment(m.Cluster)
+		},
 		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
 	}
 }
@@ -108,9 +115,17 @@ func (d *decision) state(m *v1alpha1.Move) ring.State {
 // isDone is true of a move if the assemblage shows it, or something later.
 func isDone(m *v1alpha1.Move, r *model.Record) bool {
 	if m.Remove {
-		return r == nil || !r.Assigned || r.AssignedAt.After(m.At.Time)
+		return r == nil || !r.Assigned || !microOrNil(r.AssignedAt).Equal(m.AssignedAt)
 	}
 	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
+}
+
+func microOrNil(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewMicroTime(t)
+	return &at
 }
 
 // wants is true if a move is still a good idea. One to a revision of which nobody knows
