@@ -56,8 +56,8 @@ func (r *reporter) emit(before, after client.Object) {
 		r.emitStage(after, was, is, &is.Stages[i])
 	}
 	if awaits(was) != awaits(is) && awaits(is) != "" {
-		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector and would lose %s, more than maxRemoved: to approve: spillway fleet approve %s --removals %d",
-			is.Removal.Clusters, after.GetName(), after.GetName(), is.Removal.Clusters)
+		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector, more than maxRemoved allows; to approve: annotate %s with spillway.dev/approve-removal=%s",
+			is.Removal.Clusters, after.GetName(), awaits(is))
 	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":

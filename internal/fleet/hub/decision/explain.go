@@ -201,8 +201,8 @@ func (d *decision) notes() []string {
 		notes = append(notes, "none of the clusters that it selects is ready, or it selects none; spillway explain --cluster tells of one")
 	}
 	if d.isRemovalHeld() {
-		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is meant: spillway fleet approve %s --removals %d, or kubectl annotate %s %s %s=%s",
-			len(d.removals), d.o.Module.Name, len(d.removals), strings.ToLower(d.o.Module.Kind), d.o.Module.Name, vocabulary.ApproveRemoval.Native, d.approval))
+		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: kubectl annotate --overwrite -n %s %s %s %s=%s",
+			len(d.removals), d.o.Module.Namespace, strings.ToLower(d.o.Module.Kind), d.o.Module.Name, vocabulary.ApproveRemoval.Native, d.approval))
 	}
 	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
