@@ -50,8 +50,8 @@ func TestOneConfigMapOfManyWorkloads(t *testing.T) {
 	fmt.Printf("| writes, reads, lists | %d, 1, 0 |\n", workloads)
 }
 
-// seed makes a ConfigMap, the workloads that use it, and as many that nobody
-// tracks, for the bare loop.
+// seed makes a ConfigMap, the workloads that use it, and as many that are not
+// tracked, for the bare loop.
 func seed(t *testing.T, c client.Client, ns string) {
 	t.Helper()
 	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}}); err != nil {
@@ -153,8 +153,8 @@ func patchOf(d *appsv1.Deployment, round int) string {
 		d.UID, d.Generation, template, round+1, round)
 }
 
-// TestWhatNobodyUses edits a ConfigMap and a Secret that no workload uses.
-func TestWhatNobodyUses(t *testing.T) {
+// TestUnusedConfig edits a ConfigMap and a Secret that no workload uses.
+func TestUnusedConfig(t *testing.T) {
 	c, ns := newClient(t), testenv.Namespace(t)
 	counted := fault.New()
 	manage(t, counted.Wrap(testenv.Shared().Config()), options(ns))
@@ -183,7 +183,7 @@ func TestWhatNobodyUses(t *testing.T) {
 	if n != 2 { // the read and the write of the workload that proves it
 		t.Errorf("%d requests, want 2: %v", n, counted.Requests())
 	}
-	fmt.Printf("| requests for 100 changes that nobody uses | %d |\n", n-2)
+	fmt.Printf("| requests for 100 changes of unused config | %d |\n", n-2)
 }
 
 // stopwatch takes the time from start to the response of the last patch of a

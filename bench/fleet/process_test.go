@@ -19,7 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-// What a process of its own is told, so that its memory is not the test's.
+// The variables by which a process of its own, whose memory is not the test's, gets its task.
 const (
 	kubeconfigVariable = "SPILLWAY_BENCH_CHILD"
 	namespaceVariable  = "SPILLWAY_BENCH_NAMESPACE"

@@ -27,8 +27,7 @@ import (
 const (
 	// atOnce is how many requests the world makes at a time.
 	atOnce = 16
-	// touched is how many clusters are written to at rest, in a way that matters to
-	// nobody.
+	// touched is how many clusters are written to at rest, with no effect on a rollout.
 	touched = 20
 )
 
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, testenv.Options{})
 }
 
-// world is a hub with clusters, somebody who plays them, and somebody who watches.
+// world is a hub with simulated clusters, and a witness that watches.
 type world struct {
 	t         *testing.T
 	n         int
@@ -78,7 +77,7 @@ func (w *world) cluster(i int) {
 	}})
 }
 
-// touch writes to clusters what matters to nobody.
+// touch writes to clusters what affects no rollout.
 func (w *world) touch() {
 	w.each(touched, func(i int) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: cluster.SecretName(fmt.Sprintf("c%d", i))}}
@@ -126,7 +125,7 @@ func (w *world) manage() (stop func()) {
 	})
 }
 
-// options are those of a hub on which nobody carries out what is assigned.
+// options are those of a hub on which no manager carries out what is assigned.
 func options(namespace string) manager.Options {
 	return manager.Options{
 		Rings: []string{manager.RingFleet}, Namespaces: []string{namespace}, MetricsAddress: "0", ProbeAddress: "0", Version: "bench", Log: logr.Discard(),

@@ -63,7 +63,7 @@ plans:
       steps: [{name: config, tasks: [config]}, {name: secret, tasks: [secret]}, {name: service, tasks: [service]}, {name: app, tasks: [app]}, {name: last, tasks: [last]}]
 `
 
-// TestManyInstances deploys many Instances at once, each with five steps that each
+// TestManyInstances deploys many Instances at the same time, each with five steps that each
 // apply an object. An object is applied once, and the status is written once for each
 // transition: the beginning with the first step, each of the next four, and the end.
 func TestManyInstances(t *testing.T) {

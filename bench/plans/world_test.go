@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/admit"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{Nodes: 20}) }
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, spec string) *world {
 		t.Fatal(err)
 	}
 	testenv.Kinds(t, c, objects)
-	for _, policy := range plans.Policies() {
+	for _, policy := range admit.Policies() {
 		testenv.Apply(t, c, policy)
 	}
 	w := &world{t: t, client: c, namespace: testenv.Namespace(t), counted: fault.New()}
@@ -89,8 +90,8 @@ func (w *world) instances(prefix string, n int) {
 	}
 }
 
-// until waits, for as long as it takes, until so many Instances are as they have to
-// be, and returns them.
+// until waits, for as long as it takes, until so many Instances are as required, and
+// returns them.
 func (w *world) until(n int, is func(*v1beta1.Instance) bool) []v1beta1.Instance {
 	w.t.Helper()
 	list, before := &v1beta1.InstanceList{}, -1

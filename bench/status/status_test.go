@@ -31,7 +31,7 @@ func (s size) pages() int {
 		pages(1) + pages(revisions) + pages(revisions) + pages(s.clusters) // Modules, their revisions and gates, ProxyAssemblages
 }
 
-// TestStatusOfMuch looks at much and at little of everything. What it costs are lists,
+// TestStatusOfMuch describes a large cluster and a small one. What it costs are lists,
 // a request for each page of each kind, and a few ConfigMaps before they are listed.
 func TestStatusOfMuch(t *testing.T) {
 	w := newWorld(t)
@@ -49,15 +49,15 @@ func TestStatusOfMuch(t *testing.T) {
 	fmt.Printf("| spillway status -A of that (target: under 2 s) | %.2f s, %.2f s, %.2f s |\n", took[0].Seconds(), took[1].Seconds(), took[2].Seconds())
 }
 
-// look looks once, and counts the requests.
+// look describes the cluster once, and counts the requests.
 func (w *world) look() ([]describe.Unit, int) {
 	w.t.Helper()
 	before := len(w.requests.Requests())
-	sight, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
-	if err != nil || len(sight.Unseen) > 0 {
-		w.t.Fatal(err, sight.Unseen)
+	snapshot, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
+	if err != nil || len(snapshot.Unseen) > 0 {
+		w.t.Fatal(err, snapshot.Unseen)
 	}
-	return sight.Units, len(w.requests.Requests()) - before
+	return snapshot.Units, len(w.requests.Requests()) - before
 }
 
 // check finds everything that was made in what was seen.

@@ -21,7 +21,7 @@ import (
 // rules at each instant.
 type observer struct {
 	mu sync.Mutex
-	// changed is told of every change.
+	// changed wakes what waits for a change.
 	changed *sync.Cond
 	// sets has the Pods of each set, by name.
 	sets map[string]map[string]*corev1.Pod
@@ -108,8 +108,8 @@ func (o *observer) see(event watch.EventType, p *corev1.Pod) {
 	o.check(set)
 }
 
-// check notes what breaks a rule: two zones of a group that are down at once, or
-// too many Pods of one.
+// check notes what breaks a rule: two zones of a group that are down at the same time,
+// or too many Pods of one.
 func (o *observer) check(set string) {
 	group := set[:strings.LastIndexByte(set, '-')]
 	var down []string
@@ -122,7 +122,7 @@ func (o *observer) check(set string) {
 		}
 	}
 	if len(down) > 1 {
-		o.broken = append(o.broken, "zones "+strings.Join(down, " and ")+" of "+group+" are down at once")
+		o.broken = append(o.broken, "zones "+strings.Join(down, " and ")+" of "+group+" are down at the same time")
 	}
 }
 

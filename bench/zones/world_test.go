@@ -76,7 +76,7 @@ func installKinds(t *testing.T, c client.Client) {
 	})
 }
 
-// manage runs a manager until the end of the test, or until it is told to stop.
+// manage runs a manager until the end of the test, or until it is stopped.
 func (w *world) manage() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -98,9 +98,9 @@ func (w *world) quiet() {
 	}
 }
 
-// TestManyGroups changes many groups at once. They roll side by side, so that
-// all of them together take little longer than it takes anybody: the floor is the
-// time in which a client does it that keeps to the same order, and asks for nothing.
+// TestManyGroups changes many groups at the same time. They roll side by side, so that
+// all of them together take little longer than the floor, which is the time that a
+// client takes that keeps to the same order and reads nothing.
 func TestManyGroups(t *testing.T) {
 	const replicas = 3
 	w := newWorld(t)
@@ -121,7 +121,7 @@ func TestManyGroups(t *testing.T) {
 	first, last := w.firstWrites(names)
 	stop()
 	floor := w.byHand("floor", replicas, names...)
-	fmt.Printf("| %d groups of %d Pods changed at once | %.1f s; one alone %.1f s |\n", manyGroups, replicas*len(theZones), all.Seconds(), one.Seconds())
+	fmt.Printf("| %d groups of %d Pods changed at the same time | %.1f s; one alone %.1f s |\n", manyGroups, replicas*len(theZones), all.Seconds(), one.Seconds())
 	fmt.Printf("| the same Pods deleted in the same order by a bare client | %.1f s, ratio %.2f |\n", floor.Seconds(), all.Seconds()/floor.Seconds())
 	fmt.Printf("| API calls a Pod | %.2f |\n", float64(calls)/float64(pods))
 	fmt.Printf("| from the first group's first write to the last group's | %.2f of the whole |\n", last.Sub(first).Seconds()/all.Seconds())

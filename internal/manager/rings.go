@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/proxy"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
+	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
@@ -68,7 +69,7 @@ func (o Options) Declarations(ring string) admission.Declared {
 	case RingZones:
 		return guard.Declare(o.Guard)
 	case RingPlans:
-		return plans.Declared()
+		return plansadmit.Declared()
 	default:
 		return admission.Declared{}
 	}
@@ -98,8 +99,10 @@ func (o Options) rings() ([]ring, error) {
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
 		RingPlans: {
-			setup:  func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
-			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return plans.Routes(mgr, o.Plans), nil },
+			setup: func(ctx context.Context, mgr ctrl.Manager) error { return plans.Setup(ctx, mgr, o.Plans) },
+			routes: func(mgr ctrl.Manager) ([]admission.Route, error) {
+				return plansadmit.Routes(mgr, o.Plans.Namespaces), nil
+			},
 		},
 		RingAssemblage: {
 			reduced: agent.Reduced(),

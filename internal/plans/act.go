@@ -22,91 +22,90 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/pipe"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// errOvertaken: the view on which a decision rests is not the newest.
-var errOvertaken = errors.New("overtaken")
+// errConflict: the snapshot that a decision was made from is outdated.
+var errConflict = errors.New("conflict")
 
 // actor makes the writes.
 type actor struct {
 	client client.Client
 	live   client.Reader
-	files  Files
+	files  pipe.Files
 	now    func() time.Time
 }
 
-// outcome is what became of a write.
-type outcome struct {
-	write Write
+// result is the result of a write.
+type result struct {
+	write task.Write
 	// refusal is nil if the write was made.
-	refusal *Refusal
+	refusal *task.Refusal
 }
 
-// deeds are what became of a plan.
-type deeds struct {
-	// written: the status was.
-	written  bool
-	outcomes []outcome
+// results are the results of a decision.
+type results struct {
+	// written is true if the status was.
+	written bool
+	writes  []result
 	// err ended the pass; nothing after it was tried.
 	err error
 }
 
-// act keeps what has to be kept, writes the status, and then makes the writes that
-// it permits, if the Instance is still what the decision was about.
-func (a actor) act(ctx context.Context, o *Observed, p *Plan) deeds {
-	d := deeds{}
+// act pins content, writes the status, and then makes the writes that the status
+// permits, if the Instance is still as it was observed.
+func (a actor) act(ctx context.Context, s *snapshot, d *decision) results {
+	r := results{}
 	switch {
-	case p.Changes:
-		d.err = a.permit(ctx, o, p)
-		d.written = d.err == nil
-	case len(p.Writes) > 0:
-		d.err = a.confirm(ctx, o.Instance)
+	case d.changes:
+		r.err = a.permit(ctx, s.Instance, d)
+		r.written = r.err == nil
+	case len(d.writes) > 0:
+		r.err = a.confirm(ctx, s.Instance)
 	}
-	if d.err != nil {
-		return d
+	if r.err != nil {
+		return r
 	}
 	var refused []string
-	for _, w := range p.Writes {
-		task := w.Path.String()
-		if len(w.Path) > 0 && slices.Contains(refused, task) {
+	for _, w := range d.writes {
+		path := w.Path.String()
+		if len(w.Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
 		}
-		err := a.write(ctx, o.Instance, w)
-		refusal, bad := classify(err, w, o.uidOf(w.Ref), a.now())
-		if bad {
-			d.err = overtakenOr(err)
-			return d
+		err := a.write(ctx, s.Instance, w)
+		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
+		if ends {
+			if r.err = err; apierrors.IsConflict(err) {
+				r.err = errConflict
+			}
+			return r
 		}
 		if refusal != nil {
-			refused = append(refused, task)
+			refused = append(refused, path)
 		}
-		d.outcomes = append(d.outcomes, outcome{w, refusal})
+		r.writes = append(r.writes, result{w, refusal})
 	}
-	return d
+	return r
 }
 
-func overtakenOr(err error) error {
-	if apierrors.IsConflict(err) {
-		return errOvertaken
-	}
-	return err
-}
-
-// permit writes the status, once, with the version of the Instance that was seen.
-func (a actor) permit(ctx context.Context, o *Observed, p *Plan) error {
+// permit writes the status, once, with the resourceVersion that was observed.
+func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if p.Pin != nil {
-		if err := a.keep(ctx, p.Pin); err != nil {
+	if d.pin != nil {
+		if err := a.pin(ctx, d.pin); err != nil {
 			return err
 		}
 	}
-	instance := o.Instance.DeepCopy()
-	instance.Status = p.Status
+	instance := observed.DeepCopy()
+	instance.Status = d.status
 	err := a.client.Status().Update(ctx, instance, client.FieldOwner(kube.FieldOwner))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errOvertaken
+		return errConflict
 	}
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
@@ -114,13 +113,14 @@ func (a actor) permit(ctx context.Context, o *Observed, p *Plan) error {
 	return nil
 }
 
-// keep keeps the content of an OperatorVersion as long as that is there.
-func (a actor) keep(ctx context.Context, v *Version) error {
-	name := PinName(v.Name, v.Hash)
+// pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
+// OperatorVersion exists.
+func (a actor) pin(ctx context.Context, v *choice.Version) error {
+	name := choice.PinName(v.Name, v.Hash)
 	revision := &appsv1.ControllerRevision{}
 	err := a.live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, revision)
 	if !apierrors.IsNotFound(err) {
-		return wrapped(err, "look for what keeps "+v.Name)
+		return wrapped(err, "get ControllerRevision "+name)
 	}
 	raw, err := json.Marshal(v.Spec)
 	if err != nil {
@@ -141,106 +141,100 @@ func (a actor) keep(ctx context.Context, v *Version) error {
 		return nil
 	}
 	if err == nil {
-		a.forgetOld(ctx, v)
+		a.unpin(ctx, v)
 	}
-	return wrapped(err, "keep the content of OperatorVersion "+v.Name)
+	return wrapped(err, "pin the content of OperatorVersion "+v.Name)
 }
 
-// forgetOld removes what was kept of an OperatorVersion, but for the newest
-// contents and those with which a plan runs. It is done when another content is
-// kept; what it misses it gets next time, so that no plan waits for it.
-func (a actor) forgetOld(ctx context.Context, v *Version) {
+// unpin deletes pinned contents of an OperatorVersion, except for the newest ones and
+// those that running plans use. It runs when another content is pinned. What it misses
+// it deletes the next time, so no plan waits for it.
+func (a actor) unpin(ctx context.Context, v *choice.Version) {
 	kept := &metav1.PartialObjectMetadataList{}
 	kept.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	instances := &v1beta1.InstanceList{}
 	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(v.Namespace)), a.client.List(ctx, instances)); err != nil {
-		log.FromContext(ctx).V(1).Info("cannot look for contents that nobody needs", "error", err.Error())
+		log.FromContext(ctx).V(1).Info("cannot list pinned contents", "error", err.Error())
 		return
 	}
-	for _, old := range outdated(kept.Items, v, instances.Items) {
+	for _, old := range choice.OutdatedPins(kept.Items, v, instances.Items) {
 		err := a.client.Delete(ctx, &old, client.Preconditions{UID: &old.UID}, client.DisableReadYourWritesConsistency)
 		if client.IgnoreNotFound(err) != nil {
-			log.FromContext(ctx).V(1).Info("cannot remove a content that nobody needs", "name", old.Name, "error", err.Error())
+			log.FromContext(ctx).V(1).Info("cannot delete an outdated pinned content", "name", old.Name, "error", err.Error())
 		}
 	}
 }
 
-func wrapped(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// confirm makes sure that the Instance is what it was when it was observed.
-func (a actor) confirm(ctx context.Context, seen *v1beta1.Instance) error {
+// confirm makes sure that the Instance is still as it was observed.
+func (a actor) confirm(ctx context.Context, observed *v1beta1.Instance) error {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	err := a.live.Get(ctx, client.ObjectKeyFromObject(seen), head)
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), head)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errOvertaken
+		return errConflict
 	case err != nil:
 		return fmt.Errorf("confirm the Instance: %w", err)
-	case head.UID != seen.UID || head.ResourceVersion != seen.ResourceVersion:
-		return errOvertaken
+	case head.UID != observed.UID || head.ResourceVersion != observed.ResourceVersion:
+		return errConflict
 	default:
 		return nil
 	}
 }
 
 // write makes one write.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w Write) error {
+func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
 	timeout := writeTimeout
-	if w.Act == Extract {
+	if w.Act == task.Extract {
 		timeout = extractTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	switch w.Act {
-	case Apply:
+	case task.Apply:
 		if err := a.takeOver(ctx, w); err != nil {
 			return err
 		}
 		return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
-	case Delete:
+	case task.Delete:
 		return a.remove(ctx, w)
-	case Extract:
+	case task.Extract:
 		return a.extract(ctx, i, w)
 	default:
 		return a.change(ctx, i, w)
 	}
 }
 
-// takeOver makes the fields that the predecessor has applied the Instance's.
-func (a actor) takeOver(ctx context.Context, w Write) error {
+// takeOver makes the Instance the owner of the fields that KUDO has applied.
+func (a actor) takeOver(ctx context.Context, w task.Write) error {
 	if w.TakeOver == nil {
 		return nil
 	}
 	err := a.client.Patch(ctx, w.Object.DeepCopy(), client.RawPatch(types.JSONPatchType, w.TakeOver), client.FieldOwner(kube.FieldOwner),
 		client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
-		return errOvertaken
+		return errConflict
 	}
 	return wrapped(err, "take over "+w.Ref.String())
 }
 
 // apply applies an object by force, and then generates what it has no value for.
 func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldOwner(i.Name)), client.ForceOwnership,
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
 		client.DisableReadYourWritesConsistency)
 	if err != nil || len(generate) == 0 {
-		return wrapped(err, "apply "+refOf(u).String())
+		return wrapped(err, "apply "+object.RefOf(u).String())
 	}
 	return a.generate(ctx, u, generate)
 }
 
-// generate gives the keys of a Secret values by chance, unless somebody was faster.
+// generate sets random values for keys of a Secret, unless another client has written
+// the Secret since.
 func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
 	values := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(generate)) {
 		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
-			values[key] = chance(generate[key])
+			values[key] = random(generate[key])
 		}
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -249,12 +243,12 @@ func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, gener
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	err = a.client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
-	return wrapped(err, "generate values of "+refOf(u).String())
+	err = a.client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	return wrapped(err, "generate values of "+object.RefOf(u).String())
 }
 
-// chance is text of a length that nobody can guess.
-func chance(length int) string {
+// random is a text of this length that cannot be guessed.
+func random(length int) string {
 	text := ""
 	for len(text) < length {
 		text += rand.Text()
@@ -262,8 +256,8 @@ func chance(length int) string {
 	return text[:length]
 }
 
-// remove deletes the object that was seen, and what depends on it first.
-func (a actor) remove(ctx context.Context, w Write) error {
+// remove deletes the object that was read, and its dependents first.
+func (a actor) remove(ctx context.Context, w task.Write) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(w.Ref.GroupVersionKind)
 	u.SetNamespace(w.Ref.Namespace)
@@ -271,56 +265,63 @@ func (a actor) remove(ctx context.Context, w Write) error {
 	err := a.client.Delete(ctx, u, client.Preconditions{UID: &w.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one by now; the next pass sees which
+		return nil // it was deleted, or replaced; the next pass reads which
 	}
 	return wrapped(err, "delete "+w.Ref.String())
 }
 
-// change changes the Instance itself, if it is as it was seen.
-func (a actor) change(ctx context.Context, i *v1beta1.Instance, w Write) error {
+// change changes the Instance itself, if it is still as it was observed.
+func (a actor) change(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
 	changed := i.DeepCopy()
 	switch w.Act {
-	case AddFinalizer:
+	case task.AddFinalizer:
 		controllerutil.AddFinalizer(changed, vocabulary.CleanupFinalizer)
-	case RemoveFinalizer:
+	case task.RemoveFinalizer:
 		controllerutil.RemoveFinalizer(changed, vocabulary.CleanupFinalizer)
-	case Identify:
+	case task.Identify:
 		changed.Spec.PlanExecution.UID = w.UID
-	case ClearRequest:
+	case task.ClearRequest:
 		changed.Spec.PlanExecution = v1beta1.PlanExecution{}
 	default:
-		return fmt.Errorf("nobody knows how to %s", w.Act)
+		return fmt.Errorf("unknown act %q", w.Act)
 	}
 	patch := client.MergeFromWithOptions(i, client.MergeFromWithOptimisticLock{})
 	err := a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errOvertaken
+		return errConflict
 	}
 	return wrapped(err, string(w.Act))
 }
 
-// extract reads files of the Pod that was seen, and keeps them.
-func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w Write) error {
+// extract reads files of the Pod that was read, and applies the objects that keep them.
+func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(w.Ref.GroupVersionKind)
 	if err := a.live.Get(ctx, client.ObjectKey{Namespace: w.Ref.Namespace, Name: w.Ref.Name}, pod); err != nil {
-		return fmt.Errorf("look at %s: %w", w.Ref, err)
+		return fmt.Errorf("get %s: %w", w.Ref, err)
 	}
 	if pod.UID != w.UID {
-		return errOvertaken
+		return errConflict
 	}
 	for _, file := range w.Extraction.Files {
-		content, err := a.files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, MaxPipeFile+1)
+		content, err := a.files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, pipe.MaxFile+1)
 		if err != nil {
-			return &extractError{fmt.Errorf("read file %s: %w", file.Path, err), false}
+			return &task.ExtractError{Err: fmt.Errorf("read file %s: %w", file.Path, err)}
 		}
 		kept, err := file.Keep(content)
 		if err != nil {
-			return &extractError{err, true}
+			return &task.ExtractError{Err: err, Fatal: true}
 		}
 		if err := a.apply(ctx, i, kept, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func wrapped(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

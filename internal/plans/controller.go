@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/pipe"
+	"github.com/spillway-dev/spillway/internal/plans/watch"
 )
 
-// These are the permissions of the ring itself. Those to apply what packages
-// render are granted apart from them, see docs/plans.md.
+// These are the permissions of the ring itself. Permissions to apply what packages
+// render are granted separately, see docs/plans.md.
 //
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kudo.dev,resources=instances/status,verbs=update
@@ -29,11 +35,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// passesParallel bounds how many passes follow one another without a pause.
-const passesParallel = 50
-
 // Setup adds the ring to a manager. While its kinds are not installed, the ring
-// says so and waits for them; the rest of the manager goes on.
+// reports that and waits for them; the rest of the manager runs.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	needed := kube.Needed{
 		Ring: "plans", Called: "the kinds of kudo.dev are", Without: "no plan runs",
@@ -45,12 +48,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // start adds the controller.
 func start(mgr ctrl.Manager, o Options) error {
-	w, err := newWatches(mgr, o)
+	w, err := watch.New(mgr, o.Namespaces)
 	if err != nil {
 		return err
 	}
 	if o.Files == nil {
-		if o.Files, err = newExecFiles(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		if o.Files, err = pipe.NewExecFiles(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 			return err
 		}
 	}
@@ -59,19 +62,28 @@ func start(mgr ctrl.Manager, o Options) error {
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader(), files: o.Files, now: o.Now},
 		reporter: newReporter(mgr.GetEventRecorder("spillway")),
 	}
-	w.starting.Lock() // the controller may run before this returns
-	defer w.starting.Unlock()
-	c, err := ctrl.NewControllerManagedBy(mgr).Named("plans").
-		Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(instanceMatters())).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: instancesParallel,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
-		}).Build(r)
+	err = w.Wake(func() (controller.Controller, error) {
+		return ctrl.NewControllerManagedBy(mgr).Named("plans").
+			Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(exceptStatus())).
+			WithOptions(controller.Options{
+				MaxConcurrentReconciles: maxConcurrent,
+				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+			}).Build(r)
+	})
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	w.controller = c
 	return nil
+}
+
+// exceptStatus ignores updates of the status, which only the ring writes. A manager
+// that writes an outdated status gets a conflict.
+func exceptStatus() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld, e.ObjectNew
+		return a.GetResourceVersion() == b.GetResourceVersion() || a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() ||
+			!maps.Equal(a.GetAnnotations(), b.GetAnnotations()) || !slices.Equal(a.GetFinalizers(), b.GetFinalizers())
+	}}
 }
 
 // reconciler runs the ring. There is one request for each Instance.
@@ -81,47 +93,47 @@ type reconciler struct {
 	reporter *reporter
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once while there is
-// more to do.
+// Reconcile observes, decides, acts and reports; and once more immediately while there
+// is more to do.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesParallel {
+	for range maxPasses {
 		// 1. Observe: the Instance and what it refers to.
-		o, err := r.observer.observe(ctx, req.NamespacedName)
+		s, err := r.observer.observe(ctx, req.NamespacedName)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		if o.Instance == nil {
+		if s.Instance == nil {
 			r.observer.forget(req.NamespacedName)
 			r.reporter.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
-		// 2. Plan: pure, but that it may ask to look at more.
-		plan, err := r.observer.decide(ctx, &o)
+		// 2. Decide: pure, except that the decision may need to read more.
+		d, err := r.observer.decide(ctx, &s)
 		if err != nil {
-			return reconcile.Result{}, r.reporter.cannotLook(o.Instance, err)
+			return reconcile.Result{}, r.reporter.unreadable(s.Instance, err)
 		}
-		// 3. Act: permit, and then do what was permitted.
-		d := r.actor.act(ctx, &o, &plan)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.report(ctx, &o, &plan, &d)
-		r.observer.learn(req.NamespacedName, &d)
-		if d.err != nil || len(d.outcomes) == 0 && !plan.Again {
-			return r.next(&plan, &d)
+		// 3. Act: write the status, and then make the writes that it permits.
+		results := r.actor.act(ctx, &s, &d)
+		// 4. Report: Events, metrics, log.
+		r.reporter.report(ctx, &s, &d, &results)
+		r.observer.note(req.NamespacedName, &results)
+		if results.err != nil || len(results.writes) == 0 && !d.again {
+			return r.next(&d, &results)
 		}
 	}
-	return reconcile.Result{RequeueAfter: breath}, nil
+	return reconcile.Result{RequeueAfter: pause}, nil
 }
 
-// next says when to look again.
-func (r *reconciler) next(p *Plan, d *deeds) (reconcile.Result, error) {
+// next says when to reconcile again.
+func (r *reconciler) next(d *decision, results *results) (reconcile.Result, error) {
 	switch {
-	case errors.Is(d.err, errOvertaken):
-		return reconcile.Result{RequeueAfter: overtakenPause}, nil
-	case d.err != nil:
-		return reconcile.Result{}, d.err
-	case p.Wake.IsZero():
+	case errors.Is(results.err, errConflict):
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	case results.err != nil:
+		return reconcile.Result{}, results.err
+	case d.Wake.IsZero():
 		return reconcile.Result{}, nil
 	default:
-		return reconcile.Result{RequeueAfter: max(p.Wake.Sub(r.observer.options.Now()), 1)}, nil
+		return reconcile.Result{RequeueAfter: max(d.Wake.Sub(r.observer.options.Now()), 1)}, nil
 	}
 }

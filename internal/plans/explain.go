@@ -18,25 +18,25 @@ import (
 
 // The phases that the ring knows besides those of the engine.
 const (
-	// PhaseStalled: something is wrong that a person has to fix.
+	// PhaseStalled: a user must fix something first.
 	PhaseStalled rollout.Phase = "Stalled"
-	// PhaseUnseen: the manager has not looked at the spec as it is now.
+	// PhaseUnseen: the manager has not observed the current spec.
 	PhaseUnseen rollout.Phase = "Unseen"
 )
 
-// Explanation says in one sentence how an Instance stands, and then the facts.
+// Explanation is the state of an Instance: one sentence, and then the facts.
 type Explanation struct {
 	Namespace       string        `json:"namespace"`
 	Name            string        `json:"name"`
 	OperatorVersion string        `json:"operatorVersion"`
 	Phase           rollout.Phase `json:"phase"`
-	// Reason is why it is not complete; what is complete has that for its reason.
+	// Reason is why it is not complete; of a complete Instance it is [ReasonIdle].
 	Reason rollout.Reason `json:"reason,omitempty"`
-	// Sentence is the one that the status has.
+	// Sentence is the one of the status.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
-	// Plan is the one that runs, or the last one that ran; UID, Cause and Changed are
-	// of that execution.
+	// Plan is the one that is running, or the last one that ran; UID, Cause, Started and
+	// Ended are of that execution.
 	Plan    string                  `json:"plan,omitempty"`
 	UID     types.UID               `json:"uid,omitempty"`
 	Cause   string                  `json:"cause,omitempty"`
@@ -48,26 +48,26 @@ type Explanation struct {
 }
 
 // ErrNotFound is returned for an Instance that does not exist.
-var ErrNotFound = errors.New("no such Instance")
+var ErrNotFound = errors.New("not found")
 
-// Explain says how an Instance stands, with the caller's own permissions and
-// nothing but one read. The status is the manager's word, and at most a few
-// seconds behind it.
+// Explain reads the state of an Instance, with the permissions of the caller and one
+// request. The status is what the manager last wrote; its messages are at most a few
+// seconds old.
 func Explain(ctx context.Context, reader client.Reader, name types.NamespacedName) (Explanation, error) {
 	i := &v1beta1.Instance{}
 	err := reader.Get(ctx, name, i)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return Explanation{}, errors.New("this cluster does not know Instances; install them with spillway install --rings=plans")
+		return Explanation{}, errors.New("unknown kind Instance; install it with spillway install --rings=plans")
 	case apierrors.IsNotFound(err):
-		return Explanation{}, fmt.Errorf("Instance %s in namespace %s: %w", name.Name, name.Namespace, ErrNotFound) //nolint:staticcheck // a kind
+		return Explanation{}, fmt.Errorf("Instance %s in namespace %s %w", name.Name, name.Namespace, ErrNotFound) //nolint:staticcheck // a kind
 	case err != nil:
 		return Explanation{}, fmt.Errorf("get Instance %s: %w", name.Name, err)
 	}
 	return ExplanationOf(i), nil
 }
 
-// ExplanationOf is [Explain] for an Instance that was read already.
+// ExplanationOf is [Explain] for an Instance that was read before.
 func ExplanationOf(i *v1beta1.Instance) Explanation {
 	s := &i.Status
 	e := Explanation{
@@ -87,27 +87,27 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 	if ready := apimeta.FindStatusCondition(s.Conditions, ConditionReady); ready != nil {
 		e.Reason = rollout.Reason(ready.Reason)
 	}
-	e.summarise(i)
+	e.summarize(i)
 	return e
 }
 
-// summarise finds the phase, and a sentence where the status has none.
-func (e *Explanation) summarise(i *v1beta1.Instance) {
+// summarize finds the phase, and a sentence where the status has none.
+func (e *Explanation) summarize(i *v1beta1.Instance) {
 	switch e.Phase = e.phase(i); {
 	case e.Phase == PhaseUnseen:
-		e.Sentence = "the manager has not looked at the spec as it is now; see whether it runs"
+		e.Sentence = "the manager has not observed the current spec; check that the manager is running"
 	case e.Phase == rollout.PhasePaused:
 		e.Reason = rollout.ReasonPaused
 	case e.Phase == rollout.PhaseWaiting && e.Reason == ReasonInProgress:
 		e.Reason = rollout.ReasonRetry
 	}
 	if e.Sentence == "" {
-		e.Sentence = "nothing is to be done"
+		e.Sentence = idleSentence
 	}
 }
 
-// phase is how the Instance stands, for everybody who shows it or waits for it. That no
-// plan runs does not mean that all is well.
+// phase is the state of the Instance, for all that show it or wait for it. It may be
+// other than Complete although no plan is running.
 func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
 	s := &i.Status
 	switch isActive := s.AggregatedStatus.ActivePlan != ""; {
@@ -119,15 +119,15 @@ func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
 		return rollout.PhaseComplete
 	case isActive && vocabulary.Paused.Get(i.Annotations) == "true":
 		return rollout.PhasePaused
-	case !isActive, e.Reason != ReasonInProgress, e.isTriedAgain():
+	case !isActive, e.Reason != ReasonInProgress, e.isRetrying():
 		return rollout.PhaseWaiting
 	default:
 		return rollout.PhaseProgressing
 	}
 }
 
-// isTriedAgain is true if a step has failed and is tried again later, and no other moves.
-func (e *Explanation) isTriedAgain() bool {
+// isRetrying is true if a step failed and will be retried, and no other is in progress.
+func (e *Explanation) isRetrying() bool {
 	failed := false
 	for i := range e.Phases {
 		for j := range e.Phases[i].Steps {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -101,8 +102,8 @@ func stuckWorld(t *testing.T, versions ...string) *world {
 func TestWaitingWritesNothing(t *testing.T) {
 	w := stuckWorld(t, simple)
 	_, p := w.decide()
-	if want := w.now.Add(settled); !p.Wake.Equal(want) || p.Changes {
-		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.Changes)
+	if want := w.now.Add(quietFor); !p.Wake.Equal(want) || p.changes {
+		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.changes)
 	}
 	w.now = p.Wake
 	w.settle(t)
@@ -140,7 +141,7 @@ func TestAbandon(t *testing.T) {
 	if s.AggregatedStatus != (v1beta1.AggregatedStatus{Status: v1beta1.FatalError}) || s.PlanStatus["update"].Status != v1beta1.FatalError {
 		t.Errorf("%+v", s.AggregatedStatus)
 	}
-	if s.WaitingFor != "plan update was given up: abandoned by alice: no quota" {
+	if s.WaitingFor != "plan update is stopped: abandoned by alice: no quota" {
 		t.Error(s.WaitingFor)
 	}
 	if s.LastAppliedInstanceSpec.Parameters["NODES"] != "" {
@@ -173,7 +174,7 @@ plans: {deploy: {strategy: serial, phases: [{name: p, strategy: serial, steps: [
 	if got := w.plans(); got != "deploy Failed" {
 		t.Fatal(got)
 	}
-	if m := w.instance.Status.WaitingFor; m != "plan deploy has failed: step b failed: not complete after 1m (timeout)" {
+	if m := w.instance.Status.WaitingFor; m != "plan deploy failed: step b failed: not complete after 1m (timeout)" {
 		t.Error(m)
 	}
 	before := w.instance.Status.PlanStatus["deploy"].Phases[0].Steps[0]
@@ -257,7 +258,7 @@ func TestContentThatIsGone(t *testing.T) {
 	clear(w.pins)
 	w.install(t, "app-1", secondVersion)
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "the content of OperatorVersion app-1 with which plan update began is gone; abandon the plan" {
+	if got := w.instance.Status.WaitingFor; got != "the content of OperatorVersion app-1 that plan update began with no longer exists; abandon the plan" {
 		t.Error(got)
 	}
 	w.annotate(vocabulary.AbandonPlan, w.uid())
@@ -382,8 +383,8 @@ func TestWishes(t *testing.T) {
 		"a plan":           {v1beta1.PlanExecution{PlanName: "backup"}, "deploy Complete, backup Complete", ""},
 		"with a uid":       {v1beta1.PlanExecution{PlanName: "backup", UID: "mine"}, "deploy Complete, backup Complete", ""},
 		"deploy again":     {v1beta1.PlanExecution{PlanName: "deploy"}, "deploy Complete, deploy Complete", ""},
-		"cleanup":          {v1beta1.PlanExecution{PlanName: "cleanup"}, "deploy Complete", "spec.planExecution.planName: plan cleanup runs when the Instance is deleted; name another one"},
-		"none that exists": {v1beta1.PlanExecution{PlanName: "backupp"}, "deploy Complete", "spec.planExecution.planName: OperatorVersion app-1 has no plan backupp; name one that it has"},
+		"cleanup":          {v1beta1.PlanExecution{PlanName: "cleanup"}, "deploy Complete", "spec.planExecution.planName: plan cleanup runs when the Instance is deleted; name another plan"},
+		"none that exists": {v1beta1.PlanExecution{PlanName: "backupp"}, "deploy Complete", "spec.planExecution.planName: OperatorVersion app-1 has no plan backupp; name a plan that it has"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, withCleanup)
@@ -416,7 +417,7 @@ func TestTheVersionIsMissing(t *testing.T) {
 	ov := w.versions["app-1"]
 	clear(w.versions)
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "OperatorVersion app-1 is not in namespace shop; install it" {
+	if got := w.instance.Status.WaitingFor; got != "OperatorVersion app-1 not found in namespace shop; install it" {
 		t.Error(got)
 	}
 	w.versions["app-1"] = ov
@@ -429,7 +430,7 @@ func TestTheVersionIsMissing(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, simple)
 	w.settle(t)
-	for i := range HistoryLimit + 3 {
+	for i := range execution.HistoryLimit + 3 {
 		w.set(parameters("NODES", fmt.Sprint(i)))
 		w.settle(t)
 	}
@@ -437,7 +438,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	for _, e := range w.instance.Status.History {
 		count[e.Plan]++
 	}
-	if count["update"] != HistoryLimit || count["deploy"] != 1 {
+	if count["update"] != execution.HistoryLimit || count["deploy"] != 1 {
 		t.Errorf("%v", count)
 	}
 	if first := w.instance.Status.History[0]; first.Changed != "NODES" || first.Cause != v1beta1.CauseParameters {
@@ -453,7 +454,7 @@ func TestAParameterThatMustNotChange(t *testing.T) {
 	w.settle(t)
 	w.set(parameters("SIZE", "l"))
 	w.settle(t)
-	if got := w.instance.Status.WaitingFor; got != "plan resize has failed: task not-allowed can never be done; a Dummy is done only if its spec says done: true" {
+	if got := w.instance.Status.WaitingFor; got != "plan resize failed: task not-allowed can never be done: a Dummy is done only if its spec sets done: true" {
 		t.Error(got)
 	}
 	w.set(func(s *v1beta1.InstanceSpec) { s.Parameters = nil })
@@ -492,7 +493,7 @@ func TestAChangeThatFailedIsNotForgotten(t *testing.T) {
 		if got := w.plans(); got != "deploy Complete, update Abandoned, backup Complete" {
 			t.Errorf("it is tried again by itself: %s", got)
 		}
-		if got := w.waitsFor(); got != "plan update was given up: abandoned" {
+		if got := w.waitsFor(); got != "plan update is stopped: abandoned" {
 			t.Error(got)
 		}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "update" })

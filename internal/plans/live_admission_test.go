@@ -78,13 +78,13 @@ type row struct {
 
 func rows() map[string]row {
 	const (
-		both      = "spec.planExecution can ask for a plan only if nothing else in the spec changes; make two changes of it"
-		cleanup   = "plan cleanup runs when the Instance is deleted; ask for another one"
-		immutable = "spec.parameters.FIXED: is immutable; set it back to what it was"
+		both      = "spec.planExecution can request a plan only if nothing else in the spec changes; make two separate changes"
+		cleanup   = "plan cleanup runs when the Instance is deleted; request another plan"
+		immutable = "spec.parameters.FIXED: is immutable; revert the change"
 	)
-	versionRuns := policy("plan hold is running: spec.operatorVersion can change when it has ended")
-	parametersRun := policy("plan hold is running: spec.parameters can change when it has ended")
-	planRuns := policy("plan hold is running: spec.planExecution can ask for another plan when it has ended")
+	versionRuns := policy("plan hold is running: spec.operatorVersion can change after it has ended")
+	parametersRun := policy("plan hold is running: spec.parameters can change after it has ended")
+	planRuns := policy("plan hold is running: spec.planExecution can request another plan after it has ended")
 	to2 := func(pairs ...string) func(*v1beta1.Instance) {
 		return all(use("admitted-2"), set("KEY", "k", "PINNED", "p"), set(pairs...))
 	}
@@ -99,11 +99,11 @@ func rows() map[string]row {
 		"parameters":                                {set("NODES", "4"), allowed, parametersRun},
 		"a parameter with a trigger":                {set("COLOR", "blue"), allowed, parametersRun},
 		"a trigger, and none":                       {set("COLOR", "blue", "NODES", "4"), allowed, parametersRun},
-		"two triggers":                              {set("COLOR", "blue", "SIZE", "l"), webhook("SIZE: triggers plan resize, and COLOR, which has changed as well, plan paint"), parametersRun},
+		"two triggers":                              {set("COLOR", "blue", "SIZE", "l"), webhook("SIZE: triggers plan resize, but COLOR has changed too and triggers plan paint"), parametersRun},
 		"a trigger that does not exist":             {set("LOST", "x"), webhook("LOST: triggers plan missing, which OperatorVersion admitted-1 does not have"), parametersRun},
-		"an unknown parameter":                      {set("NODE", "4"), webhook("NODE: is no parameter of OperatorVersion admitted-1; remove it"), parametersRun},
-		"a parameter of another type":               {set("NODES", "many"), webhook("NODES: has to be a whole number"), parametersRun},
-		"a parameter outside its enum":              {set("MODE", "c"), webhook("MODE: has to be one of a, b"), parametersRun},
+		"an unknown parameter":                      {set("NODE", "4"), webhook("NODE: is not a parameter of OperatorVersion admitted-1; remove it"), parametersRun},
+		"a parameter of another type":               {set("NODES", "many"), webhook("NODES: must be an integer"), parametersRun},
+		"a parameter outside its enum":              {set("MODE", "c"), webhook("MODE: must be one of a, b"), parametersRun},
 		"a required parameter that is removed":      {unset("MUST"), webhook("MUST: is required; set it"), parametersRun},
 		"a required parameter that is emptied":      {set("MUST", ""), webhook("MUST: is required; set it"), parametersRun},
 		"an immutable parameter":                    {set("FIXED", "x"), webhook(immutable), parametersRun},
@@ -121,7 +121,7 @@ func rows() map[string]row {
 		"upgrade and a plan":                        {all(to2(), ask("backup")), policy(both), versionRuns},
 		"parameters and a plan":                     {all(set("NODES", "4"), ask("backup")), policy(both), parametersRun},
 		"a plan":                                    {ask("backup"), allowed, planRuns},
-		"a plan that does not exist":                {ask("none"), webhook("OperatorVersion admitted-1 has no plan none; name one that it has"), planRuns},
+		"a plan that does not exist":                {ask("none"), webhook("OperatorVersion admitted-1 has no plan none; name a plan that it has"), planRuns},
 		"plan cleanup":                              {ask("cleanup"), policy(cleanup), policy(cleanup)},
 		"the plan that runs, anew":                  {askAnew("hold", "anew"), allowed, allowed},
 		"the wish is cleared":                       {askAnew("", "u"), allowed, policy("plan hold is running: spec.planExecution cannot be cleared")},
@@ -132,7 +132,7 @@ func rows() map[string]row {
 		"nothing":                                   {func(*v1beta1.Instance) {}, allowed, allowed},
 		"the namespace that is meant anyway":        {func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Namespace = i.Namespace }, allowed, allowed},
 		"parameters that supersede":                 {all(set("NODES", "4"), supersede), allowed, allowed},
-		"an unknown parameter that is to supersede": {all(set("NODE", "4"), supersede), webhook("NODE: is no parameter"), webhook("NODE: is no parameter")},
+		"an unknown parameter that is to supersede": {all(set("NODE", "4"), supersede), webhook("NODE: is not a parameter"), webhook("NODE: is not a parameter")},
 	}
 }
 
@@ -155,10 +155,10 @@ func creations() map[string]row {
 		"created with a plan":               {change: all(must, ask("backup"))},
 		"created before its package":        {change: all(must, use("admitted-9"))},
 		"created without what is required":  {change: func(*v1beta1.Instance) {}, idle: webhook("MUST: is required; set it")},
-		"created with an unknown parameter": {change: all(must, set("NODE", "4")), idle: webhook("NODE: is no parameter of OperatorVersion admitted-1; remove it")},
-		"created with a wrong type":         {change: all(must, set("NODES", "many")), idle: webhook("NODES: has to be a whole number")},
-		"created outside an enum":           {change: all(must, set("MODE", "c")), idle: webhook("MODE: has to be one of a, b")},
-		"created without a plan for it":     {change: use("undeployable-1"), idle: webhook("OperatorVersion undeployable-1 has no plan deploy; use one that has")},
+		"created with an unknown parameter": {change: all(must, set("NODE", "4")), idle: webhook("NODE: is not a parameter of OperatorVersion admitted-1; remove it")},
+		"created with a wrong type":         {change: all(must, set("NODES", "many")), idle: webhook("NODES: must be an integer")},
+		"created outside an enum":           {change: all(must, set("MODE", "c")), idle: webhook("MODE: must be one of a, b")},
+		"created without a plan for it":     {change: use("undeployable-1"), idle: webhook("OperatorVersion undeployable-1 has no plan deploy; use one that has it")},
 		"created to clean up":               {change: all(must, ask("cleanup"))},
 	}
 }
@@ -166,8 +166,8 @@ func creations() map[string]row {
 // deletions are what becomes of changes while the Instance is deleted; plan hold
 // stands for cleanup, which runs then.
 func deletions() map[string]row {
-	spec := policy("the Instance is being deleted: its spec cannot change any more")
-	plan := policy("the Instance is being deleted: no plan but cleanup can run any more")
+	spec := policy("the Instance is being deleted: its spec can no longer change")
+	plan := policy("the Instance is being deleted: only plan cleanup can run")
 	return map[string]row{
 		"deleting: parameters":                       {set("NODES", "4"), spec, spec},
 		"deleting: an unknown one":                   {set("NODE", "4"), spec, spec},

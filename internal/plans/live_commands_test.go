@@ -49,14 +49,14 @@ func (c *cluster) fails(command, text string) {
 // TestCommands sees and steers plans as a person does.
 func TestCommands(t *testing.T) {
 	c := noticed(t)
-	c.says("explain instance/web", "nothing is to be done.", "plan deploy", "phase main", "step note")
+	c.says("explain instance/web", "no plan is running, and all workloads are ready.", "plan deploy", "phase main", "step note")
 	c.says("plan trigger web backup --wait", "asked to run plan backup", "plan backup COMPLETE")
 	c.says("plan history web", "backup", "deploy", "Complete")
 	c.says("plan status instance/web --wait", "plan backup")
 	c.fails("plan trigger web none --wait", "has no plan none")
 	c.fails("plan abandon web", "no plan runs")
 	c.fails("plan retry web", "has not failed")
-	c.fails("plan status nobody", "no such Instance")
+	c.fails("plan status nobody", "not found")
 }
 
 // TestCommandsSteer gives a plan up and tries it again.
@@ -67,7 +67,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.manage()
 	c.instance("web", "app-1")
 	c.waits("web", "does not belong")
-	c.says("explain instance/web", "ConfigMap app is there already", "IN_PROGRESS")
+	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
 	c.says("plan abandon web --reason mine --wait", "asked to give up")
 	c.says("plan history web", "Abandoned", "mine")
 	c.remove(&corev1.ConfigMap{}, "app")

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -65,7 +65,7 @@ func TestContentsThatNobodyNeedsGo(t *testing.T) {
 	c.waits("stuck", "Available: 0/1")
 	began := c.now("stuck").Status.Execution.ContentHash
 	ov := &v1beta1.OperatorVersion{}
-	for n := range plans.PinsKept + 3 {
+	for n := range choice.PinsKept + 3 {
 		if err := c.get(ov, "app-1"); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestContentsThatNobodyNeedsGo(t *testing.T) {
 	pins := &appsv1.ControllerRevisionList{}
 	c.eventually(func() error {
 		c.list(pins)
-		if n := len(pins.Items); n > plans.PinsKept+1 {
+		if n := len(pins.Items); n > choice.PinsKept+1 {
 			return fmt.Errorf("%d contents are kept", n)
 		}
 		return nil
@@ -88,8 +88,8 @@ func TestContentsThatNobodyNeedsGo(t *testing.T) {
 	for i := range pins.Items {
 		names = append(names, pins.Items[i].Name)
 	}
-	for _, hash := range []string{began, plans.ContentHash(&ov.Spec)} {
-		if !slices.Contains(names, plans.PinName("app-1", hash)) {
+	for _, hash := range []string{began, choice.ContentHash(&ov.Spec)} {
+		if !slices.Contains(names, choice.PinName("app-1", hash)) {
 			t.Errorf("content %s is not among those that are kept: %v", hash, names)
 		}
 	}

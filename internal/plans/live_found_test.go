@@ -92,7 +92,7 @@ func TestFoundImmutableParameterRemoved(t *testing.T) {
 	c.instance("web", "app-1", "P", "b")
 	c.rests("web", "deploy Complete")
 	c.change("web", func(i *v1beta1.Instance) { i.Spec.Parameters = nil })
-	c.waits("web", "P: is immutable; set it back to what it was")
+	c.waits("web", "P: is immutable; revert the change")
 	c.change("web", set("P", "b"))
 	c.waits("web", "")
 	if got := c.data("app")["p"]; got != "b" || c.history("web") != "deploy Complete" {
@@ -204,7 +204,7 @@ plans: {deploy: {strategy: serial, phases: [{name: a, steps: [{name: s, tasks: [
 	c.apply(gate) // nobody's, so that the plan waits
 	c.manage()
 	c.instance("web", "app-1")
-	c.waits("web", "ConfigMap gate is there already")
+	c.waits("web", "ConfigMap gate exists")
 	ov := &v1beta1.OperatorVersion{}
 	if err := c.get(ov, "app-1"); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestFoundInstanceWithoutOperatorVersion(t *testing.T) {
 	c := newCluster(t)
 	c.manage()
 	c.instance("web", "app-1")
-	c.waits("web", "OperatorVersion app-1 is not in namespace")
+	c.waits("web", "OperatorVersion app-1 not found in namespace")
 	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"))
 	c.rests("web", "deploy Complete")
 }
@@ -296,7 +296,7 @@ func TestFoundAdoptingAnnotatedObject(t *testing.T) {
 	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app, annotations: {example.com/mine: "1"}}, data: {mine: "1"}}`)
 	c.manage()
 	c.instance("web", "app-1")
-	c.waits("web", "ConfigMap app is there already and does not belong to Instance web")
+	c.waits("web", "ConfigMap app exists and does not belong to Instance web")
 	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app, annotations: {example.com/mine: "1", spillway.dev/adopt: "true"}}, data: {mine: "1"}}`)
 	c.rests("web", "deploy Complete")
 	cm := &corev1.ConfigMap{}
@@ -355,13 +355,13 @@ func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
 	if wish := c.now("web").Spec.PlanExecution; wish != (v1beta1.PlanExecution{}) {
 		t.Errorf("there is still a wish: %+v", wish)
 	}
-	want := map[string]int{"PlanBegan plan deploy": 1, "PlanComplete plan deploy": 1, "PlanBegan plan backup": 1, "PlanComplete plan backup": 1}
+	want := map[string]int{"PlanStarted plan deploy": 1, "PlanComplete plan deploy": 1, "PlanStarted plan backup": 1, "PlanComplete plan backup": 1}
 	c.tells(want)
 	c.halt()
 	c.manage()
 	c.change("web", ask("paint"))
 	c.rests("web", "deploy Complete, backup Complete, paint Complete")
-	want["PlanBegan plan paint"], want["PlanComplete plan paint"] = 1, 1
+	want["PlanStarted plan paint"], want["PlanComplete plan paint"] = 1, 1
 	c.tells(want)
 }
 

@@ -65,7 +65,7 @@ func TestAPermissionThatIsMissingIsTold(t *testing.T) {
 	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}"))
 	c.manage()
 	c.instance("web", "app-1")
-	c.waits("web", "ConfigMap app may not be looked at")
+	c.waits("web", "no permission to read ConfigMap app")
 	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "spillway install --package-kinds") {
 		t.Errorf("it does not say how to fix that: %s", got)
 	}

@@ -72,7 +72,7 @@ func TestATimeoutThatPassedWhileNobodyLooked(t *testing.T) {
 	}
 	c.manage()
 	c.rests("web", "deploy Failed")
-	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "was to take at most "+timeout.String()) {
+	if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "not complete after "+timeout.String()) {
 		t.Error(got)
 	}
 }

@@ -179,7 +179,7 @@ func TestAPlanWaitsForHealthInSilence(t *testing.T) {
 func TestFatalErrors(t *testing.T) {
 	for name, test := range map[string]struct{ template, why string }{
 		"a template that cannot be rendered": {"a: {{ .Params.NONE }}", "NONE"},
-		"what is no object":                  {"just text", "is no object"},
+		"what is no object":                  {"just text", "not a Kubernetes object"},
 		"what the API server never accepts":  {"{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name}}", "Not_A_Name"},
 		"a Job that has failed": {`
 apiVersion: batch/v1
@@ -236,7 +236,7 @@ func TestForeignObjects(t *testing.T) {
 	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {mine: "1"}}`)
 	c.manage()
 	c.instance("web", "app-1")
-	c.waits("web", "ConfigMap app is there already and does not belong to Instance web")
+	c.waits("web", "ConfigMap app exists and does not belong to Instance web")
 	c.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: app, annotations: {spillway.dev/adopt: "true"}}, data: {mine: "1"}}`)
 	c.rests("web", "deploy Complete")
 	if got := c.data("app"); got["p"] != "a" || got["mine"] != "1" {

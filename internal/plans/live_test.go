@@ -26,6 +26,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/admit"
+	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -38,7 +40,7 @@ type cluster struct {
 	// faults is the transport of the manager that was started last.
 	faults *fault.Injector
 	// files answer the exec of Pipes, which simulated nodes cannot.
-	files plans.Files
+	files pipe.Files
 	// config is how the manager connects.
 	config *rest.Config
 	// webhooks are those of the ring; nil if the manager is to serve none.
@@ -113,7 +115,7 @@ func (c *cluster) manageWith(inj *fault.Injector, change ...func(*manager.Option
 // serve is manage with the ring's webhook, and waits until the API server calls.
 func (c *cluster) serve() {
 	c.t.Helper()
-	c.webhooks = testenv.RegisterWebhooks(c.t, c.namespace, plans.Declared().Webhooks)
+	c.webhooks = testenv.RegisterWebhooks(c.t, c.namespace, admit.Declared().Webhooks)
 	c.manage()
 	c.webhooks.WaitServed(c.t)
 }

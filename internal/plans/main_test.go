@@ -14,7 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/admit"
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func install(t *testing.T, c client.Client) {
 		t.Fatal(err)
 	}
 	testenv.Kinds(t, c, objects)
-	for _, policy := range plans.Policies() {
+	for _, policy := range admit.Policies() {
 		testenv.Apply(t, c, policy)
 	}
 }

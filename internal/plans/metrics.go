@@ -5,14 +5,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// WritesMetric counts the writes that plans permit, by kind and result; those of
-// the status are not among them.
+// WritesMetric counts the writes that plans permit, by act and result, without
+// those of the status.
 const WritesMetric = "spillway_plans_writes_total"
 
 var (
 	writesMade = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes that plans permit, by what they do: made or refused.",
+		Help: "Writes that plans permit, by act: made or refused.",
 	}, []string{"act", "result"})
 	statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "spillway_plans_status_writes_total",
@@ -24,7 +24,7 @@ var (
 	}, []string{"plan", "result"})
 	executionSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "spillway_plans_execution_seconds",
-		Help:    "How long executions took that are complete.",
+		Help:    "Duration of executions that are complete.",
 		Buckets: []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400},
 	}, []string{"plan"})
 	instances = prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,32 +22,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-const (
-	// looksParallel bounds how often a decision may ask to look at more.
-	looksParallel = 100
-	// versionsKept is how many OperatorVersions are kept in memory as they were
-	// last read, so that their content is read only when it has changed.
-	versionsKept = 256
-)
+// snapshot is one Instance and what its decision depends on, read at one moment.
+type snapshot struct {
+	task.Snapshot
 
-// follower is told of each object before it is looked at, so that the Instance is
-// looked at again when the object changes.
+	now time.Time
+	// newUID is for an execution that begins in this pass.
+	newUID types.UID
+	// version is what the spec refers to, former what was last applied, nil if there is
+	// no such OperatorVersion.
+	version, former *choice.Version
+	// pinned is the content that the running plan began with, found by
+	// status.execution.contentHash; nil if none runs or it no longer exists.
+	pinned *choice.Version
+	// namespaceGoes is true once the Instance's namespace is being deleted, so that
+	// nothing can be created in it.
+	namespaceGoes bool
+}
+
+// follower starts to watch each object before it is read, so that the Instance is
+// reconciled when the object changes.
 type follower interface {
-	// follow follows an object: marked ones carry the label of what plans apply.
-	follow(ctx context.Context, instance types.NamespacedName, ref Ref, marked bool) error
-	// begin and end enclose the looks of a pass; what was not looked at in it is
-	// not followed any more.
-	begin(instance types.NamespacedName)
-	end(instance types.NamespacedName)
-	forget(instance types.NamespacedName)
+	// Follow watches an object: marked ones carry the label of what plans apply.
+	Follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error
+	// Begin and End enclose the reads of a pass; what was not read in it is no longer
+	// watched.
+	Begin(instance types.NamespacedName)
+	End(instance types.NamespacedName)
+	Forget(instance types.NamespacedName)
 }
 
 // observer makes all the reads. Instances come from the cache, which has seen the
-// ring's own writes; everything else from the API server, so that no view of it
-// is older than that of the Instance. Watches only say when to look.
+// ring's own writes; everything else from the API server, so that nothing is older
+// than the Instance. Watches only say when to read.
 type observer struct {
 	options   Options
 	instances client.Reader
@@ -56,127 +70,111 @@ type observer struct {
 	versions  *lru.Cache
 
 	mu       sync.Mutex
-	refusals map[types.NamespacedName]map[Ref]Refusal
+	refusals map[types.NamespacedName]map[object.Ref]task.Refusal
 }
 
 func newObserver(mgr ctrl.Manager, o Options, f follower) *observer {
 	return &observer{
 		options: o, instances: mgr.GetClient(), live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), follower: f,
-		versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[Ref]Refusal{},
+		versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
 	}
 }
 
-// observe reads the Instance and what it refers to. Without an Instance there is
-// nothing.
-func (b *observer) observe(ctx context.Context, key types.NamespacedName) (Observed, error) {
+// observe reads the Instance and what it refers to. If the Instance does not exist,
+// the snapshot is empty.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snapshot, error) {
 	instance := &v1beta1.Instance{}
 	if err := b.instances.Get(ctx, key, instance); err != nil {
-		return Observed{}, notFound(err, "get Instance")
+		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
-	o := Observed{
-		Now: b.options.Now(), NewUID: uuid.NewUUID(), Instance: instance, PipeImage: b.options.PipeImage,
-		Objects: map[Ref]*unstructured.Unstructured{}, Unseen: map[Ref]string{}, Kinds: map[schema.GroupKind]Scope{}, Refusals: b.known(key),
+	s := snapshot{
+		Snapshot: task.Snapshot{
+			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
+			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: b.refused(key), PipeImage: b.options.PipeImage,
+		},
+		now: b.options.Now(), newUID: uuid.NewUUID(),
 	}
-	b.follower.begin(key)
-	if err := b.observeVersions(ctx, &o); err != nil {
-		return Observed{}, err
+	b.follower.Begin(key)
+	if err := b.observeVersions(ctx, &s); err != nil {
+		return snapshot{}, err
 	}
 	var err error
 	if instance.DeletionTimestamp != nil {
-		o.NamespaceGoes, err = b.namespaceGoes(ctx, key.Namespace)
+		s.namespaceGoes, err = b.namespaceGoes(ctx, key.Namespace)
 	}
-	return o, err
+	return s, err
 }
 
-// observeVersions reads what the spec refers to, what was last applied, and what
-// the plan that runs began with.
-func (b *observer) observeVersions(ctx context.Context, o *Observed) (err error) {
-	i := o.Instance
-	if o.Version, err = b.version(ctx, i, &i.Spec); err != nil {
+// observeVersions reads the OperatorVersion of the spec, the one that was last applied,
+// and the content that the running plan began with.
+func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error) {
+	i := s.Instance
+	if s.version, err = b.version(ctx, i, &i.Spec); err != nil {
 		return err
 	}
 	switch applied := i.Status.LastAppliedInstanceSpec; {
 	case applied == nil:
-	case sameVersion(i.Namespace, applied, &i.Spec):
-		o.Former = o.Version
+	case choice.VersionKey(i.Namespace, applied) == choice.VersionKey(i.Namespace, &i.Spec):
+		s.former = s.version
 	default:
-		if o.Former, err = b.version(ctx, i, applied); err != nil {
+		if s.former, err = b.version(ctx, i, applied); err != nil {
 			return err
 		}
 	}
-	if e := i.Status.Execution; e != nil && e.FinishedAt == nil && (o.Version == nil || o.Version.Hash != e.ContentHash) {
-		o.Pinned, err = b.pinned(ctx, i, e)
+	if e := i.Status.Running(); e != nil && (s.version == nil || s.version.Hash != e.ContentHash) {
+		s.pinned, err = b.pinned(ctx, i, e)
 	}
 	return err
 }
 
-// notFound is nil for what is not there.
-func notFound(err error, what string) error {
-	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// keptVersion is an OperatorVersion as it was at some resourceVersion.
-type keptVersion struct {
+// cachedVersion is an OperatorVersion as it was at a resourceVersion.
+type cachedVersion struct {
 	resourceVersion string
-	version         *Version
+	version         *choice.Version
 }
 
-// version reads an OperatorVersion; its content only if it is not known already.
-func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1beta1.InstanceSpec) (*Version, error) {
-	key := versionKey(i.Namespace, spec)
+// version reads an OperatorVersion; its content only if it has changed.
+func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
+	key := choice.VersionKey(i.Namespace, spec)
 	if key.Name == "" {
 		return nil, nil //nolint:nilnil // none is a common answer
 	}
 	gvk := v1beta1.GroupVersion.WithKind("OperatorVersion")
-	ref := Ref{GroupVersionKind: gvk, Namespace: key.Namespace, Name: key.Name}
-	if err := b.follower.follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
+	ref := object.Ref{GroupVersionKind: gvk, Namespace: key.Namespace, Name: key.Name}
+	if err := b.follower.Follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
 		return nil, err
 	}
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(gvk)
 	if err := b.live.Get(ctx, key, head); err != nil {
-		return nil, notFound(err, "look at "+ref.String())
+		return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
 	}
-	if kept, ok := b.versions.Get(key); ok {
-		if k, ok := kept.(keptVersion); ok && k.resourceVersion == head.ResourceVersion && k.version.UID == head.UID {
-			return k.version, nil
+	if cached, ok := b.versions.Get(key); ok {
+		if c, ok := cached.(cachedVersion); ok && c.resourceVersion == head.ResourceVersion && c.version.UID == head.UID {
+			return c.version, nil
 		}
 	}
 	ov := &v1beta1.OperatorVersion{}
 	if err := b.live.Get(ctx, key, ov); err != nil {
-		return nil, notFound(err, "get "+ref.String())
+		return nil, ignoreNotFound(err, "get "+ref.String())
 	}
-	v := newVersion(ov)
-	b.versions.Add(key, keptVersion{ov.ResourceVersion, v})
+	v := choice.NewVersion(ov)
+	b.versions.Add(key, cachedVersion{ov.ResourceVersion, v})
 	return v, nil
 }
 
-func newVersion(ov *v1beta1.OperatorVersion) *Version {
-	return &Version{
-		Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: ContentHash(&ov.Spec), Spec: &ov.Spec,
-		KeepsAll: vocabulary.Prune.Get(ov.Annotations) == "false",
-	}
-}
-
-func pinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
-	return types.NamespacedName{Namespace: versionNamespace(namespace, &e.Spec), Name: PinName(e.Spec.OperatorVersion.Name, e.ContentHash)}
-}
-
-// pinned reads the content with which a plan began. It never changes.
-func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*Version, error) {
-	key := pinKey(i.Namespace, e)
+// pinned reads the content that a plan began with. It never changes.
+func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*choice.Version, error) {
+	key := choice.PinKey(i.Namespace, e)
 	revision := &appsv1.ControllerRevision{}
 	if err := b.live.Get(ctx, key, revision); err != nil {
-		return nil, notFound(err, "get ControllerRevision "+key.Name)
+		return nil, ignoreNotFound(err, "get ControllerRevision "+key.Name)
 	}
 	spec := &v1beta1.OperatorVersionSpec{}
-	if err := json.Unmarshal(revision.Data.Raw, spec); err != nil || ContentHash(spec) != e.ContentHash {
-		return nil, nil //nolint:nilnil,nilerr // what is not the content is none
+	if err := json.Unmarshal(revision.Data.Raw, spec); err != nil || choice.ContentHash(spec) != e.ContentHash {
+		return nil, nil //nolint:nilnil,nilerr // other content is none
 	}
-	return &Version{
+	return &choice.Version{
 		Namespace: key.Namespace, Name: e.Spec.OperatorVersion.Name, Hash: e.ContentHash, Spec: spec,
 		KeepsAll: vocabulary.Prune.Get(revision.Annotations) == "false",
 	}, nil
@@ -186,75 +184,72 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 	err := b.live.Get(ctx, client.ObjectKey{Name: name}, ns)
-	if apierrors.IsForbidden(err) {
-		return false, nil // what cannot be seen is seen when something is refused
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, nil // then the API server refuses the writes of the cleanup
+	case err != nil:
+		return false, ignoreNotFound(err, "get Namespace")
+	default:
+		return ns.DeletionTimestamp != nil, nil
 	}
-	return ns.DeletionTimestamp != nil, notFoundOrNil(err, "get Namespace")
 }
 
-func notFoundOrNil(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return notFound(err, what)
-}
-
-// decide decides, and looks at all that is needed for it.
-func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
-	key := client.ObjectKeyFromObject(o.Instance)
-	for range looksParallel {
-		p := Decide(*o)
-		if p.Needs.IsEmpty() {
-			b.follower.end(key)
-			return p, nil
+// decide decides, and reads all that the decision needs.
+func (b *observer) decide(ctx context.Context, s *snapshot) (decision, error) {
+	key := client.ObjectKeyFromObject(s.Instance)
+	for range maxReads {
+		d := decide(s)
+		if d.needs.IsEmpty() {
+			b.follower.End(key)
+			return d, nil
 		}
-		if err := b.look(ctx, key, o, p.Needs); err != nil {
-			return Plan{}, err
+		if err := b.read(ctx, key, s, d.needs); err != nil {
+			return decision{}, err
 		}
 	}
-	return Plan{}, errors.New("it never has all that it needs")
+	return decision{}, errors.New("the decision needs too many reads")
 }
 
-func (b *observer) look(ctx context.Context, key types.NamespacedName, o *Observed, needs Needs) error {
+func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapshot, needs task.Needs) error {
 	for _, gvk := range needs.Kinds {
 		scope, err := b.scope(gvk)
 		if err != nil {
 			return err
 		}
-		o.Kinds[gvk.GroupKind()] = scope
+		s.Kinds[gvk.GroupKind()] = scope
 	}
 	for _, ref := range needs.Objects {
 		u, err := b.object(ctx, key, ref)
 		switch {
 		case apierrors.IsForbidden(err):
-			o.Unseen[ref] = fmt.Sprintf("%s may not be looked at (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
+			s.Forbidden[ref] = fmt.Sprintf("no permission to read %s (%s); grant it by a ClusterRole with label %s=true, or by spillway install --package-kinds",
 				ref, err, vocabulary.PackagePermissions)
 		case err != nil:
 			return err
 		default:
-			o.Objects[ref] = u
+			s.Objects[ref] = u
 		}
 	}
 	return nil
 }
 
-func (b *observer) scope(gvk schema.GroupVersionKind) (Scope, error) {
+func (b *observer) scope(gvk schema.GroupVersionKind) (object.Scope, error) {
 	mapping, err := b.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return NoSuchKind, nil
+		return object.NoSuchKind, nil
 	case err != nil:
-		return 0, fmt.Errorf("look for the kind %s: %w", gvk.Kind, err)
+		return 0, fmt.Errorf("find the kind %s: %w", gvk.Kind, err)
 	case mapping.Scope.Name() == apimeta.RESTScopeNameRoot:
-		return ClusterScoped, nil
+		return object.ClusterScoped, nil
 	default:
-		return Namespaced, nil
+		return object.Namespaced, nil
 	}
 }
 
-// object reads an object and follows it. One that carries no label of ours is
-// followed by another watch, and then read again.
-func (b *observer) object(ctx context.Context, key types.NamespacedName, ref Ref) (*unstructured.Unstructured, error) {
+// object reads an object after it has started to watch it. An object without the label
+// of what plans apply needs another watch, and is then read again.
+func (b *observer) object(ctx context.Context, key types.NamespacedName, ref object.Ref) (*unstructured.Unstructured, error) {
 	u, err := b.followed(ctx, key, ref, isMarkedKind(ref))
 	if err != nil || u == nil || !isMarkedKind(ref) || u.GetLabels()[vocabulary.Heritage] == vocabulary.HeritageOf {
 		return u, err
@@ -262,50 +257,59 @@ func (b *observer) object(ctx context.Context, key types.NamespacedName, ref Ref
 	return b.followed(ctx, key, ref, false)
 }
 
-func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref Ref, marked bool) (*unstructured.Unstructured, error) {
-	if err := b.follower.follow(ctx, key, ref, marked); err != nil {
+// isMarkedKind is true of kinds whose objects carry the label if plans apply them. Of
+// Spillway's own kinds the objects of other clients matter as well.
+func isMarkedKind(ref object.Ref) bool {
+	return ref.Group != v1beta1.GroupVersion.Group && ref.Group != task.GroupKind.Group
+}
+
+func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref object.Ref, marked bool) (*unstructured.Unstructured, error) {
+	if err := b.follower.Follow(ctx, key, ref, marked); err != nil {
 		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	if err := b.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u); err != nil {
-		return nil, notFound(err, "get "+ref.String())
+		return nil, ignoreNotFound(err, "get "+ref.String())
 	}
 	return u, nil
 }
 
-// isMarkedKind is true of kinds whose objects carry the label if they are ours. Of
-// the ring's own kinds those of others matter as well.
-func isMarkedKind(ref Ref) bool {
-	return ref.Group != v1beta1.GroupVersion.Group && ref.Group != groupKind.Group
+// ignoreNotFound is nil for an error that says that an object or its kind does not
+// exist.
+func ignoreNotFound(err error, doing string) error {
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// known are the refusals that are remembered of an Instance.
-func (b *observer) known(key types.NamespacedName) map[Ref]Refusal {
+// refused are the writes of an Instance that the API server has refused.
+func (b *observer) refused(key types.NamespacedName) map[object.Ref]task.Refusal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.refusals[key])
 }
 
-// learn remembers what was refused, until something is written to the same object.
-func (b *observer) learn(key types.NamespacedName, d *deeds) {
+// note remembers what was refused, until a write to the same object succeeds.
+func (b *observer) note(key types.NamespacedName, r *results) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, out := range d.outcomes {
-		if out.refusal == nil {
-			delete(b.refusals[key], out.write.Ref)
+	for _, result := range r.writes {
+		if result.refusal == nil {
+			delete(b.refusals[key], result.write.Ref)
 			continue
 		}
 		if b.refusals[key] == nil {
-			b.refusals[key] = map[Ref]Refusal{}
+			b.refusals[key] = map[object.Ref]task.Refusal{}
 		}
-		b.refusals[key][out.write.Ref] = *out.refusal
+		b.refusals[key][result.write.Ref] = *result.refusal
 	}
 }
 
-// forget forgets an Instance that is gone.
+// forget forgets an Instance that no longer exists.
 func (b *observer) forget(key types.NamespacedName) {
-	b.follower.forget(key)
+	b.follower.Forget(key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.refusals, key)

@@ -11,21 +11,23 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
-// Offline is the ring without a manager: the same passes, asked for one by one.
+// Offline is the ring without a manager: the caller makes it reconcile.
 type Offline struct{ *reconciler }
 
-// NewOffline makes the ring run upon what stands for a cluster. Nobody follows the
-// objects that a plan has to do with: whoever runs it says when to look again.
+// NewOffline makes the ring run on a substitute for a cluster. It watches nothing: the
+// caller says when to reconcile.
 func NewOffline(on kube.Offline, o Options) *Offline {
 	if o.Files == nil {
 		o.Files = noFiles{}
 	}
 	return &Offline{&reconciler{
 		observer: &observer{
-			options: o, instances: on, live: on, mapper: on.RESTMapper(), follower: nobody{},
-			versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[Ref]Refusal{},
+			options: o, instances: on, live: on, mapper: on.RESTMapper(), follower: watchless{},
+			versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
 		},
 		actor:    actor{client: on, live: on, files: o.Files, now: o.Now},
 		reporter: newReporter(on.Events()),
@@ -36,7 +38,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 	list := &v1beta1.InstanceList{}
 	if err := o.observer.live.List(ctx, list); err != nil {
-		return nil, err //nolint:wrapcheck // it says all
+		return nil, err //nolint:wrapcheck // the error of the client says all
 	}
 	explanations := make([]Explanation, 0, len(list.Items))
 	for i := range list.Items {
@@ -48,20 +50,20 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 	return explanations, nil
 }
 
-// nobody follows nothing.
-type nobody struct{}
+// watchless is a [follower] that watches nothing.
+type watchless struct{}
 
-func (nobody) follow(context.Context, types.NamespacedName, Ref, bool) error { return nil }
-func (nobody) begin(types.NamespacedName)                                    {}
-func (nobody) end(types.NamespacedName)                                      {}
-func (nobody) forget(types.NamespacedName)                                   {}
+func (watchless) Follow(context.Context, types.NamespacedName, object.Ref, bool) error { return nil }
+func (watchless) Begin(types.NamespacedName)                                           {}
+func (watchless) End(types.NamespacedName)                                             {}
+func (watchless) Forget(types.NamespacedName)                                          {}
 
-// errNoFiles is what a Pipe gets where there are no Pods that run.
+// errNoFiles is the error of a Pipe where no Pods run.
 var errNoFiles = errors.New("files of a Pod cannot be read without a cluster")
 
 type noFiles struct{}
 
-// Read implements [Files].
+// Read implements [pipe.Files].
 func (noFiles) Read(context.Context, string, string, string, string, int) ([]byte, error) {
 	return nil, errNoFiles
 }

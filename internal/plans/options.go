@@ -1,36 +1,47 @@
 package plans
 
-import "time"
+import (
+	"time"
 
-// Options are the choices of whoever runs the manager.
+	"github.com/spillway-dev/spillway/internal/plans/pipe"
+)
+
+// Options are what a user sets for the ring.
 type Options struct {
-	// Namespaces are those to look at, all if empty.
+	// Namespaces are those to watch, all if empty.
 	Namespaces []string
 	// PipeImage is that of the container that keeps the Pod of a Pipe running, the
 	// default if empty.
 	PipeImage string
 	// Files reads the files of a Pipe; nil reads them by the exec endpoint of the
 	// API server.
-	Files Files
+	Files pipe.Files
 	// Now is the clock.
 	Now func() time.Time
 }
 
 const (
-	// instancesParallel is how many Instances are looked at at a time.
-	instancesParallel = 16
+	// maxConcurrent is how many Instances are reconciled at a time.
+	maxConcurrent = 16
+	// maxPasses bounds how many passes follow one another without a pause.
+	maxPasses = 50
+	// maxReads bounds how often a decision may need to read more.
+	maxReads = 100
+	// versionsKept is how many OperatorVersions are kept in memory as they were last
+	// read, so that their content is read only when it has changed.
+	versionsKept = 256
 	// writeTimeout bounds one write. It is shorter than the time between the moment
 	// at which a leader gives up and that at which the next one begins.
 	writeTimeout = 5 * time.Second
 	// extractTimeout bounds the reading of all files of a Pipe.
 	extractTimeout = 30 * time.Second
-	// A pass that failed is tried again after retryFirst, then after twice as long,
-	// up to retryPass.
+	// A pass that failed is retried after retryFirst, then after twice as long, up to
+	// retryLast.
 	retryFirst = 200 * time.Millisecond
-	retryPass  = 15 * time.Second
-	// overtakenPause is how long to wait for a view that is newer.
-	overtakenPause = 200 * time.Millisecond
-	// breath is how long an Instance rests that has had much to do, so that whatever
+	retryLast  = 15 * time.Second
+	// conflictPause is how long to wait for the cache after a conflict.
+	conflictPause = 200 * time.Millisecond
+	// pause is how long an Instance rests after maxPasses, so that a client which
 	// keeps undoing what the ring does costs little.
-	breath = time.Second
+	pause = time.Second
 )

@@ -33,14 +33,14 @@ func TestTheGuard(t *testing.T) {
 	guards(t, c, namespace)
 
 	const (
-		versionRuns    = "plan deploy is running: spec.operatorVersion can change when it has ended"
-		parametersRun  = "plan deploy is running: spec.parameters can change when it has ended, or now with annotation spillway.dev/supersede-plan=u1"
-		another        = "plan deploy is running: spec.planExecution can ask for another plan when it has ended"
-		cleared        = "plan deploy is running: spec.planExecution cannot be cleared; to give the plan up, annotate the Instance with spillway.dev/abandon-plan=u1"
-		both           = "spec.planExecution can ask for a plan only if nothing else in the spec changes; make two changes of it"
-		cleanup        = "plan cleanup runs when the Instance is deleted; ask for another one"
-		deletedSpec    = "the Instance is being deleted: its spec cannot change any more"
-		deletedPlan    = "the Instance is being deleted: no plan but cleanup can run any more"
+		versionRuns    = "plan deploy is running: spec.operatorVersion can change after it has ended"
+		parametersRun  = "plan deploy is running: spec.parameters can change after it has ended, or now with annotation spillway.dev/supersede-plan=u1"
+		another        = "plan deploy is running: spec.planExecution can request another plan after it has ended"
+		cleared        = "plan deploy is running: spec.planExecution cannot be cleared; to abandon the plan, annotate the Instance with spillway.dev/abandon-plan=u1"
+		both           = "spec.planExecution can request a plan only if nothing else in the spec changes; make two separate changes"
+		cleanup        = "plan cleanup runs when the Instance is deleted; request another plan"
+		deletedSpec    = "the Instance is being deleted: its spec can no longer change"
+		deletedPlan    = "the Instance is being deleted: only plan cleanup can run"
 		supersedeOther = "u0"
 	)
 	asks := func(plan, uid string) func(*v1beta1.Instance) {

@@ -7,56 +7,50 @@ import (
 
 // The ring's own reasons for waiting.
 const (
-	// ReasonNoVersion: the OperatorVersion is not there.
-	// Action: install the OperatorVersion that the message names, or name one that is.
-	ReasonNoVersion rollout.Reason = "OperatorVersionMissing"
-	// ReasonNoContent: what the plan began with is not there any more.
+	// ReasonNoVersion: the OperatorVersion does not exist.
+	// Action: install the OperatorVersion that the message names, or name one that exists.
+	ReasonNoVersion rollout.Reason = "OperatorVersionNotFound"
+	// ReasonNoContent: the content that the plan began with no longer exists.
 	// Action: abandon the plan: spillway plan abandon.
-	ReasonNoContent rollout.Reason = "ContentMissing"
-	// ReasonUnseen: something may not be looked at.
-	ReasonUnseen = reasons.NotPermitted
-	// ReasonForeign holds a task back: an object is there already, and is not the
-	// Instance's.
-	ReasonForeign = reasons.Foreign
+	ReasonNoContent rollout.Reason = "ContentNotFound"
 )
 
 // The reasons of the conditions, besides those of Holds. PlanInProgress and
-// PlanInFatalError are the predecessor's words.
+// PlanInFatalError are those of KUDO.
 const (
-	// ReasonInvalid: something in the Instance cannot be followed.
+	// ReasonInvalid: a field or an annotation of the Instance is invalid.
 	ReasonInvalid = reasons.Invalid
-	// ReasonInProgress: a plan runs; the message says what it waits for.
-	// Action: nothing, it passes by itself; if it does not, the message says what is lacking.
+	// ReasonInProgress: a plan is running; the message says what it waits for.
+	// Action: nothing, it continues automatically; if it does not, fix what the message names.
 	ReasonInProgress rollout.Reason = "PlanInProgress"
-	// ReasonFatal: a plan has ended without being complete, and is not tried again by
-	// itself.
-	// Action: correct what the message says and try again by spillway plan retry, or
-	// change the Instance.
+	// ReasonFatal: a plan failed or was stopped, and is not retried automatically.
+	// Action: fix what the message names and run spillway plan retry, or change the
+	// Instance.
 	ReasonFatal rollout.Reason = "PlanInFatalError"
-	// ReasonIdle: there is nothing to do, and all is well.
+	// ReasonIdle: no plan is running and all workloads are ready.
 	ReasonIdle = reasons.Complete
-	// ReasonUnready: there is nothing to do, and not all is well.
+	// ReasonUnready: no plan is running and a workload is not ready.
 	// Action: fix the workload that the message names.
 	ReasonUnready rollout.Reason = "WorkloadNotReady"
 )
 
 // The reasons of the Events.
 const (
-	// EventBegan: a plan has begun.
-	// Action: nothing, it is news.
-	EventBegan rollout.Reason = "PlanBegan"
+	// EventStarted: a plan has started.
+	// Action: nothing, this is information.
+	EventStarted rollout.Reason = "PlanStarted"
 	// EventComplete: a plan is complete.
-	// Action: nothing, it is news.
+	// Action: nothing, this is information.
 	EventComplete rollout.Reason = "PlanComplete"
-	// EventFailed: a plan has failed, was given up, or was superseded by another.
-	// Action: nothing of a plan that was given up or superseded; otherwise correct what
-	// the message says and try again by spillway plan retry.
+	// EventFailed: a plan failed, was abandoned, or was superseded by another.
+	// Action: nothing if the plan was abandoned or superseded; otherwise fix what the
+	// message names and run spillway plan retry.
 	EventFailed rollout.Reason = "PlanFailed"
-	// EventStep: a step has failed for the time being.
-	// Action: correct what the message says; the step is tried again by itself.
+	// EventStep: a step failed and will be retried.
+	// Action: fix what the message names; the step is retried automatically.
 	EventStep rollout.Reason = "StepFailed"
-	// EventStalled: something in the Instance cannot be followed.
+	// EventStalled: a field or an annotation of the Instance is invalid.
 	EventStalled = reasons.Invalid
-	// EventNotPermitted: something may not be looked at or watched.
+	// EventNotPermitted: the manager has no permission to read or watch an object.
 	EventNotPermitted = reasons.NotPermitted
 )

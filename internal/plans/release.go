@@ -14,14 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// releaseEvery is how often [Release] looks how far it is.
+// releaseEvery is how often [Release] lists the Instances.
 const releaseEvery = 200 * time.Millisecond
 
-// Held are the Instances that nobody but a manager of the ring lets go: those that
-// have to be cleaned up before. In no namespaces are all of them.
+// Held are the Instances that only a manager of the ring can let be deleted: those that
+// must be cleaned up before. No namespaces means all.
 func Held(ctx context.Context, reader client.Reader, namespaces []string) ([]types.NamespacedName, error) {
 	instances, err := held(ctx, reader, namespaces)
 	var names []types.NamespacedName
@@ -40,35 +41,35 @@ func held(ctx context.Context, reader client.Reader, namespaces []string) ([]v1b
 		list := &v1beta1.InstanceList{}
 		err := reader.List(ctx, list, client.InNamespace(namespace))
 		if apimeta.IsNoMatchError(err) {
-			return nil, nil // nobody has ever installed the ring
+			return nil, nil // the ring was never installed
 		}
 		if err != nil {
-			return nil, notFound(err, "list Instances")
+			return nil, ignoreNotFound(err, "list Instances")
 		}
 		all = append(all, list.Items...)
 	}
 	return slices.DeleteFunc(all, func(i v1beta1.Instance) bool { return !slices.Contains(i.Finalizers, vocabulary.CleanupFinalizer) }), nil
 }
 
-// Release lets every Instance go without its cleanup plan, because nobody will be
-// there to run it: the manager is about to go. It tells of each Instance, and
-// returns when none is held, or when the context ends.
-func Release(ctx context.Context, c client.Client, namespaces []string, tell func(types.NamespacedName)) error {
+// Release removes the finalizer of every Instance without running its cleanup plan,
+// because the manager that would run it is being uninstalled. It reports each Instance,
+// and returns when none is held, or when the context ends.
+func Release(ctx context.Context, c client.Client, namespaces []string, report func(types.NamespacedName)) error {
 	err := wait.PollUntilContextCancel(ctx, releaseEvery, true, func(ctx context.Context) (bool, error) {
 		instances, err := held(ctx, c, namespaces)
 		if err != nil {
 			return false, err
 		}
 		for i := range instances {
-			switch err := (actor{client: c}).change(ctx, &instances[i], Write{Act: RemoveFinalizer}); {
-			case errors.Is(err, errOvertaken): // the next look sees who was faster
+			switch err := (actor{client: c}).change(ctx, &instances[i], task.Write{Act: task.RemoveFinalizer}); {
+			case errors.Is(err, errConflict): // the next list has what was written meanwhile
 			case err != nil:
 				return false, fmt.Errorf("release Instance %s: %w", client.ObjectKeyFromObject(&instances[i]), err)
 			default:
-				tell(client.ObjectKeyFromObject(&instances[i]))
+				report(client.ObjectKeyFromObject(&instances[i]))
 			}
 		}
 		return len(instances) == 0, nil
 	})
-	return err //nolint:wrapcheck // says of itself what it is
+	return err //nolint:wrapcheck // the error says what failed
 }

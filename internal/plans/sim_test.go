@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -75,7 +77,7 @@ type simulation struct {
 	// leads is since which moment of the past the leader sees everything.
 	leads int
 	// pending are writes that the leader has announced.
-	pending []Write
+	pending []task.Write
 	// guarded worlds refuse changes while a plan runs.
 	guarded bool
 	made    map[string]int
@@ -195,7 +197,7 @@ func (s *simulation) weather() {
 	case 1:
 		delete(s.unhealthy, "app")
 	case 2:
-		s.refuses[cm] = Refusal{Reason: "not now"}
+		s.refuses[cm] = task.Refusal{Reason: "not now"}
 	default:
 		delete(s.refuses, cm)
 	}
@@ -206,9 +208,9 @@ func (s *simulation) weather() {
 func (s *simulation) zombie() {
 	v := s.view(0)
 	o, p := v.decide()
-	o.NewUID = "zombie"
-	if p.Changes && s.writeStatus(o, p) {
-		s.notef("another manager writes: %s", p.Sentence)
+	o.newUID = "zombie"
+	if p.changes && s.writeStatus(o, p) {
+		s.notef("another manager writes: %s", p.sentence)
 	}
 }
 
@@ -240,23 +242,23 @@ func (s *simulation) lead(storm bool) bool {
 }
 
 // permit writes the status, and announces what it permits.
-func (s *simulation) permit(o Observed, p Plan) bool {
+func (s *simulation) permit(o snapshot, p decision) bool {
 	switch {
-	case p.Changes && !s.writeStatus(o, p):
+	case p.changes && !s.writeStatus(o, p):
 		s.notef("the leader's view is old")
 		return true
-	case !p.Changes && o.Instance.ResourceVersion != s.instance.ResourceVersion:
+	case !p.changes && o.Instance.ResourceVersion != s.instance.ResourceVersion:
 		return true
-	case p.Changes:
-		s.notef("the leader writes: %s", p.Sentence)
+	case p.changes:
+		s.notef("the leader writes: %s", p.sentence)
 		s.leads = len(s.past)
 	}
-	s.pending = p.Writes
-	return p.Changes || len(p.Writes) > 0
+	s.pending = p.writes
+	return p.changes || len(p.writes) > 0
 }
 
 // waits lets the time pass that is waited for.
-func (s *simulation) waits(p Plan) bool {
+func (s *simulation) waits(p decision) bool {
 	if p.Wake.IsZero() {
 		return false
 	}
@@ -279,8 +281,8 @@ func (s *simulation) ripen() {
 }
 
 // count notes what is created by which step of which execution.
-func (s *simulation) count(w Write) {
-	if w.Act != Apply || s.objects[w.Ref] != nil || s.refuses[w.Ref].Reason != "" {
+func (s *simulation) count(w task.Write) {
+	if w.Act != task.Apply || s.objects[w.Ref] != nil || s.refuses[w.Ref].Reason != "" {
 		return
 	}
 	a := w.Object.GetAnnotations()
@@ -318,7 +320,7 @@ func (s *simulation) finish() {
 		return
 	}
 	_, p := s.decide()
-	if len(p.Problems) > 0 {
+	if len(p.problems) > 0 {
 		return // two triggers at once: somebody has to fix that
 	}
 	if status.Attempted != nil || status.LastAppliedInstanceSpec == nil {
@@ -326,7 +328,7 @@ func (s *simulation) finish() {
 	}
 	calm := newWorld(s.t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
 	calm.install(s.t, "db-1", simple)
-	calm.instance.Spec = *target(&s.instance.Spec)
+	calm.instance.Spec = *choice.Target(&s.instance.Spec)
 	(&simulation{world: calm, t: s.t, rnd: s.rnd, made: map[string]int{}}).calm()
 	if diff := cmp.Diff(contents(calm), contents(s.world)); diff != "" {
 		s.t.Errorf("the end differs (-undisturbed +this):\n%s", diff)

@@ -15,16 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// reporter tells what happened: Events, metrics, log.
+// reporter reports results: Events, metrics, log.
 type reporter struct {
 	events events.EventRecorder
 
 	mu sync.Mutex
-	// states are those of the Instances, sentences what they waited for when that
-	// was last logged.
+	// states are those of the Instances, sentences what they waited for when that was
+	// last logged.
 	states, sentences map[types.NamespacedName]string
 }
 
@@ -32,54 +33,55 @@ func newReporter(recorder events.EventRecorder) *reporter {
 	return &reporter{events: recorder, states: map[types.NamespacedName]string{}, sentences: map[types.NamespacedName]string{}}
 }
 
-// report tells of one pass. Events are sent only for what was written.
-func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, d *deeds) {
-	if d.written {
+// report reports one pass. Events are sent only for what was written.
+func (r *reporter) report(ctx context.Context, s *snapshot, d *decision, done *results) {
+	if done.written {
 		statusWrites.Inc()
-		r.tellTransitions(o, p)
+		r.emitTransitions(s.Instance, &d.status)
 	}
-	for _, out := range d.outcomes {
-		r.tellOutcome(ctx, out)
+	for _, w := range done.writes {
+		r.reportWrite(ctx, w)
 	}
-	if d.err != nil && !errors.Is(d.err, errOvertaken) {
-		log.FromContext(ctx).V(1).Info("trying again later", "error", d.err.Error())
+	if done.err != nil && !errors.Is(done.err, errConflict) {
+		log.FromContext(ctx).V(1).Info("will retry", "error", done.err.Error())
 	}
-	r.measure(client.ObjectKeyFromObject(o.Instance), p)
-	r.logSentence(ctx, client.ObjectKeyFromObject(o.Instance), p.Sentence)
+	r.measure(client.ObjectKeyFromObject(s.Instance), d)
+	r.logSentence(ctx, client.ObjectKeyFromObject(s.Instance), d.sentence)
 }
 
 func (r *reporter) eventf(i *v1beta1.Instance, kind string, reason rollout.Reason, format string, args ...any) {
 	r.events.Eventf(i, nil, kind, string(reason), "RunPlan", "%s", fmt.Sprintf(format, args...))
 }
 
-// cannotLook tells of what may not be looked at, since no status can.
-func (r *reporter) cannotLook(i *v1beta1.Instance, err error) error {
+// unreadable reports what the manager has no permission to read, since the status is
+// not written.
+func (r *reporter) unreadable(i *v1beta1.Instance, err error) error {
 	if apierrors.IsForbidden(err) {
 		r.eventf(i, corev1.EventTypeWarning, EventNotPermitted, "%s", err)
 	}
 	return err
 }
 
-// tellTransitions compares the status as it was with what was written.
-func (r *reporter) tellTransitions(o *Observed, p *Plan) {
-	was, now := &o.Instance.Status, &p.Status
+// emitTransitions compares the status as it was with the one that was written.
+func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceStatus) {
+	was := &i.Status
 	for _, past := range newlyEnded(was, now) {
-		r.tellEnd(o.Instance, past)
+		r.emitEnd(i, past)
 	}
 	if e := now.Execution; e != nil && (was.Execution == nil || was.Execution.UID != e.UID) {
-		r.eventf(o.Instance, corev1.EventTypeNormal, EventBegan, "plan %s begins: %s", e.Plan, causeText(e))
+		r.eventf(i, corev1.EventTypeNormal, EventStarted, "plan %s started: %s", e.Plan, causeText(e))
 	}
 	if e := now.Execution; e != nil {
-		r.tellFailures(o.Instance, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
+		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
 	}
 	stalled := apimeta.FindStatusCondition(now.Conditions, ConditionStalled)
 	if before := apimeta.FindStatusCondition(was.Conditions, ConditionStalled); stalled != nil && stalled.Status == "True" &&
 		stalled.Reason == string(ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
-		r.eventf(o.Instance, corev1.EventTypeWarning, EventStalled, "%s", stalled.Message)
+		r.eventf(i, corev1.EventTypeWarning, EventStalled, "%s", stalled.Message)
 	}
 }
 
-// newlyEnded are the executions that are in the history now, and were not.
+// newlyEnded are the executions that were added to the history.
 func newlyEnded(was, now *v1beta1.InstanceStatus) []v1beta1.PastExecution {
 	known := map[types.UID]bool{}
 	for _, past := range was.History {
@@ -94,23 +96,23 @@ func newlyEnded(was, now *v1beta1.InstanceStatus) []v1beta1.PastExecution {
 	return fresh
 }
 
-func (r *reporter) tellEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
+func (r *reporter) emitEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
 	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
 		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
 		r.eventf(i, corev1.EventTypeNormal, EventComplete, "plan %s is complete", past.Plan)
 		return
 	}
-	r.eventf(i, corev1.EventTypeWarning, EventFailed, "plan %s %s: %s", past.Plan, howItEnded[past.Result], past.Message)
+	r.eventf(i, corev1.EventTypeWarning, EventFailed, "plan %s %s: %s", past.Plan, ended[past.Result], past.Message)
 }
 
-// tellFailures tells of steps that failed for the time being.
-func (r *reporter) tellFailures(i *v1beta1.Instance, was, now v1beta1.PlanStatus) {
+// emitFailures emits an Event for each step that failed and will be retried.
+func (r *reporter) emitFailures(i *v1beta1.Instance, was, now v1beta1.PlanStatus) {
 	for _, phase := range now.Phases {
 		for _, step := range phase.Steps {
-			before := findStep(was.Phases, phase.Name, step.Name)
+			before := execution.FindStep(was.Phases, phase.Name, step.Name)
 			if step.Status == v1beta1.Error && (before == nil || before.Status != v1beta1.Error || before.Message != step.Message) {
-				r.eventf(i, corev1.EventTypeWarning, EventStep, "step %s/%s: %s", phase.Name, step.Name, step.Message)
+				r.eventf(i, corev1.EventTypeWarning, EventStep, "step %s/%s failed: %s", phase.Name, step.Name, step.Message)
 			}
 		}
 	}
@@ -119,8 +121,8 @@ func (r *reporter) tellFailures(i *v1beta1.Instance, was, now v1beta1.PlanStatus
 // causeText says why an execution began.
 func causeText(e *v1beta1.Execution) string {
 	text := map[v1beta1.Cause]string{
-		v1beta1.CauseCreate: "the Instance is new", v1beta1.CauseUpgrade: "another OperatorVersion is wanted", v1beta1.CauseParameters: "parameters changed",
-		v1beta1.CauseRequest: "somebody asked for it", v1beta1.CauseRetry: "somebody asked to try again", v1beta1.CauseDelete: "the Instance is deleted",
+		v1beta1.CauseCreate: "the Instance was created", v1beta1.CauseUpgrade: "the OperatorVersion changed", v1beta1.CauseParameters: "parameters changed",
+		v1beta1.CauseRequest: "requested by a user", v1beta1.CauseRetry: "retried by a user", v1beta1.CauseDelete: "the Instance is being deleted",
 	}[e.Cause]
 	if e.Changed != "" {
 		text += " (" + e.Changed + ")"
@@ -128,32 +130,32 @@ func causeText(e *v1beta1.Execution) string {
 	return text
 }
 
-func (r *reporter) tellOutcome(ctx context.Context, out outcome) {
+func (r *reporter) reportWrite(ctx context.Context, w result) {
 	result := "made"
-	if out.refusal != nil {
+	if w.refusal != nil {
 		result = "refused"
-		log.FromContext(ctx).Info("refused", "act", out.write.Act, "object", out.write.Ref.String(), "why", out.refusal.Reason)
+		log.FromContext(ctx).Info("refused", "act", w.write.Act, "object", w.write.Ref.String(), "why", w.refusal.Reason)
 	}
-	writesMade.WithLabelValues(string(out.write.Act), result).Inc()
+	writesMade.WithLabelValues(string(w.write.Act), result).Inc()
 }
 
-// logSentence logs what is waited for when that begins, or when it changes.
+// logSentence logs what an Instance waits for when that changes.
 func (r *reporter) logSentence(ctx context.Context, key types.NamespacedName, sentence string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sentences[key] != sentence && sentence != "" {
-		log.FromContext(ctx).V(1).Info("waits", "instance", key.String(), "why", sentence)
+		log.FromContext(ctx).V(1).Info("waiting", "instance", key.String(), "why", sentence)
 	}
 	r.sentences[key] = sentence
 }
 
-// measure brings the gauge up to date.
-func (r *reporter) measure(key types.NamespacedName, p *Plan) {
+// measure updates the gauge of Instances.
+func (r *reporter) measure(key types.NamespacedName, d *decision) {
 	state := "idle"
 	switch {
-	case p.Status.AggregatedStatus.ActivePlan != "":
+	case d.status.AggregatedStatus.ActivePlan != "":
 		state = "running"
-	case apimeta.IsStatusConditionTrue(p.Status.Conditions, ConditionStalled):
+	case apimeta.IsStatusConditionTrue(d.status.Conditions, ConditionStalled):
 		state = "stalled"
 	}
 	r.mu.Lock()
@@ -174,7 +176,7 @@ func (r *reporter) gauge(was, now string) {
 	}
 }
 
-// forget forgets an Instance that is gone.
+// forget forgets an Instance that no longer exists.
 func (r *reporter) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 // fourSteps are two phases of two steps each, with a Deployment in each step.
@@ -71,17 +72,17 @@ func (w *world) ready() {
 // nothing does for one that does not.
 func TestOneOfParallelStepsFails(t *testing.T) {
 	w := newWorld(t, fourSteps("serial", "parallel", ""))
-	w.refuses[ref("apps/v1", "Deployment", "a1")] = Refusal{Reason: "no quota"}
+	w.refuses[ref("apps/v1", "Deployment", "a1")] = task.Refusal{Reason: "no quota"}
 	w.settle(t)
 	p := w.instance.Status.PlanStatus["deploy"]
 	if p.Status != v1beta1.InProgress || p.Phases[0].Status != v1beta1.InProgress || p.Phases[0].Steps[0].Status != v1beta1.Error ||
 		p.Phases[0].Steps[1].Status != v1beta1.Complete || p.Phases[1].Status != v1beta1.Pending {
 		t.Errorf("%+v", p)
 	}
-	w.refuses[ref("apps/v1", "Deployment", "a1")] = Refusal{Reason: "no such thing", Fatal: true}
+	w.refuses[ref("apps/v1", "Deployment", "a1")] = task.Refusal{Reason: "no such thing", Fatal: true}
 	w.now = w.now.Add(time.Minute)
 	w.settle(t)
-	if got := w.waitsFor(); got != "plan deploy has failed: no such thing" {
+	if got := w.waitsFor(); got != "plan deploy failed: no such thing" {
 		t.Error(got)
 	}
 }
@@ -106,7 +107,7 @@ func TestTimeouts(t *testing.T) {
 			}
 			w.now = noon.Add(time.Minute)
 			w.settle(t)
-			if got := w.waitsFor(); got != "plan deploy has failed: "+test.want {
+			if got := w.waitsFor(); got != "plan deploy failed: "+test.want {
 				t.Error(got)
 			}
 		})
@@ -156,7 +157,7 @@ templates: {a: '{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: zone-a
 `, "t"))
 	w.groups = true
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is updating: waiting for RolloutGroup ingester to be there" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for RolloutGroup ingester: not found" {
 		t.Fatal(got)
 	}
 	set := w.objects[ref("apps/v1", "StatefulSet", "zone-a")]
@@ -186,7 +187,7 @@ func TestReadyFollowsWhatWasApplied(t *testing.T) {
 		}
 		return ""
 	}
-	if got := ready(); got != "True Complete: nothing is to be done" {
+	if got := ready(); got != "True Complete: no plan is running, and all workloads are ready" {
 		t.Error(got)
 	}
 	w.unhealthy["app"] = true
@@ -199,7 +200,7 @@ func TestReadyFollowsWhatWasApplied(t *testing.T) {
 	}
 	w.ready()
 	w.settle(t)
-	if got := ready(); got != "True Complete: nothing is to be done" {
+	if got := ready(); got != "True Complete: no plan is running, and all workloads are ready" {
 		t.Error(got)
 	}
 }
@@ -246,8 +247,8 @@ func TestAnyInputEnds(t *testing.T) {
 		}
 		_, one := w.decide()
 		_, other := w.decide()
-		if one.Sentence != other.Sentence || one.Changes || other.Changes {
-			rt.Fatalf("%q, %q", one.Sentence, other.Sentence)
+		if one.sentence != other.sentence || one.changes || other.changes {
+			rt.Fatalf("%q, %q", one.sentence, other.sentence)
 		}
 	})
 }

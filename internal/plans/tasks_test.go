@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 // onePlan is a package whose deploy plan has one step with these tasks.
@@ -19,8 +22,8 @@ func onePlan(rest string, names ...string) string {
 	return fmt.Sprintf("plans: {deploy: {strategy: serial, phases: [{name: p, strategy: serial, steps: [{name: s, tasks: [%s]}]}]}}\n%s", strings.Join(names, ", "), rest)
 }
 
-func ref(apiVersion, kind, name string) Ref {
-	return Ref{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: "shop", Name: name}
+func ref(apiVersion, kind, name string) object.Ref {
+	return object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: "shop", Name: name}
 }
 
 // put has an object in the world that nobody of ours has made.
@@ -32,11 +35,11 @@ func (w *world) put(t *testing.T, text string) *unstructured.Unstructured {
 	}
 	u.SetNamespace("shop")
 	u.SetUID("foreign")
-	w.objects[refOf(u)] = u
+	w.objects[object.RefOf(u)] = u
 	return u
 }
 
-func (w *world) waitsFor() string { _, p := w.decide(); return p.Sentence }
+func (w *world) waitsFor() string { _, p := w.decide(); return p.sentence }
 
 func (w *world) told() string { return strings.Join(w.story, ", ") }
 
@@ -85,7 +88,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s = %v, want %s", path, got, want)
 		}
 	}
-	role := w.objects[Ref{GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: "r"}]
+	role := w.objects[object.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: "r"}]
 	if role == nil || len(role.GetOwnerReferences()) > 0 || role.GetLabels()["heritage"] != "kudo" {
 		t.Errorf("%v", role)
 	}
@@ -127,7 +130,7 @@ func TestAKindThatIsNotKnownIsTriedAgain(t *testing.T) {
 	gk := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	w.unknown[gk] = true
 	w.settle(t)
-	if s := w.deploy(); s.Status != v1beta1.Error || s.Message != "the API server knows no Deployment.apps; install its CustomResourceDefinition" || s.Attempts != 1 {
+	if s := w.deploy(); s.Status != v1beta1.Error || s.Message != "unknown kind Deployment.apps; install its CustomResourceDefinition" || s.Attempts != 1 {
 		t.Errorf("%+v", s)
 	}
 	w.now = w.now.Add(time.Second)
@@ -147,7 +150,7 @@ func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {some: annotation}}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is waiting: ConfigMap a is there already and does not belong to Instance web; annotate it with spillway.dev/adopt=true to have it taken over" {
+	if got := w.waitsFor(); got != "task t is waiting: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true" {
 		t.Error(got)
 	}
 	if s := w.deploy(); s.Status != v1beta1.Error || s.RetryAt != nil {
@@ -173,27 +176,27 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	w.forbidden = map[schema.GroupKind]bool{deployments: true}
 	w.settle(t)
-	if got := w.waitsFor(); !strings.Contains(got, "Deployment app may not be looked at") || len(w.objects) > 0 {
+	if got := w.waitsFor(); !strings.Contains(got, "no permission to read Deployment app") || len(w.objects) > 0 {
 		t.Errorf("%q, %v", got, w.story)
 	}
-	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(firstRetry)) {
+	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(execution.FirstRetry)) {
 		t.Errorf("it wakes at %s", p.Wake)
 	}
-	w.forbidden, w.now = nil, w.now.Add(firstRetry)
+	w.forbidden, w.now = nil, w.now.Add(execution.FirstRetry)
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" {
 		t.Fatal(got)
 	}
 	w.forbidden = map[schema.GroupKind]bool{deployments: true}
-	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(lastRetry)) || !strings.Contains(p.Sentence, "may not be looked at") {
-		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.Sentence)
+	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.LastRetry)) || !strings.Contains(p.sentence, "no permission to read") {
+		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.sentence)
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	cm := ref("v1", "ConfigMap", "a")
-	w.refuses[cm] = Refusal{Reason: "forbidden"}
+	w.refuses[cm] = task.Refusal{Reason: "forbidden"}
 	w.settle(t)
 	s := w.deploy()
 	if s.Status != v1beta1.Error || s.Message != "ConfigMap a: forbidden" || s.Attempts != 1 {
@@ -207,11 +210,11 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("%d statuses, %+v", w.statuses-before, s)
 		}
 	}
-	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != lastRetry {
+	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != execution.LastRetry {
 		t.Errorf("it waits %s", wait)
 	}
 	clear(w.refusals)
-	if _, p := w.decide(); len(p.Writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
+	if _, p := w.decide(); len(p.writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
 		t.Error("a manager that has just started does not wait")
 	}
 	clear(w.refuses)
@@ -224,9 +227,9 @@ func TestRefusals(t *testing.T) {
 
 func TestARefusalForGood(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
-	w.refuses[ref("v1", "ConfigMap", "a")] = Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
+	w.refuses[ref("v1", "ConfigMap", "a")] = task.Refusal{Reason: "ConfigMap a is no ConfigMap", Fatal: true}
 	w.settle(t)
-	if got := w.waitsFor(); got != "plan deploy has failed: ConfigMap a is no ConfigMap" || w.deploy().Status != v1beta1.FatalError {
+	if got := w.waitsFor(); got != "plan deploy failed: ConfigMap a is no ConfigMap" || w.deploy().Status != v1beta1.FatalError {
 		t.Error(got, w.deploy())
 	}
 }
@@ -237,7 +240,7 @@ func TestImmutableFields(t *testing.T) {
 		w.settle(t)
 		app := ref("apps/v1", "Deployment", "app")
 		before := w.objects[app].GetUID()
-		w.refuses[app] = Refusal{Reason: "field is immutable", Immutable: before}
+		w.refuses[app] = task.Refusal{Reason: "field is immutable", Immutable: before}
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 		for range 50 {
 			w.pass()
@@ -260,7 +263,7 @@ func TestImmutableFields(t *testing.T) {
 func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
 	w.settle(t)
-	w.refusals[ref("apps/v1", "Deployment", "app")] = Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
+	w.refusals[ref("apps/v1", "Deployment", "app")] = task.Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
 	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {
@@ -273,10 +276,10 @@ func TestDelete(t *testing.T) {
 	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: "2026-05-04T12:00:00Z", finalizers: [x]}}`)
 	w.settle(t)
-	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be gone" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for ConfigMap a to be deleted" {
 		t.Error(got)
 	}
-	delete(w.objects, refOf(u))
+	delete(w.objects, object.RefOf(u))
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" || w.told() != "" {
 		t.Error(got, w.waitsFor(), w.told())
@@ -332,7 +335,7 @@ parameters: [{name: ENABLED, default: "true"}]
 	}
 	w.set(parameters("ENABLED", "perhaps"))
 	w.settle(t)
-	if got := w.waitsFor(); got != "plan deploy has failed: task t: parameter ENABLED has to be true or false" {
+	if got := w.waitsFor(); got != "plan deploy failed: task t: parameter ENABLED must be true or false" {
 		t.Error(got)
 	}
 }
@@ -375,8 +378,8 @@ func TestPipesThatCannotWork(t *testing.T) {
 	for name, test := range map[string]struct{ old, broken, want string }{
 		"no key":          {"key: cert", `key: ""`, "each file of a pipe needs a key"},
 		"both":            {"file: /tmp/cert.pem", "file: /tmp/cert.pem, envFile: /tmp/x", "pipe cert needs either a file or an envFile"},
-		"a wrong kind":    {"kind: Secret", "kind: Pod", "pipe cert has to be kept in a Secret or a ConfigMap"},
-		"no pod":          {"kind: Pod\n", "kind: Job\n", "template pod.yaml has to be one Pod"},
+		"a wrong kind":    {"kind: Secret", "kind: Pod", "pipe cert: kind must be Secret or ConfigMap"},
+		"no pod":          {"kind: Pod\n", "kind: Job\n", "template pod.yaml must be one Pod"},
 		"no template":     {"pod: pod.yaml", "pod: none.yaml", "has no template none.yaml"},
 		"no volume":       {"emptyDir: {}", "hostPath: {}", "needs exactly one volume of type emptyDir, for the files"},
 		"not mounted":     {"volumeMounts: [{name: shared", "volumeMounts: [{name: other", "its initContainer does not mount volume shared"},
@@ -388,34 +391,7 @@ func TestPipesThatCannotWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strings.Replace(piping, test.old, test.broken, 1))
 			w.settle(t)
-			if got := w.waitsFor(); !strings.HasPrefix(got, "plan deploy has failed: task t: ") || !strings.Contains(got, test.want) {
-				t.Error(got)
-			}
-		})
-	}
-}
-
-func TestKeep(t *testing.T) {
-	secret, config := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret"}}, &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap"}}
-	for name, test := range map[string]struct {
-		file    ExtractedFile
-		content string
-		want    string
-	}{
-		"an empty file":         {ExtractedFile{Path: "/a/b", Object: secret}, "", "map[data:map[b:] kind:Secret]"},
-		"text":                  {ExtractedFile{Path: "/a/b", Object: config}, "x", "map[data:map[b:x] kind:ConfigMap]"},
-		"bytes":                 {ExtractedFile{Path: "/a/b", Object: config}, "\xff", "map[binaryData:map[b:/w==] kind:ConfigMap]"},
-		"lines":                 {ExtractedFile{Path: "/a/b", Env: true, Object: config}, "# c\n\nA=1\nB=x=y\r\n", "map[data:map[A:1 B:x=y] kind:ConfigMap]"},
-		"lines that are none":   {ExtractedFile{Path: "/a/b", Env: true, Object: config}, "A", "file /a/b: line 1 has to be KEY=VALUE"},
-		"more than can be kept": {ExtractedFile{Path: "/a/b", Object: config}, strings.Repeat("x", MaxPipeFile+1), "file /a/b is longer than 1048576 bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			u, err := test.file.Keep([]byte(test.content))
-			got := fmt.Sprint(err)
-			if err == nil {
-				got = fmt.Sprint(u.Object)
-			}
-			if got != test.want {
+			if got := w.waitsFor(); !strings.HasPrefix(got, "plan deploy failed: task t: ") || !strings.Contains(got, test.want) {
 				t.Error(got)
 			}
 		})
@@ -431,7 +407,7 @@ plans: {deploy: {phases: [{name: p, steps: [{name: s, tasks: [t]}]}]}}
 func TestKudoOperator(t *testing.T) {
 	w := newWorld(t, parent)
 	w.settle(t)
-	if got := w.deploy().Message; got != "OperatorVersion db-1 is not in namespace shop; install it" {
+	if got := w.deploy().Message; got != "OperatorVersion db-1 not found in namespace shop; install it" {
 		t.Error(got)
 	}
 	w.install(t, "db-1", simple)
@@ -447,7 +423,7 @@ func TestKudoOperator(t *testing.T) {
 	if owner := u.GetOwnerReferences()[0]; owner.Controller != nil {
 		t.Errorf("%+v", owner)
 	}
-	if got := w.waitsFor(); got != "task t is updating: waiting for Instance web-db to be looked at" {
+	if got := w.waitsFor(); got != "task t is updating: waiting for Instance web-db to be observed" {
 		t.Error(got)
 	}
 	status := func(s string) {
@@ -466,7 +442,7 @@ func TestKudoOperator(t *testing.T) {
 	done := u.DeepCopy()
 	status(`{observedGeneration: 1, waitingFor: "it broke", aggregatedStatus: {status: FATAL_ERROR}}`)
 	_, p := w.decide()
-	if got := p.Status.WaitingFor; got != "plan deploy has failed: plan deploy of Instance web-db has failed: it broke" {
+	if got := p.status.WaitingFor; got != "plan deploy failed: plan deploy of Instance web-db failed: it broke" {
 		t.Error(got)
 	}
 	status(`{observedGeneration: 1, aggregatedStatus: {status: COMPLETE}, lastAppliedInstanceSpec: {operatorVersion: {name: db-1}, parameters: {A: text, B: "3", C: "- x\n- z"}}}`)
@@ -480,7 +456,7 @@ func TestOperatorsInACircle(t *testing.T) {
 	w := newWorld(t, parent)
 	w.install(t, "db-1", strings.Replace(parent, "package: db", "package: app", 1))
 	w.settle(t)
-	if got := w.waitsFor(); got != "plan deploy has failed: task t: operators depend on each other in a circle: app-1 needs db-1 needs app-1" {
+	if got := w.waitsFor(); got != "plan deploy failed: task t: dependency cycle: app-1 needs db-1 needs app-1" {
 		t.Error(got)
 	}
 }
@@ -488,9 +464,9 @@ func TestOperatorsInACircle(t *testing.T) {
 func TestDummies(t *testing.T) {
 	for spec, want := range map[string]string{
 		"done: true":                 "deploy Complete; ",
-		"wantErr: true":              "; task t is waiting: task t fails, as it is told to; next try at 4 May 12:00:01 UTC",
-		"wantErr: true, fatal: true": "deploy Failed; plan deploy has failed: task t fails for good, as it is told to",
-		"done: false":                "deploy Failed; plan deploy has failed: task t can never be done; a Dummy is done only if its spec says done: true",
+		"wantErr: true":              "; task t is waiting: its spec sets wantErr; next try at 4 May 12:00:01 UTC",
+		"wantErr: true, fatal: true": "deploy Failed; plan deploy failed: task t failed: its spec sets wantErr and fatal",
+		"done: false":                "deploy Failed; plan deploy failed: task t can never be done: a Dummy is done only if its spec sets done: true",
 	} {
 		w := newWorld(t, onePlan("tasks: [{name: t, kind: Dummy, spec: {"+spec+"}}]", "t"))
 		w.settle(t)
@@ -504,19 +480,19 @@ func TestDummies(t *testing.T) {
 func TestFatalCauses(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no such task":      {onePlan("tasks: []", "t"), "OperatorVersion app-1 has no task t"},
-		"no such kind":      {onePlan("tasks: [{name: t, kind: Pray}]", "t"), `task t is of kind "Pray", which is none`},
+		"no such kind":      {onePlan("tasks: [{name: t, kind: Pray}]", "t"), `task t: unknown kind "Pray"`},
 		"no such template":  {onePlan("tasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "OperatorVersion app-1 has no template x"},
 		"a missing value":   {onePlan("templates: {x: '{{ .Params.NONE }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `map has no entry for key "NONE"`},
-		"no YAML":           {onePlan("templates: {x: '{'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: is no YAML"},
-		"no object":         {onePlan("templates: {x: '[a]'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: is no object of Kubernetes"},
+		"no YAML":           {onePlan("templates: {x: '{'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: invalid YAML"},
+		"no object":         {onePlan("templates: {x: '[a]'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "template x: document 1: not a Kubernetes object"},
 		"no name":           {onePlan("templates: {x: '{apiVersion: v1, kind: Pod}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod has no metadata.name"},
 		"a refused name":    {onePlan("templates: {x: '{{ if false }}{{ now }}{{ end }}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), `template x: function "now" is refused`},
-		"labels of numbers": {onePlan("templates: {x: '{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {a: 1}}}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod x: metadata.labels has to have text as values; quote them"},
+		"labels of numbers": {onePlan("templates: {x: '{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {a: 1}}}'}\ntasks: [{name: t, kind: Apply, spec: {resources: [x]}}]", "t"), "Pod x: values of metadata.labels must be strings; quote them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.text)
 			w.settle(t)
-			if got := w.waitsFor(); !strings.HasPrefix(got, "plan deploy has failed: ") || !strings.Contains(got, test.want) {
+			if got := w.waitsFor(); !strings.HasPrefix(got, "plan deploy failed: ") || !strings.Contains(got, test.want) {
 				t.Error(got)
 			}
 			s := w.instance.Status
@@ -576,18 +552,18 @@ tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
 templates: {a: '{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {spillway.dev/generate-once: "password=32, token=16"}}}'}
 `, "t"))
 	o, p := w.decide()
-	if got := fmt.Sprint(p.Writes[0].Generate); got != "map[password:32 token:16]" {
+	if got := fmt.Sprint(p.writes[0].Generate); got != "map[password:32 token:16]" {
 		t.Error(got)
 	}
 	w.writeStatus(o, p)
-	w.do(p.Writes[0])
+	w.do(p.writes[0])
 	secret := ref("v1", "Secret", "a")
-	if _, p = w.decide(); len(p.Writes) == 0 {
+	if _, p = w.decide(); len(p.writes) == 0 {
 		t.Fatal("a manager that stopped before it generated them has them forgotten")
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": ""}
-	if _, p = w.decide(); fmt.Sprint(p.Writes[0].Generate) != "map[token:16]" {
-		t.Error(p.Writes[0].Generate)
+	if _, p = w.decide(); fmt.Sprint(p.writes[0].Generate) != "map[token:16]" {
+		t.Error(p.writes[0].Generate)
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": "", "token": ""}
 	w.settle(t)

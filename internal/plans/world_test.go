@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -27,13 +30,13 @@ type world struct {
 	now      time.Time
 	instance *v1beta1.Instance
 	versions map[string]*v1beta1.OperatorVersion
-	pins     map[string]*Version
-	objects  map[Ref]*unstructured.Unstructured
-	refusals map[Ref]Refusal
+	pins     map[string]*choice.Version
+	objects  map[object.Ref]*unstructured.Unstructured
+	refusals map[object.Ref]task.Refusal
 	unknown  map[schema.GroupKind]bool
 	// refuses are objects that the API server does not take, and what it says.
-	refuses map[Ref]Refusal
-	// forbidden are kinds that may not be looked at.
+	refuses map[object.Ref]task.Refusal
+	// forbidden are kinds that the manager must not read.
 	forbidden map[schema.GroupKind]bool
 	// unhealthy are names of Deployments that do not become ready.
 	unhealthy map[string]bool
@@ -56,9 +59,9 @@ type world struct {
 func newWorld(t *testing.T, versions ...string) *world {
 	t.Helper()
 	w := &world{
-		now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*Version{},
-		objects: map[Ref]*unstructured.Unstructured{}, refusals: map[Ref]Refusal{},
-		refuses: map[Ref]Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
+		now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*choice.Version{},
+		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: map[object.Ref]task.Refusal{},
+		refuses: map[object.Ref]task.Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
 	}
 	for i, text := range versions {
 		w.install(t, fmt.Sprintf("app-%d", i+1), text)
@@ -102,51 +105,53 @@ func parameters(pairs ...string) func(*v1beta1.InstanceSpec) {
 	}
 }
 
-func versionOf(ov *v1beta1.OperatorVersion) *Version {
+func versionOf(ov *v1beta1.OperatorVersion) *choice.Version {
 	if ov == nil {
 		return nil
 	}
-	return &Version{Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: ContentHash(&ov.Spec), Spec: &ov.Spec}
+	return &choice.Version{Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: choice.ContentHash(&ov.Spec), Spec: &ov.Spec}
 }
 
 // observe is a view of all that is there.
-func (w *world) observe() Observed {
+func (w *world) observe() snapshot {
 	w.uids++
-	o := Observed{
-		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)), Instance: w.instance.DeepCopy(),
-		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]),
-		Objects: map[Ref]*unstructured.Unstructured{}, Unseen: map[Ref]string{}, Kinds: map[schema.GroupKind]Scope{},
-		Refusals: maps.Clone(w.refusals), NamespaceGoes: w.goes,
+	o := snapshot{
+		Snapshot: task.Snapshot{
+			Instance: w.instance.DeepCopy(), Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
+			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
+		},
+		now: w.now, newUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
+		version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), namespaceGoes: w.goes,
 	}
 	if s := w.instance.Status.LastAppliedInstanceSpec; s != nil {
-		o.Former = versionOf(w.versions[s.OperatorVersion.Name])
+		o.former = versionOf(w.versions[s.OperatorVersion.Name])
 	}
 	if e := w.instance.Status.Execution; e != nil {
-		o.Pinned = w.pins[e.ContentHash]
+		o.pinned = w.pins[e.ContentHash]
 	}
 	return o
 }
 
 // decide decides, after looking at all that is needed.
-func (w *world) decide() (Observed, Plan) {
+func (w *world) decide() (snapshot, decision) {
 	o := w.observe()
 	for range 100 {
-		p := Decide(o)
-		if p.Needs.IsEmpty() {
+		p := decide(&o)
+		if p.needs.IsEmpty() {
 			return o, p
 		}
-		w.look(&o, p.Needs)
+		w.look(&o, p.needs)
 	}
 	panic("it never has all that it needs")
 }
 
-func (w *world) look(o *Observed, needs Needs) {
+func (w *world) look(o *snapshot, needs task.Needs) {
 	for _, ref := range needs.Objects {
 		if w.forbidden[ref.GroupKind()] {
-			if o.Unseen[ref] != "" {
+			if o.Forbidden[ref] != "" {
 				panic("it asks twice for " + ref.String())
 			}
-			o.Unseen[ref] = ref.String() + " may not be looked at"
+			o.Forbidden[ref] = "no permission to read " + ref.String()
 			continue
 		}
 		if _, twice := o.Objects[ref]; twice {
@@ -159,7 +164,7 @@ func (w *world) look(o *Observed, needs Needs) {
 	}
 }
 
-func (w *world) get(ref Ref) *unstructured.Unstructured {
+func (w *world) get(ref object.Ref) *unstructured.Unstructured {
 	if ref.Kind == "OperatorVersion" {
 		return asUnstructured(w.versions[ref.Name])
 	}
@@ -180,14 +185,14 @@ func asUnstructured(ov *v1beta1.OperatorVersion) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-func (w *world) scope(gk schema.GroupKind) Scope {
+func (w *world) scope(gk schema.GroupKind) object.Scope {
 	switch {
 	case w.unknown[gk] || gk.Kind == "RolloutGroup" && !w.groups:
-		return NoSuchKind
+		return object.NoSuchKind
 	case strings.HasPrefix(gk.Kind, "Cluster"):
-		return ClusterScoped
+		return object.ClusterScoped
 	default:
-		return Namespaced
+		return object.Namespaced
 	}
 }
 
@@ -196,59 +201,59 @@ func (w *world) tellf(format string, args ...any) {
 }
 
 // writeStatus writes the status, if the Instance is as it was observed.
-func (w *world) writeStatus(o Observed, p Plan) bool {
+func (w *world) writeStatus(o snapshot, p decision) bool {
 	if w.sealed || o.Instance.ResourceVersion != w.instance.ResourceVersion {
 		return false
 	}
-	if p.Pin != nil {
-		w.pins[p.Pin.Hash] = &Version{Namespace: p.Pin.Namespace, Name: p.Pin.Name, UID: p.Pin.UID, Hash: p.Pin.Hash, Spec: p.Pin.Spec.DeepCopy()}
+	if p.pin != nil {
+		w.pins[p.pin.Hash] = &choice.Version{Namespace: p.pin.Namespace, Name: p.pin.Name, UID: p.pin.UID, Hash: p.pin.Hash, Spec: p.pin.Spec.DeepCopy()}
 	}
-	w.instance.Status = *p.Status.DeepCopy()
+	w.instance.Status = *p.status.DeepCopy()
 	w.statuses++
 	w.bump()
 	return true
 }
 
 // do makes a write, or is refused. A deletion is never refused.
-func (w *world) do(write Write) {
-	if refusal, refused := w.refuses[write.Ref]; refused && write.Act == Apply {
+func (w *world) do(write task.Write) {
+	if refusal, refused := w.refuses[write.Ref]; refused && write.Act == task.Apply {
 		refusal.At = w.now.Add(345 * time.Nanosecond)
 		w.refusals[write.Ref] = refusal
 		return
 	}
 	delete(w.refusals, write.Ref)
 	switch write.Act {
-	case Apply:
+	case task.Apply:
 		w.apply(write.Ref, write.Object)
-	case Delete:
+	case task.Delete:
 		if u := w.objects[write.Ref]; u != nil && u.GetUID() == write.UID {
 			delete(w.objects, write.Ref)
 			w.tellf("delete %s", write.Ref)
 		}
-	case Extract:
+	case task.Extract:
 		for _, file := range write.Extraction.Files {
 			kept, err := file.Keep([]byte("content"))
 			if err != nil {
 				panic(err)
 			}
-			w.apply(refOf(kept), kept)
+			w.apply(object.RefOf(kept), kept)
 		}
-	case AddFinalizer:
+	case task.AddFinalizer:
 		w.instance.Finalizers = append(w.instance.Finalizers, vocabulary.CleanupFinalizer)
 		w.tellf("add finalizer")
 		w.bump()
-	case RemoveFinalizer:
+	case task.RemoveFinalizer:
 		w.instance.Finalizers = nil
 		w.tellf("remove finalizer")
 		w.bump()
-	case Identify:
+	case task.Identify:
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.UID = write.UID })
-	case ClearRequest:
+	case task.ClearRequest:
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution = v1beta1.PlanExecution{} })
 	}
 }
 
-func (w *world) apply(ref Ref, object *unstructured.Unstructured) {
+func (w *world) apply(ref object.Ref, object *unstructured.Unstructured) {
 	u, verb := object.DeepCopy(), "create"
 	if live := w.objects[ref]; live != nil {
 		verb = "update"
@@ -263,7 +268,7 @@ func (w *world) apply(ref Ref, object *unstructured.Unstructured) {
 }
 
 // grow lets an object become healthy.
-func (w *world) grow(ref Ref) {
+func (w *world) grow(ref object.Ref) {
 	u := w.objects[ref]
 	u.SetGeneration(1)
 	switch ref.Kind {
@@ -286,13 +291,13 @@ func (w *world) grow(ref Ref) {
 // pass is what a manager does once. It is false if there was nothing to do.
 func (w *world) pass() bool {
 	o, p := w.decide()
-	if p.Changes && !w.writeStatus(o, p) {
+	if p.changes && !w.writeStatus(o, p) {
 		return true
 	}
-	for _, write := range p.Writes {
+	for _, write := range p.writes {
 		w.do(write)
 	}
-	return p.Changes || len(p.Writes) > 0
+	return p.changes || len(p.writes) > 0
 }
 
 // settle lets a manager do all that it does.

@@ -25,7 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 )
 
 // Present reads what there is in a namespace of a cluster, in all if it is empty, as
@@ -144,12 +144,12 @@ func (p *presence) follow(ctx context.Context, obj client.Object) error {
 			}
 		}
 	case *v1beta1.Instance:
-		version := plans.VersionOf(o)
+		version := choice.VersionKey(o.Namespace, &o.Spec)
 		if !p.isListed(version.Namespace) && !p.named[version.Namespace] { // it may name others of its namespace
 			p.named[version.Namespace] = true
 			errs = append(errs, p.list(ctx, &v1beta1.OperatorVersionList{}, version.Namespace))
 		}
-		if pin, ok := plans.PinOf(o); ok {
+		if pin, ok := choice.PinOf(o); ok {
 			errs = append(errs, p.read(ctx, &appsv1.ControllerRevision{}, pin))
 		}
 	}

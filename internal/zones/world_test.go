@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 const (
 	onDelete      = "OnDelete"
 	rollingUpdate = "RollingUpdate"
-	behavior     = "testenv.spillway.dev/behavior"
+	behavior      = "testenv.spillway.dev/behavior"
 	readyAfter    = "testenv.spillway.dev/ready-after"
 	ingester      = "ingester"
 )

@@ -256,3 +256,11 @@ type PastExecution struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// Running is the execution that is running, nil if none is.
+func (s *InstanceStatus) Running() *Execution {
+	if e := s.Execution; e != nil && e.FinishedAt == nil {
+		return e
+	}
+	return nil
+}

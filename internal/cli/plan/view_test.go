@@ -49,7 +49,7 @@ func TestFrame(t *testing.T) {
 		"all of it": {120, 40, `
 app is waiting: Deployment app: Available: 0/1.
 
-plan deploy    IN_PROGRESS  1m5s  the Instance is new
+plan deploy    IN_PROGRESS  1m5s  the Instance was created
   phase one    COMPLETE     4.3s
     step a     COMPLETE     1.5s
     step b     COMPLETE     4.3s
@@ -62,7 +62,7 @@ plan deploy    IN_PROGRESS  1m5s  the Instance is new
 		"what is done and what is to come is folded": {120, 11, `
 app is waiting: Deployment app: Available: 0/1.
 
-plan deploy    IN_PROGRESS  1m5s  the Instance is new
+plan deploy    IN_PROGRESS  1m5s  the Instance was created
   phase one    COMPLETE     4.3s
   phase two    IN_PROGRESS  1m0s
     step app   IN_PROGRESS  1m0s

@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -246,7 +247,7 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 
 // isWell judges an object; a StatefulSet that is a zone is well if its group is.
 func (a *asker) isWell(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
-	if lacks, _ := plans.Judge(u); lacks != "" {
+	if lacks, _ := task.Judge(u); lacks != "" {
 		return false
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())

@@ -16,7 +16,7 @@ import (
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // Assets returns the folder with the binaries of the control plane. It builds
-// them if it has to and can, telling of its progress.
+// them if necessary and possible, and writes its progress.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(assetsVariable); dir != "" {
 		return dir, complete(dir)
@@ -28,8 +28,8 @@ func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, err
 }
 
-// Build builds what one of the modules in the folder hack has to be built for,
-// unless that was done before, and returns the folder of what was built.
+// Build builds the programs of one of the modules in the folder hack, unless the cache
+// has them, and returns their folder.
 func Build(ctx context.Context, module string, progress io.Writer) (string, error) {
 	script, err := buildScript(module)
 	if err != nil {
@@ -55,7 +55,7 @@ func complete(dir string) error {
 	return nil
 }
 
-var errNoScript = errors.New("this is no checkout of Spillway")
+var errNoScript = errors.New("not a checkout of Spillway")
 
 // buildScript looks for the script of a module in this folder and those above it.
 func buildScript(module string) (string, error) {

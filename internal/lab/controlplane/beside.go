@@ -8,8 +8,8 @@ import (
 
 // Beside starts another API server on the same etcd, under a prefix of its own: a
 // further cluster, of about 280 MB. It has neither nodes nor controllers, so that
-// nobody collects there what has lost its owner, and a namespace that is deleted
-// stays. It ends with the control plane, or when it is stopped by itself.
+// no object is garbage collected there, and a namespace that is deleted stays. It ends
+// with the control plane, or with its own Stop.
 func (cp *ControlPlane) Beside(ctx context.Context) (*ControlPlane, error) {
 	if cp.Dir == "" {
 		return nil, fmt.Errorf("%s names one cluster; unset it to have several", existingVariable)

@@ -2,12 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"embed"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -17,18 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
-
-//go:embed stages/*.yaml
-var stages embed.FS
 
 // existingVariable names the kubeconfig of a cluster to use instead of starting one.
 const existingVariable = "SPILLWAY_TEST_KUBECONFIG"
@@ -45,7 +34,7 @@ type Options struct {
 	Nodes int
 	// Stay leaves everything running when this process ends; [StopAt] ends it.
 	Stay bool
-	// Progress is told what is being built and started; nothing is if it is nil.
+	// Progress gets a line for each thing that is built or started; nil discards them.
 	Progress io.Writer
 }
 
@@ -120,60 +109,6 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return nil
 }
 
-// prepare lays out the folder: credentials, kubeconfig, stages.
-func (cp *ControlPlane) prepare(context.Context) error {
-	if err := cp.makeFolder(""); err != nil {
-		return err
-	}
-	var err error
-	if cp.etcdPort, cp.peerPort, cp.apiPort, err = threePorts(); err != nil {
-		return err
-	}
-	key, err := signingKey()
-	if err != nil {
-		return err
-	}
-	return errors.Join(cp.writeCredentials(key), cp.writeStages())
-}
-
-// makeFolder makes the folder, in another or where temporary ones are.
-func (cp *ControlPlane) makeFolder(in string) error {
-	dir, err := os.MkdirTemp(in, "spillway-control-plane-")
-	if err != nil {
-		return fmt.Errorf("folder of the control plane: %w", err)
-	}
-	cp.Dir = dir
-	return nil
-}
-
-func (cp *ControlPlane) writeCredentials(key []byte) error {
-	return errors.Join(
-		cp.write("token.csv", []byte(cp.token+",admin,admin,system:masters\n")),
-		cp.write("service-account.key", key),
-	)
-}
-
-func (cp *ControlPlane) write(name string, content []byte) error {
-	if err := os.WriteFile(cp.path(name), content, 0o600); err != nil {
-		return fmt.Errorf("prepare the control plane: %w", err)
-	}
-	return nil
-}
-
-func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.Dir, name) }
-
-func (cp *ControlPlane) writeStages() error {
-	var all []string
-	for _, name := range []string{"node.yaml", "pod.yaml"} {
-		raw, err := stages.ReadFile("stages/" + name)
-		if err != nil {
-			return fmt.Errorf("stages: %w", err)
-		}
-		all = append(all, string(raw))
-	}
-	return cp.write("stages.yaml", []byte(strings.Join(all, "\n---\n")))
-}
-
 func (cp *ControlPlane) run(name string, args ...string) (*process, error) {
 	return start(cp.Dir, filepath.Join(cp.assets, name), cp.options.Stay, args...)
 }
@@ -205,7 +140,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		"--endpoint-reconciler-type", "none",
 		"--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0", "--enable-priority-and-fairness=false",
 	}
-	if cp.alone { // nobody makes the ServiceAccounts that it would ask for
+	if cp.alone { // no controller creates the ServiceAccounts that it would require
 		args = append(args, "--disable-admission-plugins", "ServiceAccount")
 	}
 	p, err := cp.run("kube-apiserver", args...)
@@ -247,18 +182,6 @@ func (cp *ControlPlane) loadConfig() error {
 		BearerToken:     cp.token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
 		QPS:             -1,
-	}
-	return nil
-}
-
-func (cp *ControlPlane) writeKubeconfig() error {
-	k := clientcmdapi.NewConfig()
-	k.Clusters["spillway"] = &clientcmdapi.Cluster{Server: cp.config.Host, CertificateAuthorityData: cp.config.CAData}
-	k.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: cp.token}
-	k.Contexts["spillway"] = &clientcmdapi.Context{Cluster: "spillway", AuthInfo: "admin"}
-	k.CurrentContext = "spillway"
-	if err := clientcmd.WriteToFile(*k, cp.Kubeconfig()); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
 }
@@ -345,7 +268,7 @@ func (cp *ControlPlane) until(ctx context.Context, done func() bool, watched ...
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return allAlive(watched) // and it was not somebody else's that answered
+	return allAlive(watched) // what answered was not another process on the same port
 }
 
 func allAlive(processes []*process) error {
@@ -359,7 +282,7 @@ func allAlive(processes []*process) error {
 // Config is the configuration of a client with all rights and no rate limit.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
 
-// ConfigAs is the configuration of a client that acts as somebody else.
+// ConfigAs is the configuration of a client that impersonates a user.
 func (cp *ControlPlane) ConfigAs(user string, groups ...string) *rest.Config {
 	config := cp.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
@@ -414,18 +337,4 @@ func answers(url string) bool {
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
 	return res.StatusCode == http.StatusOK
-}
-
-func random() string {
-	raw := make([]byte, 16)
-	_, _ = rand.Read(raw) // never fails
-	return hex.EncodeToString(raw)
-}
-
-func signingKey() ([]byte, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return nil, fmt.Errorf("key for service accounts: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
 }

@@ -151,7 +151,7 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 		annotations string
 		want        func(*corev1.Pod) error
 	}{
-		"ready at once":     {"", isReady},
+		"ready immediately": {"", isReady},
 		"ready later":       {`testenv.spillway.dev/ready-after: 300ms`, isReady},
 		"never ready":       {`testenv.spillway.dev/behavior: never-ready`, isRunningNotReady},
 		"crashing":          {`testenv.spillway.dev/behavior: crash`, isCrashing},
@@ -176,7 +176,7 @@ func TestPodsDoWhatTheirAnnotationsSay(t *testing.T) {
 			}
 			testenv.Eventually(t, func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err == nil {
-					return errors.New("it is still there")
+					return errors.New("it still exists")
 				}
 				return nil
 			})

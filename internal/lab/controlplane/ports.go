@@ -22,7 +22,7 @@ const (
 
 var portsTried atomic.Int64
 
-// FreePort returns a loopback port on which nobody listens.
+// FreePort returns a loopback port on which no process listens.
 func FreePort() (int, error) {
 	first := os.Getpid() % portBlocks * ownPorts
 	for range lastPort - firstPort {

@@ -1,8 +1,8 @@
-// Package demo tells the main job as a story: a small shop runs, somebody edits
-// a ConfigMap and a Secret, and the change reaches the Pods that it concerns.
+// Package demo shows the main task as a story: a small shop runs, a user edits a
+// ConfigMap and a Secret, and the change reaches the Pods that use them.
 //
-// It plays the user and looks on; the manager that does the work is a process
-// of its own, the same binary as in a cluster.
+// It acts as the user and watches; the manager that does the work is a process of its
+// own, the same binary as in a cluster.
 package demo
 
 import (
@@ -21,8 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
-// patience is how long the story may take; a cluster that needs longer has
-// something else to tell.
+// patience is how long the story may take.
 const patience = 5 * time.Minute
 
 // Options say where the demo plays.
@@ -32,18 +31,17 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is made for the demo.
 	Namespace string
-	// Simulated is true where kwok plays the kubelets, which then take a moment
-	// to start a Pod, so that there is something to see.
+	// Simulated is true where kwok simulates the kubelets. They then take a moment to
+	// start a Pod, so that its progress is visible.
 	Simulated bool
 	// MetricsURL is where the manager serves its metrics.
 	MetricsURL string
 	// Rings are the options that the manager runs with.
 	Rings config.Options
-	// Zones is true if the cluster knows RolloutGroups, so that there is a chapter
-	// about them.
+	// Zones is true if the cluster has the kind RolloutGroup, which a chapter needs.
 	Zones bool
 	Out   io.Writer
-	// Stays is true if the cluster is there to go on with afterwards.
+	// Stays is true if the cluster keeps running after the demo.
 	Stays bool
 	// Width is that of the terminal that Out is, which can be written over; zero
 	// if it is none.
@@ -61,8 +59,8 @@ const (
 // expected are the workloads that the edit has to roll; all others must not.
 var expected = []string{"DaemonSet collector", "Deployment checkout", "Deployment web", "StatefulSet orders"}
 
-// Run tells the story. It fails if a workload was rolled that should have been
-// left alone, or the other way round.
+// Run shows the story. It fails if a workload rolled that should not have, or did not
+// roll that should have.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -83,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// story is the demo while it is told.
+// story is one run of the demo.
 type story struct {
 	Options
 	client client.Client
@@ -96,7 +94,7 @@ type story struct {
 	writes  int
 	edited  time.Time
 	settled time.Time
-	// moved are the zones in the order in which they began to move.
+	// moved are the zones in the order in which they began to roll.
 	moved     []string
 	zonesTook time.Duration
 }
@@ -121,7 +119,7 @@ func (s *story) open(ctx context.Context) error {
 
 // edit changes one ConfigMap and one Secret, and watches until all has settled.
 func (s *story) edit(ctx context.Context) error {
-	s.view.heading("Somebody edits " + editText)
+	s.view.heading("A user edits " + editText)
 	s.view.line(rolledBy + ", at most " + fmt.Sprint(s.Rings.MaxRolling) + " at a time;\n" + storyText + ".\n")
 	s.edited = s.Now()
 	if err := s.applyEdits(ctx); err != nil {
@@ -149,7 +147,7 @@ func (s *story) count(ctx context.Context) error {
 	return err
 }
 
-// settle shows how the workloads stand until done is true.
+// settle shows the state of the workloads until done is true.
 func (s *story) settle(ctx context.Context, done func([]config.Explanation) bool) error {
 	ticker := time.NewTicker(150 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
 	defer ticker.Stop()
@@ -180,7 +178,7 @@ func (s *story) look(ctx context.Context) ([]config.Explanation, error) {
 	return explanations, nil
 }
 
-// conclude sums up, and checks that what had to happen did and nothing else.
+// conclude sums up, and checks that the expected workloads rolled and no other.
 func (s *story) conclude(context.Context) error {
 	rolled := []string{}
 	for name, hash := range s.after {
@@ -192,7 +190,7 @@ func (s *story) conclude(context.Context) error {
 	s.view.heading("Done")
 	s.view.line(fmt.Sprintf("rolled            %d: %s", len(rolled), strings.Join(rolled, ", ")))
 	s.view.line("left alone        2: Deployment proxy (another key), Deployment legacy (not tracked)")
-	s.view.line("wait, and say why 2: Deployment report (paused), Deployment mailer (Secret smtp not found)")
+	s.view.line("waiting           2: Deployment report (paused), Deployment mailer (Secret smtp not found)")
 	s.view.line(fmt.Sprintf("API writes        %d for %d workloads that rolled", s.writes, len(rolled)))
 	s.view.line(fmt.Sprintf("seconds           %.1f from the edit until all had settled", s.settled.Sub(s.edited).Seconds()))
 	if s.Zones {
@@ -201,7 +199,7 @@ func (s *story) conclude(context.Context) error {
 	if !slices.Equal(rolled, expected) {
 		return fmt.Errorf("%s should have rolled, and nothing else", strings.Join(expected, ", "))
 	}
-	if s.writes > len(expected) { // a manager that was there already may have made some
+	if s.writes > len(expected) { // a manager that ran before may have made some
 		return fmt.Errorf("%d workloads rolled, but there were %d writes", len(expected), s.writes)
 	}
 	if s.Stays {
@@ -210,9 +208,9 @@ func (s *story) conclude(context.Context) error {
 	return nil
 }
 
-// goOn says how to go on by hand.
+// goOn lists commands to continue with.
 func (s *story) goOn() {
-	s.view.heading("Go on by hand")
+	s.view.heading("Continue by hand")
 	for _, command := range []string{
 		"export KUBECONFIG=" + s.Kubeconfig,
 		"spillway status -n " + s.Namespace,
@@ -237,26 +235,26 @@ func hashes(explanations []config.Explanation) map[string]string {
 // are not to have one.
 func allHashed(explanations []config.Explanation) bool {
 	return len(explanations) > 0 && !slices.ContainsFunc(explanations, func(e config.Explanation) bool {
-		return e.Hash == "" && !waitsForSomebody(e)
+		return e.Hash == "" && !waitsForUser(e)
 	})
 }
 
-// allSettled is true once nothing moves, and what waits waits for somebody.
+// allSettled is true once no workload rolls, and those that wait, wait for a user.
 func allSettled(explanations []config.Explanation) bool {
 	return unsettled(explanations) == ""
 }
 
 func unsettled(explanations []config.Explanation) string {
 	for _, e := range explanations {
-		if e.State != config.StateUpToDate && !waitsForSomebody(e) {
+		if e.State != config.StateUpToDate && !waitsForUser(e) {
 			return e.Sentence
 		}
 	}
 	return ""
 }
 
-func waitsForSomebody(e config.Explanation) bool {
+func waitsForUser(e config.Explanation) bool {
 	return e.Name == "report" || e.Name == "mailer"
 }
 
-var errNoWrites = errors.New("the manager does not say how many writes it made")
+var errNoWrites = errors.New("the metrics of the manager lack the number of its writes")

@@ -24,7 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// FleetOptions say where the story of a fleet plays. Managers and Flux run already.
+// FleetOptions say which clusters the story of a fleet uses. Managers and Flux run already.
 type FleetOptions struct {
 	// Hub is the cluster with the modules.
 	Hub *rest.Config
@@ -49,8 +49,8 @@ type Member struct {
 // fleetNamespace is where everything is, on all clusters.
 const fleetNamespace = "default"
 
-// fleetModule goes to a canary, waits for somebody to approve, and goes to the rest; and
-// back by itself where it fails.
+// fleetModule rolls to a canary, waits for an approval, and rolls to the rest. It rolls
+// back automatically where it fails.
 const fleetModule = `
 apiVersion: fleet.squaremo.dev/v1alpha1
 kind: Module
@@ -71,7 +71,7 @@ const (
 	badManifest  = "apiVersion: v1\nkind: NoSuchKind\nmetadata: {name: shop, namespace: default}\ndata: {version: %s}\n"
 )
 
-// fleetStory is one telling of it.
+// fleetStory is one run of it.
 type fleetStory struct {
 	FleetOptions
 
@@ -80,9 +80,9 @@ type fleetStory struct {
 	view    *view
 }
 
-// RunFleet tells how a Module rolls over clusters: the canary first, then, once somebody
-// has approved, the rest; and how a bad revision stops at the canary and rolls back. It
-// fails if a cluster runs what it must not.
+// RunFleet shows how a Module rolls over clusters: the canary first, then, after an
+// approval, the rest; and how a bad revision stops at the canary and rolls back. It
+// fails if a cluster runs the wrong version.
 func RunFleet(ctx context.Context, o FleetOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 			return err
 		}
 	}
-	s.view.line("\nEvery cluster runs v2, and nobody had to put anything back.")
+	s.view.line("\nEvery cluster runs v2. The rollback was automatic.")
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (s *fleetStory) second(ctx context.Context) error {
 	return s.release(ctx, "v2", "v1")
 }
 
-// release rolls out a good version. Before the approval, the rest runs what it did.
+// release rolls out a good version. Before the approval, the rest runs the version before.
 func (s *fleetStory) release(ctx context.Context, version, before string) error {
 	if err := s.apply(ctx, version, goodManifest); err != nil {
 		return err
@@ -174,14 +174,14 @@ func (s *fleetStory) bad(ctx context.Context) error {
 	if err := s.until(ctx, func(m *v1alpha1.Module) bool { return m.Status.RolledBack != "" }); err != nil {
 		return err
 	}
-	if err := s.until(ctx, s.isWell(ctx)); err != nil {
+	if err := s.until(ctx, s.isHealthy(ctx)); err != nil {
 		return err
 	}
 	return s.expect(ctx, "v2", "v2", "v2")
 }
 
-// isWell is true once every cluster has succeeded at what it is assigned.
-func (s *fleetStory) isWell(ctx context.Context) func(*v1alpha1.Module) bool {
+// isHealthy is true once every cluster has succeeded at what it is assigned.
+func (s *fleetStory) isHealthy(ctx context.Context) func(*v1alpha1.Module) bool {
 	return func(*v1alpha1.Module) bool {
 		for _, m := range s.Members {
 			p := &v1alpha1.ProxyAssemblage{}
@@ -202,17 +202,17 @@ func (s *fleetStory) apply(ctx context.Context, version, manifest string) error 
 	if err := yaml.Unmarshal(fmt.Appendf(nil, fleetModule, s.Repository, version), m); err != nil {
 		return fmt.Errorf("read the module: %w", err)
 	}
-	there := &v1alpha1.Module{}
-	err := s.hub.Get(ctx, client.ObjectKeyFromObject(m), there)
+	existing := &v1alpha1.Module{}
+	err := s.hub.Get(ctx, client.ObjectKeyFromObject(m), existing)
 	if apierrors.IsNotFound(err) {
 		return wrap(s.hub.Create(ctx, m), "create the module")
 	}
 	if err != nil {
-		return fmt.Errorf("look at the module: %w", err)
+		return fmt.Errorf("get the module: %w", err)
 	}
-	before := there.DeepCopy()
-	there.Spec = m.Spec
-	return wrap(s.hub.Patch(ctx, there, client.MergeFrom(before)), "edit the module")
+	before := existing.DeepCopy()
+	existing.Spec = m.Spec
+	return wrap(s.hub.Patch(ctx, existing, client.MergeFrom(before)), "edit the module")
 }
 
 func wrap(err error, what string) error {
@@ -230,14 +230,14 @@ func (s *fleetStory) approve(ctx context.Context) error {
 	}
 	gates := &spillway.RolloutGateList{}
 	if err := s.hub.List(ctx, gates, client.InNamespace(fleetNamespace)); err != nil {
-		return fmt.Errorf("look for gates: %w", err)
+		return fmt.Errorf("list gates: %w", err)
 	}
 	for i := range gates.Items {
 		g := &gates.Items[i]
 		if g.Spec.Revision != m.Status.TargetRevision {
 			continue
 		}
-		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(decision.ReasonApproved), Message: "it looks well"})
+		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: spillway.GatePassed, Status: metav1.ConditionTrue, Reason: string(decision.ReasonApproved), Message: "metrics are healthy"})
 		if err := s.hub.Status().Update(ctx, g); err != nil {
 			return fmt.Errorf("approve: %w", err)
 		}
@@ -248,10 +248,10 @@ func (s *fleetStory) approve(ctx context.Context) error {
 func (s *fleetStory) module(ctx context.Context) (*v1alpha1.Module, error) {
 	m := &v1alpha1.Module{}
 	err := s.hub.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "shop"}, m)
-	return m, wrap(err, "look at the module")
+	return m, wrap(err, "get the module")
 }
 
-// until shows how far it has got until the module, as it was last edited, is so.
+// until shows the progress until done is true of the module as it was last edited.
 func (s *fleetStory) until(ctx context.Context, done func(*v1alpha1.Module) bool) error {
 	said := ""
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -264,7 +264,7 @@ func (s *fleetStory) until(ctx context.Context, done func(*v1alpha1.Module) bool
 		return m.Status.ObservedGeneration == m.Generation && done(m), nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("it took too long; the module says: %s", said)
+		return fmt.Errorf("the module did not get there in time; it is waiting for: %s", said)
 	}
 	return wrap(err, "wait for the module")
 }
@@ -293,11 +293,11 @@ func (s *fleetStory) state(ctx context.Context, cluster string) string {
 	p := &v1alpha1.ProxyAssemblage{}
 	err := s.hub.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: cluster}, p)
 	if err != nil || len(p.Status.Syncs) == 0 {
-		return "is assigned nothing yet"
+		return "has no assignment yet"
 	}
 	sync := p.Status.Syncs[0]
 	if sync.State == v1alpha1.StateSucceeded {
-		return "and is well"
+		return "and is healthy"
 	}
 	return string(sync.State) + ": " + sync.Message
 }
@@ -311,7 +311,7 @@ func (s *fleetStory) version(ctx context.Context, i int) string {
 	return cm.Data["version"]
 }
 
-// expect is an error if a cluster runs what it must not.
+// expect returns an error if a cluster runs another version.
 func (s *fleetStory) expect(ctx context.Context, versions ...string) error {
 	for i, want := range versions {
 		if got := s.version(ctx, i); got != want {

@@ -23,14 +23,14 @@ const (
 )
 
 // moveZones edits the config of a store that is spread over three zones, and
-// watches one zone go after the other. It fails if two were down at once.
+// watches one zone roll after the other. It fails if two were down at the same time.
 func (s *story) moveZones(ctx context.Context) error {
 	if !s.Zones {
-		s.view.heading("Zones are left out: this cluster does not know RolloutGroups (spillway install --rings=config,zones)")
+		s.view.heading("Skipping zones: this cluster does not have the kind RolloutGroup (spillway install --rings=config,zones)")
 		return nil
 	}
-	s.view.heading("Somebody edits ConfigMap store: COMPRESSION=zstd, which a store in three zones uses")
-	s.view.line("All three StatefulSets get the new hash at once; their Pods are replaced one zone at a time, one Pod at a time.\n")
+	s.view.heading("A user edits ConfigMap store: COMPRESSION=zstd, which a store in three zones uses")
+	s.view.line("All three StatefulSets get the new hash immediately; their Pods are replaced one zone at a time, one Pod at a time.\n")
 	began := s.Now()
 	edit := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: zoneGroup}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"COMPRESSION":"zstd"}}`))
@@ -40,7 +40,7 @@ func (s *story) moveZones(ctx context.Context) error {
 	ticker := time.NewTicker(100 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
 	defer ticker.Stop()
 	for {
-		done, err := s.lookAtZones(ctx)
+		done, err := s.observeZones(ctx)
 		if done || err != nil {
 			s.zonesTook = s.Now().Sub(began)
 			return err
@@ -53,11 +53,11 @@ func (s *story) moveZones(ctx context.Context) error {
 	}
 }
 
-// lookAtZones shows the zones, and is true once all of them have moved.
-func (s *story) lookAtZones(ctx context.Context) (bool, error) {
+// observeZones shows the zones, and is true once all of them have rolled.
+func (s *story) observeZones(ctx context.Context) (bool, error) {
 	e, err := zones.Explain(ctx, s.client, zones.Options{Now: s.Now}, s.Namespace, zoneGroup)
 	if err != nil {
-		return false, fmt.Errorf("look at the zones: %w", err)
+		return false, fmt.Errorf("get the zones: %w", err)
 	}
 	rows, down := []row{{zoneGroup, "  " + e.Sentence}}, []string{}
 	for i := range e.Zones {
@@ -69,7 +69,7 @@ func (s *story) lookAtZones(ctx context.Context) (bool, error) {
 	}
 	s.view.show(rows)
 	if len(down) > 1 {
-		return false, fmt.Errorf("%v are down at once", down)
+		return false, fmt.Errorf("%v are down at the same time", down)
 	}
 	if len(down) == 1 && !slices.Contains(s.moved, down[0]) {
 		s.moved = append(s.moved, down[0])

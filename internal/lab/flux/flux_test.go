@@ -65,7 +65,7 @@ func apply(t *testing.T, c client.Client, manifest string) *unstructured.Unstruc
 	return u
 }
 
-// text is what the ConfigMap says, empty if it is not there.
+// text is what the ConfigMap says, empty if it does not exist.
 func text(ctx context.Context, c client.Client) (string, error) {
 	cm := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "flux-test"}, cm)

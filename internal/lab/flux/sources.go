@@ -82,7 +82,7 @@ func (s *Sources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_, _ = w.Write(archive) // whoever has gone away asks again
+	_, _ = w.Write(archive) // a client that has disconnected asks again
 }
 
 // Publish has a version (a tag, a commit, or a digest) of a repository consist of

@@ -103,7 +103,7 @@ func established(ctx context.Context, c client.Client, crd client.Object) error 
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(crd.GetObjectKind().GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(crd), u); err != nil {
-		return fmt.Errorf("look at the kind: %w", err)
+		return fmt.Errorf("get the kind: %w", err)
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, condition := range conditions {

@@ -67,7 +67,7 @@ func (p *Pods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Obey(w, r)
 }
 
-// Obey does as it is told.
+// Obey prepares a Pod on POST, and undoes that on DELETE.
 func (p *Pods) Obey(w http.ResponseWriter, r *http.Request) {
 	pod, _, _ := strings.Cut(r.Host, ".")
 	p.mu.Lock()

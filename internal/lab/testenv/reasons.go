@@ -35,7 +35,7 @@ func KnownReasons(t testing.TB, c client.Client, namespace string, kinds ...clie
 		}
 		for where, word := range given {
 			if _, _, ok := reasons.Of(word); !ok {
-				t.Errorf("%s has the reason %q, which is none", where, word)
+				t.Errorf("%s has the reason %q, which is not in the table", where, word)
 			}
 		}
 	})
@@ -59,7 +59,7 @@ func reasonsIn(ctx context.Context, c client.Client, namespace string, kinds []c
 		}
 		err := apimeta.EachListItem(list, func(obj runtime.Object) error { return addConditions(given, obj) })
 		if err != nil {
-			return nil, fmt.Errorf("look at %T: %w", list, err)
+			return nil, fmt.Errorf("read the conditions of %T: %w", list, err)
 		}
 	}
 	return given, addLabels(given)
@@ -70,7 +70,7 @@ func reasonsIn(ctx context.Context, c client.Client, namespace string, kinds []c
 func addConditions(given map[string]string, obj runtime.Object) error {
 	about, err := apimeta.Accessor(obj)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it looks at
+		return err //nolint:wrapcheck // the caller names the object
 	}
 	where := fmt.Sprintf("%T %s", obj, about.GetName())
 	if note := vocabulary.ConfigStatus.Get(about.GetAnnotations()); note != "" {

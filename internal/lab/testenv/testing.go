@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for a condition. It says nothing about how
-// long anything may take: it is for a machine that does three things at once.
+// long anything may take: it is for a machine that runs other work too.
 const patience = 3 * time.Minute
 
 // Namespace makes a namespace for a test on the shared control plane, as [NamespaceOn]
@@ -81,7 +81,7 @@ func Eventually(t testing.TB, check func(context.Context) error) {
 	}
 }
 
-// Until waits as [Eventually] does, for who has no test at hand.
+// Until waits as [Eventually] does, for code without a test.
 func Until(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func Until(ctx context.Context, check func(context.Context) error) error {
 		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waited %s in vain: %w", patience, last)
+		return fmt.Errorf("not within %s: %w", patience, last)
 	}
 	return nil
 }

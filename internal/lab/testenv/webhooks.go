@@ -32,9 +32,9 @@ type Webhooks struct {
 }
 
 // RegisterWebhooks makes the webhooks of a ring known to the API server, for
-// objects of the namespace alone, so that tests can run side by side. Nobody
-// serves them yet: that is what a manager with the Options does. Webhooks of
-// its own tell [Webhooks.WaitServed] when calls come through.
+// objects of the namespace alone, so that tests can run side by side. No server
+// answers them until a manager runs with the Options. Two more webhooks, its probes,
+// show [Webhooks.WaitServed] when calls reach the server.
 func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webhook) *Webhooks {
 	t.Helper()
 	c, err := client.New(Shared().Config(), client.Options{})
@@ -66,14 +66,14 @@ func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webho
 	return w
 }
 
-// The API server learns of the two kinds of configurations independently, and of
+// The API server watches the two kinds of configurations independently, and receives
 // one of them a second later when it is busy: each kind has a probe of its own.
 const (
 	mutating   = "testenv-probe-mutating"
 	validating = "testenv-probe-validating"
 )
 
-// probe is a webhook that nobody answers, for the ConfigMap of the same name.
+// probe is a webhook without a handler, for the ConfigMap of the same name.
 // That it is refused with 404, and not for its certificate, shows that the server
 // is called and trusted.
 func probe(name string) admission.Webhook {
@@ -121,7 +121,7 @@ func (w *Webhooks) WaitInjected(t testing.TB) {
 	Eventually(t, func(ctx context.Context) error {
 		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		if err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, c); err != nil {
-			return fmt.Errorf("look at the webhooks: %w", err)
+			return fmt.Errorf("get the webhooks: %w", err)
 		}
 		if len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
 			return errors.New("no CA has been injected yet")

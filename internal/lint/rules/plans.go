@@ -8,8 +8,10 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/admit"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/render"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 )
 
 func planRules() []rule {
@@ -149,7 +151,7 @@ func badParameters(m *manifest.Manifests, r *reporter) {
 			if p.Default == nil {
 				continue
 			}
-			_, problems := plans.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
+			_, problems := choice.Values(&v1beta1.OperatorVersionSpec{Parameters: []v1beta1.Parameter{p}}, nil, nil)
 			for _, problem := range problems {
 				r.findf(o, manifest.Item("spec.parameters", i, "default"), "the default of parameter %s %s", p.Name, problem.Action)
 			}
@@ -173,7 +175,7 @@ func refusedInstances(m *manifest.Manifests, r *reporter) {
 		if v == nil {
 			return
 		}
-		for _, p := range plans.ProblemsOf(i, v) {
+		for _, p := range admit.ProblemsOf(i, v) {
 			r.findf(o, o.RingField(p.Field), "%s", p)
 		}
 	})
@@ -191,7 +193,7 @@ func circles(m *manifest.Manifests, r *reporter) {
 	var known []*v1beta1.OperatorVersion
 	versions(m, func(_ *manifest.Object, v *v1beta1.OperatorVersion) { known = append(known, v) })
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
-		if circle := plans.CircleOf(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
+		if circle := task.Cycle(v, known); len(circle) > 0 && circle[0] == circle[len(circle)-1] {
 			r.findf(o, manifest.Fields("spec.tasks"), "%s", strings.Join(circle, " needs "))
 		}
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -41,7 +41,7 @@ func (a *Asker) judged(ref describe.Ref, u *unstructured.Unstructured) chain.Lin
 	if names := u.GetFinalizers(); u.GetDeletionTimestamp() != nil && len(names) > 0 {
 		return a.Finalizer(ref, names[0])
 	}
-	lacks, fatal := plans.Judge(u)
+	lacks, fatal := task.Judge(u)
 	if lacks == "" {
 		link := a.Link(ref, "", "%s %s is as it should be", ref.Kind, ref.Name)
 		link.Phase = rollout.PhaseComplete

@@ -26,7 +26,7 @@ var errCut = errors.New("connection refused")
 // When says whether a stop comes before or after its write.
 type When int
 
-// Before a write it is not sent; After it, it was made but nobody has heard of it.
+// Before a write it is not sent; After it, it was made but its answer is lost.
 const (
 	Before When = iota
 	After

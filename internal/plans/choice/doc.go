@@ -1,0 +1,13 @@
+// Package choice decides which plan an Instance needs, and whether its
+// parameters are valid.
+//
+// # Invariants
+//
+//   - The choice follows from what is wanted and what was last applied, and from
+//     nothing else: [Choose]. The controller and admission ask the same function, so
+//     admission refuses nothing that the controller would do.
+//   - It is pure: no clock, no client.
+//   - A [Problem] never contains the value of a parameter, which may be a secret.
+//   - The content of an OperatorVersion is named by its hash ([ContentHash]): equal
+//     content has an equal name, whatever the object is called.
+package choice

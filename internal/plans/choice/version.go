@@ -1,0 +1,122 @@
+package choice
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Version is an OperatorVersion, or the pinned content of one.
+type Version struct {
+	Namespace, Name string
+	UID             types.UID
+	// Hash is the [ContentHash] of the spec.
+	Hash string
+	Spec *v1beta1.OperatorVersionSpec
+	// KeepsAll is true if nothing of it is ever pruned ([vocabulary.Prune]).
+	KeepsAll bool
+}
+
+// NewVersion makes a Version of an OperatorVersion.
+func NewVersion(ov *v1beta1.OperatorVersion) *Version {
+	return &Version{
+		Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: ContentHash(&ov.Spec), Spec: &ov.Spec,
+		KeepsAll: vocabulary.Prune.Get(ov.Annotations) == "false",
+	}
+}
+
+// VersionKey names the OperatorVersion of a spec.
+func VersionKey(namespace string, spec *v1beta1.InstanceSpec) types.NamespacedName {
+	if spec.OperatorVersion.Namespace != "" {
+		namespace = spec.OperatorVersion.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: spec.OperatorVersion.Name}
+}
+
+func sameVersion(namespace string, a, b *v1beta1.InstanceSpec) bool {
+	return VersionKey(namespace, a) == VersionKey(namespace, b)
+}
+
+// SameTarget is true of two specs that want the same; requested plans do not count.
+func SameTarget(namespace string, a, b *v1beta1.InstanceSpec) bool {
+	return sameVersion(namespace, a, b) && maps.Equal(a.Parameters, b.Parameters)
+}
+
+// Target is a copy of a spec without the plan that it requests.
+func Target(spec *v1beta1.InstanceSpec) *v1beta1.InstanceSpec {
+	t := spec.DeepCopy()
+	t.PlanExecution = v1beta1.PlanExecution{}
+	return t
+}
+
+// ContentHash names the content of an OperatorVersion: the same for the same
+// spec, whatever the object is called.
+func ContentHash(spec *v1beta1.OperatorVersionSpec) string {
+	raw, err := json.Marshal(spec) // maps are written in the order of their keys
+	if err != nil {
+		return ""
+	}
+	return shortHash(raw)
+}
+
+func shortHash(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// PinName is the name of the ControllerRevision with the content of an
+// OperatorVersion.
+func PinName(version, hash string) string {
+	const longest = 253 - 1 - 16
+	if len(version) > longest {
+		version = version[:longest-17] + "-" + shortHash([]byte(version))
+	}
+	return fmt.Sprintf("%s-%s", version, hash)
+}
+
+// PinKey names the ControllerRevision with the content that an execution began with.
+func PinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
+	version := VersionKey(namespace, &e.Spec)
+	return types.NamespacedName{Namespace: version.Namespace, Name: PinName(version.Name, e.ContentHash)}
+}
+
+// PinOf names the ControllerRevision with the content that the last plan of an Instance
+// began with; false if it never had one.
+func PinOf(i *v1beta1.Instance) (types.NamespacedName, bool) {
+	e := i.Status.Execution
+	if e == nil || e.ContentHash == "" {
+		return types.NamespacedName{}, false
+	}
+	return PinKey(i.Namespace, e), true
+}
+
+// PinsKept is how many contents of an OperatorVersion are kept, besides those that
+// running plans use.
+const PinsKept = 10
+
+// OutdatedPins are those of the ControllerRevisions that hold contents of an
+// OperatorVersion which nothing needs.
+func OutdatedPins(all []metav1.PartialObjectMetadata, v *Version, instances []v1beta1.Instance) []metav1.PartialObjectMetadata {
+	needed := map[string]bool{PinName(v.Name, v.Hash): true}
+	for i := range instances {
+		if e := instances[i].Status.Running(); e != nil {
+			needed[PinName(e.Spec.OperatorVersion.Name, e.ContentHash)] = true
+		}
+	}
+	pins := slices.DeleteFunc(slices.Clone(all), func(m metav1.PartialObjectMetadata) bool {
+		return !slices.ContainsFunc(m.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == v.UID })
+	})
+	slices.SortStableFunc(pins, func(a, b metav1.PartialObjectMetadata) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
+	return slices.DeleteFunc(pins[min(PinsKept, len(pins)):], func(m metav1.PartialObjectMetadata) bool { return needed[m.Name] })
+}

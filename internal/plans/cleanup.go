@@ -1,0 +1,85 @@
+package plans
+
+import (
+	"maps"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// remove handles an Instance that is being deleted: its cleanup plan runs, whatever ran
+// before, and then the finalizer is removed.
+func (d *decider) remove() {
+	if !d.hasFinalizer() {
+		return
+	}
+	e := d.status.Execution
+	cleaning := e != nil && e.Cause == v1beta1.CauseDelete
+	switch {
+	case d.namespaceGoes:
+		d.release("the namespace is being deleted")
+	case cleaning && e.FinishedAt == nil:
+		d.clean(e)
+	case cleaning && e.Result == v1beta1.ResultFailed:
+		d.cleanAgain(e)
+	case cleaning:
+		d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+	case !d.canClean():
+		d.release("there is no cleanup plan")
+	default:
+		d.end(v1beta1.ResultSuperseded, "the Instance is being deleted")
+		d.begin(beginning{Choice: choice.Choice{Plan: v1beta1.CleanupPlan, Cause: v1beta1.CauseDelete}, uid: d.newUID})
+	}
+}
+
+func (d *decider) canClean() bool {
+	if d.version == nil {
+		return false
+	}
+	_, ok := d.version.Spec.Plans[v1beta1.CleanupPlan]
+	return ok
+}
+
+// clean continues the cleanup, unless a user abandons it or its content no longer
+// exists.
+func (d *decider) clean(e *v1beta1.Execution) {
+	switch {
+	case d.isAbandoned(e):
+	case d.content(e) == nil:
+		d.release("its OperatorVersion no longer exists")
+	default:
+		d.advance()
+	}
+}
+
+func (d *decider) cleanAgain(e *v1beta1.Execution) {
+	switch {
+	case d.order(vocabulary.AbandonPlan).is(e) || !d.canClean():
+		d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+	case d.order(vocabulary.RetryPlan).is(e):
+		d.retry(e)
+	}
+}
+
+// release lets the Instance be deleted without its cleanup.
+func (d *decider) release(why string) {
+	if d.status.Running() != nil {
+		d.end(v1beta1.ResultAbandoned, why)
+		d.again = true
+		return
+	}
+	d.writesInstance(task.Write{Act: task.RemoveFinalizer})
+}
+
+// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
+// fix them, so if they are invalid, those that were last applied are used.
+func (d *decider) cleanupParameters() map[string]string {
+	applied := d.status.LastAppliedInstanceSpec
+	_, problems := choice.Values(d.version.Spec, d.Instance.Spec.Parameters, d.status.ImmutableParameters)
+	if len(problems) == 0 || applied == nil {
+		return maps.Clone(d.Instance.Spec.Parameters)
+	}
+	return maps.Clone(applied.Parameters)
+}

@@ -1,0 +1,188 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// applyTask applies the objects of its templates, in the order of their kinds, and is
+// done when all of them are healthy.
+type applyTask struct{}
+
+func (applyTask) assess(w *work) Finding {
+	objects, err := w.objects(w.spec.Resources)
+	if err != nil {
+		return fatal("%s", err)
+	}
+	return w.apply(objects)
+}
+
+// apply applies objects. Namespaces and CustomResourceDefinitions must be healthy
+// before the others are applied.
+func (w *work) apply(objects []*unstructured.Unstructured) Finding {
+	f := Finding{}
+	founded := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return !object.IsFoundation(u) })
+	for i, u := range objects {
+		if i == founded && !f.IsDone() {
+			return f
+		}
+		w.applyOne(&f, u)
+	}
+	return f
+}
+
+func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
+	scope, known := w.scope(f, u)
+	switch {
+	case !known:
+		return
+	case scope == object.NoSuchKind:
+		f.Failed = fmt.Sprintf("unknown kind %s; install its CustomResourceDefinition", u.GroupVersionKind().GroupKind())
+		return
+	}
+	w.enhance(u, scope)
+	ref := object.RefOf(u)
+	live, read := w.live(f, ref)
+	if !read {
+		return
+	}
+	f.Applies = append(f.Applies, ref)
+	w.compare(f, ref, u, live)
+}
+
+// compare decides what to do about one object.
+func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
+	w.track(u, live)
+	w.keepHash(u, live)
+	switch {
+	case live == nil:
+		w.write(f, ref, u, live)
+	case live.GetDeletionTimestamp() != nil:
+		f.lackf("waiting for the old %s to be deleted", ref)
+	case !w.o.isOwned(live) && !mayAdopt(u, live):
+		f.Blocked = w.foreign(ref)
+	case w.mustRecreate(ref, u, live):
+		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
+	case w.isImmutable(ref, live):
+		f.Fatal = fmt.Sprintf("%s: an immutable field would change (%s); to replace the object, annotate it in its template with %s=recreate",
+			ref, w.o.Refusals[ref].Reason, vocabulary.OnImmutable.Native)
+	case !w.isApplied(live) || w.lacksKeys(u, live):
+		w.write(f, ref, u, live)
+	default:
+		w.await(f, ref, live)
+	}
+}
+
+func (w *work) write(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
+	write := Write{Act: Apply, Ref: ref, Object: u}
+	generate, err := generated(u, live)
+	if err != nil {
+		f.Fatal = err.Error()
+		return
+	}
+	write.Generate = generate
+	if live != nil {
+		write.TakeOver = object.Takeover(live, FieldOwner(w.o.Instance.Name))
+	}
+	f.Writes = append(f.Writes, write)
+}
+
+// await records what the object waits for.
+func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured) {
+	v := w.o.judge(ref, live, &f.Needs)
+	switch {
+	case v.fatal != "":
+		f.Fatal = v.fatal
+	case v.lacks != "":
+		f.lackf("%s", v.lacks)
+	}
+}
+
+func (w *work) foreign(ref object.Ref) *rollout.Block {
+	return &rollout.Block{Reason: reasons.Foreign, Message: fmt.Sprintf(
+		"%s exists and does not belong to Instance %s; to adopt it, annotate it with %s=true",
+		ref, w.o.Instance.Name, vocabulary.Adopt.Native)}
+}
+
+func mayAdopt(u, live *unstructured.Unstructured) bool {
+	return vocabulary.Adopt.Get(u.GetAnnotations()) == "true" || vocabulary.Adopt.Get(live.GetAnnotations()) == "true"
+}
+
+// isImmutable is true of an object that the API server refuses to change as wanted.
+// An object that has replaced it since may be changed.
+func (w *work) isImmutable(ref object.Ref, live *unstructured.Unstructured) bool {
+	return live.GetUID() != "" && w.o.Refusals[ref].Immutable == live.GetUID()
+}
+
+func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
+	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
+}
+
+// isApplied is true of an object that this step has applied, or another step of the
+// same execution that did not start before it.
+func (w *work) isApplied(live *unstructured.Unstructured) bool {
+	a := live.GetAnnotations()
+	if a[vocabulary.ExecutionAnnotation] != string(w.Execution.UID) {
+		return false
+	}
+	phase, step := a[vocabulary.PhaseAnnotation], a[vocabulary.StepAnnotation]
+	if phase == w.phase && step == w.step {
+		return true
+	}
+	mine, other := w.StartedAt(w.phase, w.step), w.StartedAt(phase, step)
+	return mine != nil && other != nil && !other.Before(mine)
+}
+
+// track lets the config ring roll a workload when its config changes. A workload that
+// KUDO has applied is left as it is until its Pods are replaced anyway.
+func (w *work) track(u, live *unstructured.Unstructured) {
+	switch u.GroupVersionKind().GroupKind() {
+	case object.DeploymentKind, object.StatefulSetKind, object.DaemonSetKind:
+	default:
+		return
+	}
+	annotations := u.GetAnnotations()
+	_, _, set := vocabulary.ConfigTracked.Lookup(annotations)
+	if set || skipsHash(u) || live != nil && vocabulary.ConfigTracked.Get(live.GetAnnotations()) == "" && !w.replacesPods(live) {
+		return
+	}
+	annotations[vocabulary.ConfigTracked.Native] = "true"
+	u.SetAnnotations(annotations)
+}
+
+// replacesPods is true if the Pods of a workload are of another OperatorVersion.
+func (w *work) replacesPods(live *unstructured.Unstructured) bool {
+	return templateAnnotations(live)[vocabulary.OperatorVersionAnnotation] != w.Version.Spec.Version
+}
+
+// keepHash keeps KUDO's config hash on Pod templates, so that no Pod is replaced to
+// remove it.
+func (w *work) keepHash(u, live *unstructured.Unstructured) {
+	if live == nil {
+		return
+	}
+	kind := u.GroupVersionKind().GroupKind()
+	hash, ok := templateAnnotations(live)[vocabulary.DependenciesHash]
+	if !ok || kind != object.JobKind && w.replacesPods(live) {
+		return
+	}
+	_ = unstructured.SetNestedField(u.Object, hash, "spec", "template", "metadata", "annotations", vocabulary.DependenciesHash) // [work.enhance] made the maps
+}
+
+func templateAnnotations(u *unstructured.Unstructured) map[string]string {
+	annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
+	return annotations
+}
+
+func skipsHash(u *unstructured.Unstructured) bool {
+	_, _, skips := vocabulary.SkipHashCalculation.Lookup(u.GetAnnotations())
+	_, _, inTemplate := vocabulary.SkipHashCalculation.Lookup(templateAnnotations(u))
+	return skips || inTemplate
+}

@@ -1,0 +1,16 @@
+// Package task decides what each task of a plan needs: which objects it applies,
+// deletes or waits for.
+//
+// # Invariants
+//
+//   - It is pure. What a decision needs to know and the [Snapshot] does not contain
+//     is in [Finding.Needs]; whoever asks reads it and asks again.
+//   - An object that exists and does not belong to the Instance is neither changed nor
+//     deleted, unless it is annotated to be adopted.
+//   - What was applied is not remembered: each object says which execution and step
+//     applied it last, in the write that applied it. So after a crash the next pass
+//     does what is missing, and nothing twice.
+//   - A deletion names the UID of the object that was read.
+//   - While something must not be read, nothing that depends on it is done.
+//   - Values of Secrets are in no message.
+package task

@@ -1,0 +1,196 @@
+package task
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// verdict is the health of an object: healthy if it is empty.
+type verdict struct {
+	// lacks is what it waits for; see [Finding.Lacks].
+	lacks string
+	// fatal is why it will never be healthy.
+	fatal string
+}
+
+// judge is the health of an object that was applied: by kstatus, and by rules of
+// their own for kinds that kstatus does not know or judges differently.
+func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	switch ref.GroupKind() {
+	case object.JobKind:
+		return judgeJob(ref, live)
+	case object.InstanceKind:
+		return judgeInstance(ref, live)
+	case object.ServiceKind:
+		return judgeService(ref, live)
+	case object.StatefulSetKind:
+		if v := judgeStatus(ref, live); v != (verdict{}) {
+			return v
+		}
+		return s.judgeGroup(ref, live, needs)
+	default:
+		return judgeStatus(ref, live)
+	}
+}
+
+// Judge says, by the same rules, what an object waits for, empty if it is healthy, and
+// whether it has failed for good. It ignores the group that it may be a zone of.
+func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
+	s := &Snapshot{Kinds: map[schema.GroupKind]object.Scope{GroupKind.GroupKind(): object.NoSuchKind}}
+	v := s.judge(object.RefOf(live), live, &Needs{})
+	if v.fatal != "" {
+		return v.fatal, true
+	}
+	return v.lacks, false
+}
+
+// Unready is the first workload of the inventory that is not ready although no plan is
+// running, empty if all are.
+func (s *Snapshot) Unready() (unready string, needs Needs) {
+	for _, entry := range s.Instance.Status.Inventory {
+		ref := object.EntryRef(entry)
+		if !object.IsWorkload(ref.GroupKind()) {
+			continue
+		}
+		live, read := s.Objects[ref]
+		why, forbidden := s.Forbidden[ref]
+		switch {
+		case forbidden:
+			unready = why
+		case !read:
+			needs.object(ref)
+		case live == nil && unready == "":
+			unready = ref.String() + " not found"
+		case live != nil && unready == "":
+			unready = s.judge(ref, live, &needs).lacks
+		}
+	}
+	return unready, needs
+}
+
+// judgeStatus asks kstatus. What has failed there may still recover, as a Deployment
+// does after its progress deadline.
+func judgeStatus(ref object.Ref, live *unstructured.Unstructured) verdict {
+	report := health.Of(live, ref.GroupVersionKind)
+	if report.Health == rollout.Healthy {
+		return verdict{}
+	}
+	return verdict{lacks: fmt.Sprintf("waiting for %s: %s", ref, report.Reason)}
+}
+
+// judgeJob says that a Job is healthy when it is complete. A Job that failed never
+// recovers.
+func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if !ok || condition["status"] != "True" {
+			continue
+		}
+		switch condition["type"] {
+		case "Complete":
+			return verdict{}
+		case "Failed":
+			return verdict{fatal: fmt.Sprintf("%s failed: %v", ref, condition["message"])}
+		}
+	}
+	return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+}
+
+// judgeService accepts externalIPs in place of a load balancer.
+func judgeService(ref object.Ref, live *unstructured.Unstructured) verdict {
+	if external, _, _ := unstructured.NestedSlice(live.Object, "spec", "externalIPs"); len(external) > 0 {
+		return verdict{}
+	}
+	return judgeStatus(ref, live)
+}
+
+// judgeInstance says that a child is healthy when its spec is applied and no plan is
+// running. If its plan failed for good, so has the parent's step.
+func judgeInstance(ref object.Ref, live *unstructured.Unstructured) verdict {
+	child := &v1beta1.Instance{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, child); err != nil {
+		return verdict{lacks: fmt.Sprintf("waiting for %s: it cannot be decoded", ref)}
+	}
+	status := &child.Status
+	applied := status.LastAppliedInstanceSpec != nil && choice.SameTarget(child.Namespace, status.LastAppliedInstanceSpec, &child.Spec)
+	switch {
+	case status.ObservedGeneration != child.Generation:
+		return verdict{lacks: fmt.Sprintf("waiting for %s to be observed", ref)}
+	case status.AggregatedStatus.Status == v1beta1.FatalError:
+		return verdict{fatal: fmt.Sprintf("plan %s of %s failed: %s", executionPlan(status), ref, status.WaitingFor)}
+	case status.AggregatedStatus.ActivePlan == "" && applied:
+		return verdict{}
+	default:
+		return verdict{lacks: fmt.Sprintf("waiting for plan %s of %s: %s", executionPlan(status), ref, status.WaitingFor)}
+	}
+}
+
+func executionPlan(s *v1beta1.InstanceStatus) string {
+	if s.Execution == nil {
+		return v1beta1.DeployPlan
+	}
+	return s.Execution.Plan
+}
+
+// GroupKind is the kind of the group that a zone belongs to.
+var GroupKind = schema.GroupVersionKind{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "RolloutGroup"}
+
+// judgeGroup says that a StatefulSet which is a zone of a group is healthy when the
+// group has rolled it to its revision. Without the zones ring there are no groups.
+func (s *Snapshot) judgeGroup(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	name := vocabulary.GroupOf(live.GetLabels(), live.GetAnnotations())
+	scope, asked := s.Kinds[GroupKind.GroupKind()]
+	switch {
+	case name == "":
+		return verdict{}
+	case !asked:
+		needs.kind(GroupKind)
+		return verdict{}
+	case scope == object.NoSuchKind:
+		return verdict{}
+	}
+	group := object.Ref{GroupVersionKind: GroupKind, Namespace: ref.Namespace, Name: name}
+	u, read := s.Objects[group]
+	why, forbidden := s.Forbidden[group]
+	switch {
+	case forbidden:
+		return verdict{lacks: why}
+	case !read:
+		needs.object(group)
+		return verdict{}
+	case u == nil:
+		return verdict{lacks: fmt.Sprintf("waiting for RolloutGroup %s: not found", name)}
+	default:
+		return judgeZone(ref, live, u)
+	}
+}
+
+func judgeZone(ref object.Ref, live, u *unstructured.Unstructured) verdict {
+	group := &v1alpha1.RolloutGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, group); err != nil {
+		return verdict{lacks: fmt.Sprintf("waiting for RolloutGroup %s: it cannot be decoded", u.GetName())}
+	}
+	revision, _, _ := unstructured.NestedString(live.Object, "status", "updateRevision")
+	for _, zone := range group.Status.Zones {
+		if zone.Name == ref.Name && zone.Target == revision && zone.Revision == revision && zone.State == "Complete" {
+			return verdict{}
+		}
+	}
+	why := group.Status.WaitingFor
+	if why == "" {
+		why = ref.Name + " not rolled yet"
+	}
+	return verdict{lacks: fmt.Sprintf("waiting for RolloutGroup %s: %s", group.Name, why)}
+}

@@ -1,0 +1,116 @@
+package task
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Prune removes the objects of an inventory that no plan renders any more. It belongs to
+// an execution that applies the spec. What holds data or other objects is never pruned,
+// and nothing is while a template cannot be rendered.
+func (r *Run) Prune(inventory []v1beta1.InventoryEntry) Finding {
+	f := Finding{}
+	if !r.Execution.Advances || r.Version.KeepsAll {
+		return f
+	}
+	rendered, ok := r.rendered()
+	if !ok {
+		return f
+	}
+	w := &work{Run: r, o: r.Snapshot}
+	for _, entry := range inventory {
+		if ref := object.EntryRef(entry); !isKept(ref) && !slices.ContainsFunc(rendered, ref.Resembles) {
+			w.prune(&f, ref)
+		}
+	}
+	if w.forbidden != "" {
+		f = Finding{Needs: f.Needs, Blocked: &rollout.Block{Reason: reasons.NotPermitted, Message: w.forbidden}}
+	}
+	return f
+}
+
+func isKept(ref object.Ref) bool {
+	return slices.Contains([]schema.GroupKind{object.NamespaceKind, object.CRDKind, object.ClaimKind}, ref.GroupKind())
+}
+
+func (w *work) prune(f *Finding, ref object.Ref) {
+	live, read := w.live(f, ref)
+	if !read {
+		return
+	}
+	if live != nil && (!w.o.isOwned(live) || vocabulary.Prune.Get(live.GetAnnotations()) == "false") {
+		return
+	}
+	w.remove(f, ref)
+}
+
+// rendered are the objects that any plan would apply; false if that is not known.
+func (r *Run) rendered() ([]object.Ref, bool) {
+	var all []object.Ref
+	for name, plan := range r.Version.Spec.Plans {
+		as, e := *r, *r.Execution
+		e.Plan, as.Execution = name, &e
+		for _, phase := range plan.Phases {
+			for _, step := range phase.Steps {
+				refs, ok := as.renderedBy(phase.Name, &step)
+				if !ok {
+					return nil, false
+				}
+				all = append(all, refs...)
+			}
+		}
+	}
+	return all, true
+}
+
+func (r *Run) renderedBy(phase string, step *v1beta1.Step) ([]object.Ref, bool) {
+	var all []object.Ref
+	for _, t := range r.Version.Spec.Tasks {
+		if !slices.Contains(step.Tasks, t.Name) {
+			continue
+		}
+		w := &work{Run: r, o: r.Snapshot, phase: phase, step: step.Name, name: t.Name, spec: t.Spec}
+		objects, err := w.makes(t.Kind)
+		if err != nil {
+			return nil, false
+		}
+		for _, u := range objects {
+			all = append(all, object.RefOf(u))
+		}
+	}
+	return all, true
+}
+
+// makes are the objects that a task of a kind applies.
+func (w *work) makes(kind string) ([]*unstructured.Unstructured, error) {
+	switch kind {
+	case v1beta1.ApplyTask, v1beta1.ToggleTask:
+		return w.objects(w.spec.Resources)
+	case v1beta1.KudoOperatorTask:
+		child, err := w.child(versionName(w.spec))
+		return []*unstructured.Unstructured{child}, err
+	case v1beta1.PipeTask:
+		return w.artefacts(), nil
+	default:
+		return nil, nil
+	}
+}
+
+func (w *work) artefacts() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, file := range w.spec.Pipe {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: file.Kind})
+		u.SetName(w.artefact(file.Key))
+		all = append(all, u)
+	}
+	return all
+}

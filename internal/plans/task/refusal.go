@@ -1,0 +1,102 @@
+package task
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/internal/plans/object"
+)
+
+// ExtractError says that a file of a Pipe could not be read.
+type ExtractError struct {
+	Err error
+	// Fatal is true if it never can be.
+	Fatal bool
+}
+
+// Error implements error.
+func (e *ExtractError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *ExtractError) Unwrap() error { return e.Err }
+
+// Classify says what an error of a write means. A refusal is the answer of the API
+// server to this write, and the pass goes on. Otherwise the pass ends: it is not known
+// whether the write was made, or the snapshot was outdated. live is the UID of the object
+// as it was read, empty if it did not exist.
+func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refusal, ends bool) {
+	var extraction *ExtractError
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil, false
+	case errors.As(err, &extraction):
+		return &Refusal{At: now, Reason: err.Error(), Fatal: extraction.Fatal}, false
+	case apimeta.IsNoMatchError(err):
+		return &Refusal{At: now, Reason: "the API server does not know the kind"}, false
+	case apierrors.IsConflict(err), !errors.As(err, &status), w.isToInstance():
+		return nil, true
+	}
+	s := status.Status()
+	refusal = &Refusal{At: now, Reason: reasonOf(&s, w)}
+	if w.Act == Apply && isImmutable(&s) {
+		refusal.Immutable = live
+	}
+	refusal.Fatal = refusal.Immutable == "" && isFatal(&s)
+	return refusal, false
+}
+
+// isImmutable is true if an immutable field would change. The API server has no
+// reason for that; these are the words of its validation.
+func isImmutable(s *metav1.Status) bool {
+	if s.Reason != metav1.StatusReasonInvalid || isPolicy(s) || s.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		message := strings.ToLower(c.Message)
+		return slices.ContainsFunc([]string{"immutable", "may not change", "may not be changed", "cannot be changed", "can not be changed", "cannot change", "updates to"},
+			func(word string) bool { return strings.Contains(message, word) })
+	})
+}
+
+// isFatal is true of a write that will never be accepted. A policy or a webhook may
+// accept later what it refuses now.
+func isFatal(s *metav1.Status) bool {
+	switch s.Reason {
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
+		return !isPolicy(s)
+	case metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonRequestEntityTooLarge:
+		return true
+	default:
+		return strings.Contains(s.Message, "failed to create typed patch object")
+	}
+}
+
+func isPolicy(s *metav1.Status) bool {
+	return strings.Contains(s.Message, "denied request") || strings.Contains(s.Message, "denied the request") || strings.Contains(s.Message, "admission webhook")
+}
+
+// reasonOf is the answer of the API server. Of a Secret it names the fields, never
+// their values.
+func reasonOf(s *metav1.Status, w Write) string {
+	if w.Ref.GroupKind() != object.SecretKind || s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonBadRequest {
+		return s.Message
+	}
+	var fields []string
+	if s.Details != nil {
+		for _, c := range s.Details.Causes {
+			fields = append(fields, c.Field)
+		}
+	}
+	if len(fields) == 0 {
+		return "the API server does not accept it"
+	}
+	return "the API server does not accept " + strings.Join(fields, ", ")
+}

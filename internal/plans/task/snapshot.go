@@ -1,0 +1,98 @@
+package task
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Snapshot is an Instance and the objects that its tasks deal with, read at one
+// moment. It grows by what [Needs] names, and does not change otherwise.
+type Snapshot struct {
+	Instance *v1beta1.Instance
+	// Objects are those that were read; nil of one that does not exist. Of a Secret
+	// the keys are enough.
+	Objects map[object.Ref]*unstructured.Unstructured
+	// Forbidden are objects that the manager must not read, and why.
+	Forbidden map[object.Ref]string
+	// Kinds are those that the API server was asked about.
+	Kinds map[schema.GroupKind]object.Scope
+	// Refusals are the writes that failed, until one to the same object succeeds.
+	Refusals map[object.Ref]Refusal
+	// PipeImage is that of the container that keeps a Pipe's Pod running.
+	PipeImage string
+}
+
+// Refusal is a write that the API server did not accept.
+type Refusal struct {
+	// At is when it was tried.
+	At time.Time
+	// Reason is what the API server answered, without values of Secrets.
+	Reason string
+	// Immutable is the UID of the object of which an immutable field would have
+	// changed, empty if that was not the cause. It says nothing about an object that
+	// replaces it.
+	Immutable types.UID
+	// Fatal: it will never be accepted.
+	Fatal bool
+}
+
+// Needs is what must be read before a decision can be made.
+type Needs struct {
+	Objects []object.Ref
+	Kinds   []schema.GroupVersionKind
+}
+
+// IsEmpty is true if nothing is missing.
+func (n *Needs) IsEmpty() bool { return len(n.Objects) == 0 && len(n.Kinds) == 0 }
+
+// Add adds what another decision needs.
+func (n *Needs) Add(other Needs) {
+	for _, ref := range other.Objects {
+		n.object(ref)
+	}
+	for _, gvk := range other.Kinds {
+		n.kind(gvk)
+	}
+}
+
+func (n *Needs) object(r object.Ref) {
+	if !slices.Contains(n.Objects, r) {
+		n.Objects = append(n.Objects, r)
+	}
+}
+
+func (n *Needs) kind(gvk schema.GroupVersionKind) {
+	if !slices.Contains(n.Kinds, gvk) {
+		n.Kinds = append(n.Kinds, gvk)
+	}
+}
+
+// UIDOf is the UID of an object as it was read, empty if it did not exist.
+func (s *Snapshot) UIDOf(ref object.Ref) types.UID {
+	if live := s.Objects[ref]; live != nil {
+		return live.GetUID()
+	}
+	return ""
+}
+
+// isOwned is true of an object that belongs to this Instance, whoever applied it.
+func (s *Snapshot) isOwned(live *unstructured.Unstructured) bool {
+	for _, owner := range live.GetOwnerReferences() {
+		if owner.UID == s.Instance.UID {
+			return true
+		}
+	}
+	if of, ok := live.GetAnnotations()[vocabulary.Instance.Native]; ok {
+		return of == s.Instance.Namespace+"/"+s.Instance.Name
+	}
+	labels := live.GetLabels()
+	return labels[vocabulary.Heritage] == vocabulary.HeritageOf && labels[vocabulary.InstanceLabel] == s.Instance.Name
+}

@@ -1,0 +1,78 @@
+package task
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/pipe"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Act is a kind of write.
+type Act string
+
+// The acts.
+const (
+	// Apply applies Object by server-side apply, as [FieldOwner] and by force.
+	Apply Act = "Apply"
+	// Delete deletes in the foreground the object that has UID.
+	Delete Act = "Delete"
+	// Extract reads files of the Pod that has UID and applies the objects that keep
+	// them; see [pipe.Extraction].
+	Extract Act = "Extract"
+	// AddFinalizer and RemoveFinalizer are about the Instance's cleanup finalizer.
+	AddFinalizer    Act = "AddFinalizer"
+	RemoveFinalizer Act = "RemoveFinalizer"
+	// Identify sets the uid of spec.planExecution, which has none.
+	Identify Act = "Identify"
+	// ClearRequest removes spec.planExecution.
+	ClearRequest Act = "ClearRequest"
+)
+
+// Write is something to do once the status that permits it is written.
+type Write struct {
+	Act Act
+	// Ref is the object.
+	Ref object.Ref
+	// Object is what to apply.
+	Object *unstructured.Unstructured
+	// Generate are keys of a Secret, and how long the random value is that each of
+	// them gets if it has none. They are written by [GeneratedFieldOwner], so that they
+	// stay when Object is applied again.
+	Generate map[string]int
+	// TakeOver is a JSON patch to make before Object is applied, nil for none; see
+	// [object.Takeover].
+	TakeOver []byte
+	// UID and ResourceVersion are preconditions, empty for none.
+	UID             types.UID
+	ResourceVersion string
+	// Extraction is for Extract.
+	Extraction *pipe.Extraction
+	// Path is the task: phase, step and task; nil of writes to the Instance.
+	Path rollout.Path
+}
+
+// isToInstance is true of writes to the Instance itself. They are preconditions of
+// the next decision, and not part of a plan.
+func (w *Write) isToInstance() bool {
+	return w.Act != Apply && w.Act != Delete && w.Act != Extract
+}
+
+// GeneratedFieldOwner owns the generated values of Secrets in managedFields.
+const GeneratedFieldOwner = kube.FieldOwner + "/generated"
+
+// FieldOwner owns what an Instance applies in managedFields.
+func FieldOwner(instance string) string {
+	const longest = 128
+	owner := kube.FieldOwner + "/instance/" + instance
+	if len(owner) > longest {
+		sum := sha256.Sum256([]byte(instance))
+		owner = kube.FieldOwner + "/instance/" + hex.EncodeToString(sum[:])[:16]
+	}
+	return owner
+}
