@@ -32,7 +32,7 @@ func TestKinds(t *testing.T) {
 		"an Instance": {`{kind: Instance, metadata: {name: zk}, spec: {operatorVersion: {name: zookeeper-3.4-0.3}, parameters: {P: "1"},
 		  planExecution: {planName: deploy, uid: u, status: IN_PROGRESS}}}`, ""},
 
-		"an Instance of nothing":  {`{kind: Instance, metadata: {name: x}, spec: {parameters: {A: b}}}`, "operatorVersion.name has to be the name of an OperatorVersion"},
+		"an Instance of nothing":  {`{kind: Instance, metadata: {name: x}, spec: {parameters: {A: b}}}`, "operatorVersion.name must be the name of an OperatorVersion"},
 		"a kind of task":          {`{kind: OperatorVersion, metadata: {name: x}, spec: {tasks: [{name: a, kind: Pray}]}}`, `Unsupported value: "Pray"`},
 		"a task twice":            {`{kind: OperatorVersion, metadata: {name: x}, spec: {tasks: [{name: a, kind: Dummy}, {name: a, kind: Dummy}]}}`, "Duplicate value"},
 		"a parameter twice":       {`{kind: OperatorVersion, metadata: {name: x}, spec: {parameters: [{name: a}, {name: a}]}}`, "Duplicate value"},

@@ -23,9 +23,9 @@ type Instance struct {
 
 	// Spec is what is wanted.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="has(self.operatorVersion) && has(self.operatorVersion.name) && self.operatorVersion.name != ''",message="operatorVersion.name has to be the name of an OperatorVersion"
+	// +kubebuilder:validation:XValidation:rule="has(self.operatorVersion) && has(self.operatorVersion.name) && self.operatorVersion.name != ''",message="operatorVersion.name must be the name of an OperatorVersion"
 	Spec InstanceSpec `json:"spec,omitempty"`
-	// Status is which plan runs, and how far it has come.
+	// Status is which plan is running, and how far it is.
 	// +optional
 	Status InstanceStatus `json:"status,omitempty"`
 }
@@ -49,20 +49,20 @@ type InstanceSpec struct {
 	// Parameters are its settings, by name.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// PlanExecution asks for a plan.
+	// PlanExecution requests a plan.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
 }
 
-// PlanExecution asks for a plan. It is cleared when the plan has ended.
+// PlanExecution requests a plan. It is cleared when the plan has ended.
 type PlanExecution struct {
 	// PlanName is the plan to run.
 	// +optional
 	PlanName string `json:"planName,omitempty"`
-	// UID tells one wish from the next; it is filled in if it is empty.
+	// UID distinguishes one request from the next; it is set if it is empty.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// Status is not used; the predecessor kept the state of the plan here.
+	// Status is not used; KUDO kept the state of the plan here.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 }
@@ -73,21 +73,21 @@ type ExecutionStatus string
 // The states. Running are PENDING, IN_PROGRESS and ERROR; ended are COMPLETE and
 // FATAL_ERROR.
 const (
-	// NeverRun: nobody has asked for it yet.
+	// NeverRun: it was never needed or requested.
 	NeverRun ExecutionStatus = "NEVER_RUN"
 	// Pending: it will run.
 	Pending ExecutionStatus = "PENDING"
 	// InProgress: it runs.
 	InProgress ExecutionStatus = "IN_PROGRESS"
-	// Error: something failed and is tried again.
+	// Error: something failed and is retried.
 	Error ExecutionStatus = "ERROR"
 	// Complete: all of it is done.
 	Complete ExecutionStatus = "COMPLETE"
-	// FatalError: it has failed, or was given up, and is not tried again by itself.
+	// FatalError: it failed or was abandoned, and is not retried automatically.
 	FatalError ExecutionStatus = "FATAL_ERROR"
 )
 
-// IsRunning is true of what goes on.
+// IsRunning is true of what has not ended.
 func (s ExecutionStatus) IsRunning() bool { return s == Pending || s == InProgress || s == Error }
 
 // IsTerminal is true of what has ended.

@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstanceStatus is which plan runs, how far it has come, and what was last
+// InstanceStatus is which plan is running, how far it is, and what was last
 // applied. All of it is written at once, by compare-and-swap on the
 // resourceVersion of the Instance, before anything that it permits is done.
 type InstanceStatus struct {
-	// ObservedGeneration is the generation of the Instance that the rest speaks of.
+	// ObservedGeneration is the generation of the Instance that the rest is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled.
@@ -17,29 +17,29 @@ type InstanceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// AggregatedStatus names the plan that runs, at most one.
+	// AggregatedStatus names the plan that is running, at most one.
 	// +optional
 	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
-	// PlanStatus is how each plan went the last time, by name.
+	// PlanStatus is the state of the last execution of each plan, by name.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
 	// Place is the phase and the step that the plan is at: "deploy/nodes".
 	// +optional
 	Place string `json:"place,omitempty"`
-	// WaitingFor is the sentence that tells most about why it is not done.
+	// WaitingFor is the main reason why it is not done, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// Since is when what it waits for began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// LastAppliedInstanceSpec is the spec that a plan has brought about. It moves
-	// when that plan succeeds; what differs from it is what has to be done.
+	// LastAppliedInstanceSpec is the spec that was last applied. It moves when its plan
+	// succeeds; what differs from it must still be applied.
 	// +optional
 	LastAppliedInstanceSpec *InstanceSpec `json:"lastAppliedInstanceSpec,omitempty"`
-	// Execution is the plan that runs, or the last one that ran.
+	// Execution is the plan that is running, or the last one that ran.
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
-	// Attempted is a spec that a plan was to bring about and has not.
+	// Attempted is a spec that a plan was to apply and has not.
 	// +optional
 	Attempted *Attempt `json:"attempted,omitempty"`
 	// ImmutableParameters are the values that cannot change, as they were when the
@@ -58,15 +58,15 @@ type InstanceStatus struct {
 
 // AggregatedStatus is the state of the Instance as a whole.
 type AggregatedStatus struct {
-	// Status is that of the plan that runs, or of the last one that ran.
+	// Status is that of the plan that is running, or of the last one that ran.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
-	// ActivePlan is the plan that runs, empty if none does.
+	// ActivePlan is the plan that is running, empty if none is.
 	// +optional
 	ActivePlan string `json:"activePlan,omitempty"`
 }
 
-// PlanStatus is how a plan goes, or went.
+// PlanStatus is the state of a plan.
 type PlanStatus struct {
 	// Name is that of the plan.
 	// +optional
@@ -80,7 +80,7 @@ type PlanStatus struct {
 	// LastUpdatedTimestamp is when its state last changed.
 	// +optional
 	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
-	// Phases are how its phases go.
+	// Phases are the states of its phases.
 	// +optional
 	// +listType=atomic
 	Phases []PhaseStatus `json:"phases,omitempty"`
@@ -89,7 +89,7 @@ type PlanStatus struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// PhaseStatus is how a phase goes, or went.
+// PhaseStatus is the state of a phase.
 type PhaseStatus struct {
 	// Name is that of the phase.
 	// +optional
@@ -103,13 +103,13 @@ type PhaseStatus struct {
 	// StartedAt is when its first step began; its timeout runs from then.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
-	// Steps are how its steps go.
+	// Steps are the states of its steps.
 	// +optional
 	// +listType=atomic
 	Steps []StepStatus `json:"steps,omitempty"`
 }
 
-// StepStatus is how a step goes, or went.
+// StepStatus is the state of a step.
 type StepStatus struct {
 	// Name is that of the step.
 	// +optional
@@ -126,13 +126,13 @@ type StepStatus struct {
 	// FinishedAt is when it was complete.
 	// +optional
 	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
-	// Attempts are how often it failed since it last went well.
+	// Attempts are how often it failed since it last succeeded.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 	// FailedAt is when it last failed.
 	// +optional
 	FailedAt *metav1.MicroTime `json:"failedAt,omitempty"`
-	// RetryAt is when it is tried again.
+	// RetryAt is when it is retried.
 	// +optional
 	RetryAt *metav1.MicroTime `json:"retryAt,omitempty"`
 }
@@ -148,15 +148,15 @@ const (
 	CauseUpgrade Cause = "Upgrade"
 	// CauseParameters: its parameters changed.
 	CauseParameters Cause = "Parameters"
-	// CauseRequest: somebody asked for the plan.
+	// CauseRequest: a user requested the plan.
 	CauseRequest Cause = "Request"
-	// CauseRetry: somebody asked to try again what had failed.
+	// CauseRetry: a user retried what had failed.
 	CauseRetry Cause = "Retry"
-	// CauseDelete: the Instance is deleted.
+	// CauseDelete: the Instance is being deleted.
 	CauseDelete Cause = "Delete"
 )
 
-// Result is how an execution went.
+// Result is how an execution ended.
 type Result string
 
 // The results; while it runs there is none.
@@ -165,15 +165,15 @@ const (
 	ResultComplete Result = "Complete"
 	// ResultFailed: it failed for good.
 	ResultFailed Result = "Failed"
-	// ResultAbandoned: somebody gave it up.
+	// ResultAbandoned: it was abandoned by a user.
 	ResultAbandoned Result = "Abandoned"
-	// ResultSuperseded: another one took its place.
+	// ResultSuperseded: another one replaced it.
 	ResultSuperseded Result = "Superseded"
 )
 
-// Execution is a plan that runs, and all about it that must not change meanwhile.
+// Execution is a plan that is running, and all that must not change while it is.
 type Execution struct {
-	// UID tells it from all others.
+	// UID distinguishes it from all others.
 	UID types.UID `json:"uid"`
 	// Plan is the plan.
 	Plan string `json:"plan"`
@@ -182,7 +182,7 @@ type Execution struct {
 	// Changed are the names of the parameters, or the OperatorVersions, that changed.
 	// +optional
 	Changed string `json:"changed,omitempty"`
-	// Spec is what it brings about, as it was when it began.
+	// Spec is what it applies, as it was when it began.
 	Spec InstanceSpec `json:"spec"`
 	// ContentHash is that of the OperatorVersion's content with which it runs.
 	ContentHash string `json:"contentHash"`
@@ -205,14 +205,14 @@ type Execution struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Attempt is a spec that a plan was to bring about and has not. It is not tried
-// again by itself.
+// Attempt is a spec that a plan was to apply and has not. It is not retried
+// automatically.
 type Attempt struct {
-	// Spec is what was to be brought about.
+	// Spec is what was to be applied.
 	Spec InstanceSpec `json:"spec"`
 	// Plan is the plan that did not succeed.
 	Plan string `json:"plan"`
-	// Touched: some of it may be there, so that what differs from it has changed.
+	// Touched: some of it may be applied, so that what differs from it has changed.
 	// +optional
 	Touched bool `json:"touched,omitempty"`
 	// Result is how the plan ended, Message why.

@@ -16,7 +16,7 @@ type Operator struct {
 	// Spec describes the application.
 	// +optional
 	Spec OperatorSpec `json:"spec,omitempty"`
-	// Status has nothing in it; manifests of the predecessor carry it.
+	// Status has nothing in it; manifests of KUDO have it.
 	// +optional
 	Status OperatorStatus `json:"status,omitempty"`
 }
@@ -37,13 +37,13 @@ type OperatorSpec struct {
 	// Description is what it is.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// KudoVersion is the version of the predecessor that the package was made for.
+	// KudoVersion is the version of KUDO that the package was made for.
 	// +optional
 	KudoVersion string `json:"kudoVersion,omitempty"`
 	// KubernetesVersion is the oldest one that it runs on.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Maintainers are whom to ask.
+	// Maintainers are the people to ask.
 	// +optional
 	// +listType=atomic
 	Maintainers []Maintainer `json:"maintainers,omitempty"`
@@ -55,7 +55,7 @@ type OperatorSpec struct {
 	NamespaceManifest string `json:"namespaceManifest,omitempty"`
 }
 
-// Maintainer is somebody who looks after a package.
+// Maintainer is a person who maintains a package.
 type Maintainer struct {
 	// +optional
 	Name string `json:"name,omitempty"`

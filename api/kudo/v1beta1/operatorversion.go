@@ -232,7 +232,7 @@ type TaskSpec struct {
 	// ParameterFile is the template of the child's parameters.
 	// +optional
 	ParameterFile string `json:"parameterFile,omitempty"`
-	// WantErr makes a Dummy fail, for the time being.
+	// WantErr makes a Dummy fail; it is retried.
 	// +optional
 	WantErr bool `json:"wantErr,omitempty"`
 	// Fatal makes it fail for good.
@@ -278,16 +278,16 @@ const (
 
 // Parameter is something that an Instance can set.
 type Parameter struct {
-	// Name is how templates and Instances call it.
+	// Name is its name in templates and Instances.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// DisplayName is how people call it.
+	// DisplayName is its name for people.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 	// Description is what it does.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Required: an Instance has to set it if there is no default.
+	// Required: an Instance must set it if there is no default.
 	// +optional
 	Required *bool `json:"required,omitempty"`
 	// Default is its value if an Instance does not set it.
@@ -296,7 +296,7 @@ type Parameter struct {
 	// Trigger is the plan that follows a change of it. Default update, else deploy.
 	// +optional
 	Trigger string `json:"trigger,omitempty"`
-	// Type is what its value has to be.
+	// Type is what its value must be.
 	// +optional
 	Type ParameterType `json:"value-type,omitempty"`
 	// Immutable: its value cannot change after the Instance was created.
@@ -308,7 +308,7 @@ type Parameter struct {
 	Enum *[]string `json:"enum,omitempty"`
 }
 
-// IsRequired is true if it has to have a value.
+// IsRequired is true if it must have a value.
 func (p *Parameter) IsRequired() bool { return p.Required != nil && *p.Required }
 
 // IsImmutable is true if its value cannot change.
