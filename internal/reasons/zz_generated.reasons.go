@@ -70,6 +70,7 @@ var table = map[string]entry{
 	"NotReady":                     {"notready", "a workload, or an object of another kind, is not ready yet, or not any more", "follow the chain; at its end, look at the object that it names"},
 	"ObjectMissing":                {"objectmissing", "an object that is needed is not there", "create it, as the command says"},
 	"OperatorVersionNotFound":      {"operatorversionnotfound", "the OperatorVersion does not exist", "install the OperatorVersion that the message names, or name one that exists"},
+	"OrphanPending":                {"orphanpending", "the cluster loses the module, and what runs is to stay, but the Kustomization does not say so yet", "nothing if the cluster answers; otherwise see why its assemblage is not carried out"},
 	"OutOfMemory":                  {"outofmemory", "a container has used more memory than it may", "raise its limit, or find out what it needs the memory for"},
 	"OutsideWindow":                {"outsidewindow", "no maintenance window is open", "wait for the window that the message names, or change the windows in the spec"},
 	"Paused":                       {"paused", "a user has paused the unit or one above it", "resume it, after asking whoever the message names: spillway resume for a group, spillway fleet resume for a module, spillway fleet release for a cluster; or take away the annotation or field that pauses it"},
