@@ -131,6 +131,7 @@ func fleetKeys() []Entry {
 		{Key: ProxiedBy, Place: Annotation, Written: true},
 		{Key: Repointed, Place: Annotation, Kinds: []string{"Kustomization"}, Written: true},
 		{Key: SharedSource, Place: Label, Written: true},
+		{Key: ApproveRemoval, Place: Annotation, Kinds: modules},
 		{Key: Steered, Place: Annotation, Kinds: modules, Written: true},
 		{Key: WrittenBy, Place: Annotation, Kinds: []string{"ModuleRevision"}, Written: true},
 	}

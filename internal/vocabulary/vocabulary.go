@@ -132,6 +132,9 @@ var (
 	// SharedSource is the label of sources that are collected once nothing fetches
 	// from them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}
+	// ApproveRemoval is, on a module, what a user has approved of the clusters that lose
+	// it: the value of status.removal.approval.
+	ApproveRemoval = Key{Native: "spillway.dev/approve-removal"}
 	// Steered is, on a module, what a person has told it by a command last, as JSON:
 	// what, who, why and when.
 	Steered = Key{Native: "spillway.dev/steered"}

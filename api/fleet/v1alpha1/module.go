@@ -230,6 +230,15 @@ type Rollout struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="has to be a number of at least 0, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// MaxRemoved is how many clusters may lose the module without an approval, because
+	// the selector no longer matches them: a number, or a percentage of the clusters that
+	// have it, rounded down, at least 1 unless it is 0%. While there are more, none loses
+	// it until a user approves their number. Default 10%.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
+	MaxRemoved *intstr.IntOrString `json:"maxRemoved,omitempty"`
 	// MinReadySeconds is how long a cluster has to be ready, at this very revision,
 	// before it counts as such.
 	// +optional

@@ -61,6 +61,9 @@ type ModuleStatus struct {
 	// FailingTruncated is true if there are more.
 	// +optional
 	FailingTruncated bool `json:"failingTruncated,omitempty"`
+	// Removal are the clusters that lose the module, absent if none does.
+	// +optional
+	Removal *RemovalStatus `json:"removal,omitempty"`
 	// Moves are clusters that are about to be assigned a revision. Each was written
 	// down, by compare-and-swap on the resourceVersion of this object, before it
 	// was done. There are at most 50 at a time.
@@ -152,12 +155,41 @@ type Move struct {
 	// away. Should it become ready before that is done, it is not done.
 	// +optional
 	Repair bool `json:"repair,omitempty"`
+	// Remove is true if the cluster loses the module, and Revision is what it has.
+	// +optional
+	Remove bool `json:"remove,omitempty"`
+	// AssignedAt is since when the cluster has what it loses, so that nothing else is
+	// removed.
+	// +optional
+	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
 	// Withdrawn is true once it is not to be done any more, and something else was
 	// decided since. It counts until it is certain that nobody does it.
 	// +optional
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
+}
+
+// RemovalStatus is how far the removal of a module has come from clusters that its
+// selector no longer matches.
+type RemovalStatus struct {
+	// Clusters is how many lose the module, Removing how many of them are losing it now.
+	Clusters int32 `json:"clusters"`
+	Removing int32 `json:"removing"`
+	// Approval is what a user must give to let them go, empty if none is needed: the
+	// value of the annotation spillway.dev/approve-removal. It names their number, and is
+	// valid for these clusters only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Approval string `json:"approval,omitempty"`
+	// Approved is the approval that was accepted, and Left how many clusters may still go
+	// with it. It lapses once no cluster is to lose the module, or when the annotation is
+	// changed or removed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Approved string `json:"approved,omitempty"`
+	// +optional
+	Left int32 `json:"left,omitempty"`
 }
 
 // Seen are resource versions.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -19,9 +19,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
-
-// errTooLate is the outcome of a write whose time is over.
-var errTooLate = errors.New("what permits it is too old")
 
 // actor makes all the writes of the ring. None of them waits until a cache shows
 // it: what permits the next one is in the API server's answer.
@@ -35,26 +32,28 @@ type actor struct {
 
 // act makes the writes of a pass, one after the other. The status comes last, unless
 // it is what permits.
-func (a *actor) act(ctx context.Context, s *snapshot, p *pass) *results {
-	d := &results{}
+func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 	for _, write := range p.Writes {
 		if write.Act == decision.AddFinalizer || write.Act == decision.RemoveFinalizer {
-			d.object, d.err = a.finalizer(ctx, s, write.Act)
-			return d
+			r.Object, r.Err = a.finalizer(ctx, s, write.Act)
+			return r
 		}
-		d.outcomes = append(d.outcomes, a.apply(ctx, s, &write))
+		done := made{Write: write}
+		err := a.apply(ctx, s, &done)
+		r.Add(write.Change(), done, err)
 	}
 	if p.persist {
-		d.object, d.err = a.persist(ctx, s.object, &p.Status)
+		r.Object, r.Err = ring.UpdateStatus(ctx, a.client.Status(), s.object, func(module client.Object) {
+			_, status := model.Parts(module)
+			p.Status.DeepCopyInto(status)
+		})
 	}
-	return d
+	return r
 }
 
 // finalizer adds or removes the finalizer, if nobody has written the module since it
 // was seen.
 func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (client.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
 	changed, ok := s.object.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil, errors.New("a copy of an object is none")
@@ -65,7 +64,10 @@ func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (c
 		controllerutil.RemoveFinalizer(changed, vocabulary.ModuleFinalizer)
 	}
 	patch := client.MergeFromWithOptions(s.object, client.MergeFromWithOptimisticLock{})
-	if err := a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency); err != nil {
+	err := ring.Do(ctx, a.now, time.Time{}, func(ctx context.Context) error {
+		return a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("%s of %s %s: %w", act, a.kind.name, s.key.Name, err)
 	}
 	if act == decision.RemoveFinalizer {
@@ -74,59 +76,34 @@ func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (c
 	return changed, nil
 }
 
-// persist writes the status, if nobody has written the module since it was seen.
-func (a *actor) persist(ctx context.Context, seen client.Object, status *v1alpha1.ModuleStatus) (client.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	module, ok := seen.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, errors.New("a copy of an object is none")
-	}
-	_, written := model.Parts(module)
-	status.DeepCopyInto(written)
-	err := a.client.Status().Update(ctx, module, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	if err != nil {
-		return nil, fmt.Errorf("write the status of %s %s: %w", a.kind.name, seen.GetName(), err)
-	}
-	return module, nil
-}
-
 // apply makes one write, when it cannot be too late.
-func (a *actor) apply(ctx context.Context, s *snapshot, w *decision.Write) outcome {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	out := outcome{write: *w}
-	if !w.Until.IsZero() {
-		rest := w.Until.Sub(a.now())
-		if rest <= 0 {
-			out.err = errTooLate
-			return out
+func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
+	w := &m.Write
+	err := ring.Do(ctx, a.now, w.Until, func(ctx context.Context) error {
+		switch w.Act {
+		case decision.CreateRevision:
+			return a.createRevision(ctx, s, w)
+		case decision.AdoptRevision:
+			return a.adoptRevision(ctx, s)
+		case decision.DeleteRevision:
+			return a.deleteRevision(ctx, s, w)
+		case decision.Resolve:
+			return a.resolve(ctx, s, w)
+		case decision.CreateGate:
+			return a.createGate(ctx, s, w)
+		case decision.Unassign:
+			if err := a.confirm(ctx, s, w); err != nil {
+				return err
+			}
+			return a.assemble(ctx, s, m)
+		default:
+			return a.assemble(ctx, s, m)
 		}
-		ctx, cancel = context.WithTimeout(ctx, rest)
-		defer cancel()
+	})
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", w.Act, w.Target(), err)
 	}
-	switch w.Act {
-	case decision.CreateRevision:
-		out.err = a.createRevision(ctx, s, w)
-	case decision.AdoptRevision:
-		out.err = a.adoptRevision(ctx, s)
-	case decision.DeleteRevision:
-		out.err = a.deleteRevision(ctx, s, w)
-	case decision.Resolve:
-		out.err = a.resolve(ctx, s, w)
-	case decision.CreateGate:
-		out.err = a.createGate(ctx, s, w)
-	case decision.Unassign:
-		if out.err = a.confirm(ctx, s, w); out.err == nil {
-			out.err = a.assemble(ctx, s, w, &out)
-		}
-	default:
-		out.err = a.assemble(ctx, s, w, &out)
-	}
-	if out.err != nil {
-		out.err = fmt.Errorf("%s %s: %w", w.Act, w.Target(), out.err)
-	}
-	return out
+	return nil
 }
 
 // createRevision makes what a module says now into something that does not change.
@@ -160,8 +137,7 @@ func (a *actor) ownerOf(s *snapshot) metav1.OwnerReference {
 
 func (a *actor) deleteRevision(ctx context.Context, s *snapshot, w *decision.Write) error {
 	seen := s.revisions[w.Revision]
-	preconditions := client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion}
-	return a.client.Delete(ctx, seen.DeepCopy(), preconditions, client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
+	return a.client.Delete(ctx, seen.DeepCopy(), ring.Preconditions(seen.UID, seen.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
 func (a *actor) resolve(ctx context.Context, s *snapshot, w *decision.Write) error {
@@ -182,12 +158,3 @@ func (a *actor) createGate(ctx context.Context, s *snapshot, w *decision.Write) 
 	}
 	return a.client.Create(ctx, g, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
-
-// isOvertaken is true if a write was refused because somebody was faster: its
-// preconditions no longer hold, and neither does the decision.
-func isConflict(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTooLate) || errors.Is(err, errChanged)
-}
-
-// isEnding is true if a write was refused because the namespace is on its way out.
-func isEnding(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }

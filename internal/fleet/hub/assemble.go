@@ -3,9 +3,10 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/ring"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,8 @@ import (
 // have in it is theirs. The API server checks by UID and resourceVersion that the
 // assemblage is the one that was seen; one that was not there is made, whoever else
 // does so too.
-func (a *actor) assemble(ctx context.Context, s *snapshot, w *decision.Write, out *outcome) error {
+func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
+	w := &m.Write
 	part, err := a.part(s, w)
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func (a *actor) assemble(ctx context.Context, s *snapshot, w *decision.Write, ou
 		return err //nolint:wrapcheck // apply does
 	}
 	if w.Act == decision.Unassign {
-		out.foreign, out.version = hasSync(u, s.key.Name), u.GetResourceVersion()
+		m.foreign, m.version = hasSync(u, s.key.Name), u.GetResourceVersion()
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func hasSync(u *unstructured.Unstructured, name string) bool {
 }
 
 // errChanged is the outcome of a removal that was decided from what is no longer so.
-var errChanged = errors.New("the module or the cluster has changed since")
+var errChanged = fmt.Errorf("the module or the cluster: %w", ring.ErrConflict)
 
 // confirm asks the API server itself whether a removal is still right. It is the one
 // write that takes something away for good, and what it follows from, the selector and

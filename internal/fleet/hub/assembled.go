@@ -92,6 +92,7 @@ func recordOf(a *assembled, module string) model.Record {
 		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
 	}
 	assignment, sync, assigned := a.sync(module)
+	r.Leaving = !assigned && a.report(module) != nil
 	if assignment == nil {
 		return r
 	}
@@ -104,7 +105,7 @@ func recordOf(a *assembled, module string) model.Record {
 	return r
 }
 
-// report reads what became of a sync.
+// readReport reads what became of a sync.
 func readReport(r *model.Record, s *v1alpha1.SyncStatus, a *assembled) {
 	r.Reported = s.Revision == r.Revision && timeOf(s.AssignedAt).Equal(r.AssignedAt)
 	r.State, r.Since, r.Reason, r.Message = s.State, timeOf(s.LastTransitionTime), rollout.Reason(s.Reason), s.Message

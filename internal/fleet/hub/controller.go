@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -82,7 +82,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 	r := &reconciler{
 		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters},
 		actor:    actor{kind: k, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
-		reporter: reporter{kind: k, events: mgr.GetEventRecorder("spillway"), now: o.Now},
+		reporter: newReporter(k, mgr.GetEventRecorder("spillway")),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet-"+k.name).
 		Watches(model.New(k.name), &handler.EnqueueRequestForObject{}).
@@ -92,7 +92,7 @@ func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 		WatchesRawSource(k.clusterChanges(clusters, mgr.GetCache())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxModules,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+			RateLimiter:             ring.Passes().RateLimiter(),
 		}).Complete(r)
 	if err != nil {
 		return fmt.Errorf("build the controller of %s: %w", k.name, err)
@@ -105,52 +105,33 @@ type reconciler struct {
 	observer observer
 	actor    actor
 	reporter reporter
-	memories memories
+	memories ring.Memories[memory]
 }
 
-// Reconcile observes, plans, acts and tells; and once more at once if what it wrote
-// permits to go on.
-func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	m, live := r.memories.of(req.NamespacedName), false
+// Reconcile makes passes over a module.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	m := r.memories.Of(req.NamespacedName, func() *memory { return newMemory(req.NamespacedName) })
 	m.live = nil
-	for range maxPasses {
-		// 1. Observe: all the reads.
-		s, err := r.observer.observe(ctx, m, live)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		// 2. Plan: pure.
-		p := planPass(&s, m, r.observer.options)
-		if live = live || p.NeedsLive; p.NeedsLive {
-			continue
-		}
-		// 3. Act: permit, or all the other writes.
-		d := r.actor.act(ctx, &s, &p)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.report(ctx, &s, &p, d, m)
-		result, err = r.learn(ctx, &s, &p, d, m)
-		if err != nil || !d.goOn(&p) {
-			return result, err
-		}
+	loop := ring.Loop[snapshot, pass, results]{
+		Most: maxPasses, Now: r.observer.options.Now,
+		Observe:   func(ctx context.Context, live bool) (snapshot, error) { return r.observer.observe(ctx, m, live) },
+		Plan:      func(s *snapshot) pass { return planPass(s, m, r.observer.options) },
+		NeedsLive: func(p *pass) bool { return p.NeedsLive },
+		Act:       r.actor.act,
+		Report:    func(ctx context.Context, s *snapshot, p *pass, done *results) { r.reporter.report(ctx, s, p, done, m) },
+		Learn: func(_ context.Context, s *snapshot, p *pass, done *results) (ring.Next, error) {
+			return r.learn(s, p, done, m)
+		},
 	}
-	return result, nil
+	return loop.Run(ctx)
 }
 
-// learn remembers what became of a pass, and says when to look again.
-func (r *reconciler) learn(ctx context.Context, s *snapshot, p *pass, d *results, m *memory) (reconcile.Result, error) {
-	now := r.observer.options.Now()
-	wake := m.learn(now, p, d)
+// learn remembers what became of a pass, and says how to go on.
+func (r *reconciler) learn(s *snapshot, p *pass, done *results, m *memory) (ring.Next, error) {
+	wake := m.learn(r.observer.options.Now(), p, done)
 	if s.object == nil {
-		r.memories.forget(s.key)
-		r.reporter.forget(s)
-		return reconcile.Result{}, nil
+		r.memories.Forget(s.key)
+		return ring.Next{}, nil
 	}
-	if d.err != nil && !isConflict(d.err) && !isEnding(d.err) {
-		return reconcile.Result{}, d.err
-	}
-	if wake.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	log.FromContext(ctx).V(2).Info("looks again", "at", wake)
-	return reconcile.Result{RequeueAfter: max(wake.Sub(now), 1)}, nil
+	return ring.Next{Again: p.goesOn(done), Wake: wake}, done.Failure()
 }

@@ -122,7 +122,7 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", "failed: not ready after 1s (progress deadline)")
+	w.waits("Failed", "a not ready after 1s (progress deadline)")
 	if s := w.status().Summary; s.Failed != 1 || s.Updating != 0 {
 		t.Errorf("%+v", s)
 	}

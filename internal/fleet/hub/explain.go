@@ -112,8 +112,7 @@ func (directory) Subscribe(func(types.NamespacedName)) {}
 // sight is what a manager would see of a module that has just begun.
 func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (snapshot, error) {
 	o := observer{options: options, kind: k, cached: reader, live: reader, unindexed: true, clusters: directory{reader}}
-	memories := memories{}
-	s, err := o.observe(ctx, memories.of(key), false)
+	s, err := o.observe(ctx, newMemory(key), false)
 	if err != nil {
 		return s, notInstalled(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,8 +74,7 @@ type snapshot struct {
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot, error) {
 	s := snapshot{key: m.key}
 	s.Now, s.Live = o.options.Now(), live
-	m.expire(s.Now)
-	s.Refusals = m.due()
+	s.Refusals = m.Refusals(s.Now)
 	if err := o.module(ctx, &s, m); err != nil || s.object == nil {
 		return s, err
 	}
@@ -99,20 +100,20 @@ func (o *observer) module(ctx context.Context, s *snapshot, m *memory) error {
 	object := model.New(o.kind.name)
 	err := o.cached.Get(ctx, s.key, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		m.object = nil
+		m.Newest(nil, s.Now)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("get %s %s: %w", o.kind.name, s.key.Name, err)
 	}
-	s.object = m.newest(object)
+	s.object = m.Newest(object, s.Now)
 	spec, status := model.Parts(s.object)
 	s.Module = model.Module{
 		Kind: o.kind.name, Namespace: s.key.Namespace, Name: s.key.Name, UID: s.object.GetUID(),
 		ResourceVersion: s.object.GetResourceVersion(), Generation: s.object.GetGeneration(),
 		Deleting:  s.object.GetDeletionTimestamp() != nil,
 		Finalized: slices.Contains(s.object.GetFinalizers(), vocabulary.ModuleFinalizer),
-		Steered:   model.SteeringOf(s.object), Spec: *spec, Status: *status,
+		Steered:   model.SteeringOf(s.object), RemovalApproval: vocabulary.ApproveRemoval.Get(s.object.GetAnnotations()), Spec: *spec, Status: *status,
 	}
 	return nil
 }
@@ -136,8 +137,8 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 	s.templates, s.revisions = map[string]*v1alpha1.TemplateSpec{}, map[string]*spillway.ModuleRevision{}
 	for i := range list.Items {
 		r := &list.Items[i]
-		m.seen(decision.CreateRevision, r.Name)
-		m.seen(decision.AdoptRevision, r.Name)
+		m.Observed(ring.Change{Act: string(decision.CreateRevision), Object: r.Name})
+		m.Observed(ring.Change{Act: string(decision.AdoptRevision), Object: r.Name})
 		if !metav1.IsControlledBy(r, s.object) {
 			continue // that of a module that was deleted
 		}
@@ -186,7 +187,7 @@ func (o *observer) gates(ctx context.Context, s *snapshot, m *memory) error {
 	}
 	for i := range list.Items {
 		g := &list.Items[i]
-		m.seen(decision.CreateGate, g.Name)
+		m.Observed(ring.Change{Act: string(decision.CreateGate), Object: g.Name})
 		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
 			s.Gates = append(s.Gates, gateOf(g))
 		}
@@ -249,7 +250,7 @@ func (o *observer) assemblages(ctx context.Context, m *memory, live bool) (*view
 	if err != nil {
 		return nil, "", err
 	}
-	m.asOf = model.Newer(m.asOf, v.asOf)
+	m.asOf = ring.Newer(m.asOf, v.asOf)
 	if !live {
 		return v, m.asOf, nil
 	}
@@ -258,7 +259,7 @@ func (o *observer) assemblages(ctx context.Context, m *memory, live bool) (*view
 		return nil, "", err
 	}
 	if fresh.isAs(v) { // the cache is as new; that only could not be known
-		m.asOf = model.Newer(m.asOf, fresh.asOf)
+		m.asOf = ring.Newer(m.asOf, fresh.asOf)
 	}
 	m.live = fresh
 	return fresh, fresh.asOf, nil
@@ -271,7 +272,7 @@ func (o *observer) view(ctx context.Context, r client.Reader, namespace string) 
 	}
 	v := &view{items: itemsOf(list), asOf: list.GetResourceVersion()}
 	for _, item := range v.items {
-		v.asOf = model.Newer(v.asOf, item.GetResourceVersion())
+		v.asOf = ring.Newer(v.asOf, item.GetResourceVersion())
 	}
 	return v, nil
 }
@@ -307,7 +308,7 @@ func (o *observer) records(s *snapshot, m *memory, v *view) {
 		if r.Assigned {
 			o.compare(s, m, &a, &r)
 		}
-		if version, ours := m.foreign[name]; ours && !model.IsOlder(version, r.ResourceVersion) { // what is older shows what it was before
+		if version, ours := m.foreign[name]; ours && !ring.Older(version, r.ResourceVersion) { // what is older shows what it was before
 			s.Foreign[name] = true
 		}
 		s.Records = append(s.Records, r)

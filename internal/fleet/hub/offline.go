@@ -37,7 +37,7 @@ func (o *Offline) Reconcilers() map[string]reconcile.Reconciler {
 		all[k.name] = &reconciler{
 			observer: observer{options: o.options, kind: k, cached: o.on, live: o.on, clusters: listing{o.on}},
 			actor:    actor{kind: k, client: o.on, live: o.on, now: o.options.Now},
-			reporter: reporter{kind: k, events: o.on.Events(), now: o.options.Now},
+			reporter: newReporter(k, o.on.Events()),
 		}
 	}
 	return all

@@ -29,20 +29,6 @@ const DefaultStatusDelay = time.Second
 const (
 	// maxModules is how many modules are seen to at a time.
 	maxModules = 8
-	// writeTimeout bounds one write, so that a hanging admission webhook is noticed.
-	writeTimeout = 10 * time.Second
-	// A write that was refused is tried again after retryFirst, then after twice
-	// as long, up to retryMost.
-	retryFirst     = 500 * time.Millisecond
-	retryDoublings = 9
-	retryMost      = 2 * time.Minute
-	// One for which somebody else was faster is decided anew once the cache shows
-	// that, or after overtakenFirst, then after twice as long, up to overtakenMost.
-	conflictFirst     = 10 * time.Millisecond
-	conflictDoublings = 9
-	conflictMost      = 5 * time.Second
-	// retryPass is the longest wait after a pass that could not observe at all.
-	retryPass = 15 * time.Second
 	// together is how long to wait for more reports before looking at a module.
 	batchDelay = 50 * time.Millisecond
 )
@@ -52,9 +38,4 @@ func (o Options) statusDelay() time.Duration {
 		return o.StatusDelay
 	}
 	return DefaultStatusDelay
-}
-
-// backoff doubles a first delay with each attempt before this one.
-func backoff(first time.Duration, attempts, doublings int, most time.Duration) time.Duration {
-	return min(first<<min(attempts, doublings), most)
 }

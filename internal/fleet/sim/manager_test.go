@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // view is what a manager sees: each kind as it was at some moment.
@@ -33,7 +34,10 @@ type request struct {
 	status  *v1alpha1.ModuleStatus
 	version uint64
 	permits bool
-	write   decision.Write
+	// over is true of a status that permits removals which need the approval.
+	over     bool
+	approval string
+	write    decision.Write
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
 	sent, deselected bool
@@ -47,7 +51,7 @@ type manager struct {
 	name     string
 	view     view
 	requests []request
-	refusals map[string]model.Refusal
+	refusals ring.Refusals
 	// skew is by how much its clock is ahead.
 	skew time.Duration
 	// looked is true if nothing has changed in the view since it was last looked at.
@@ -61,7 +65,7 @@ type manager struct {
 }
 
 func newManager(w *world, r *rules, name string) *manager {
-	m := &manager{rules: r, world: w, name: name, refusals: map[string]model.Refusal{}, own: map[string]time.Time{}}
+	m := &manager{rules: r, world: w, name: name, refusals: map[string]ring.Refusal{}, own: map[string]time.Time{}}
 	if w.skewed {
 		m.skew = map[string]time.Duration{"hub-1": skewMost, "hub-2": -skewMost}[name]
 	}
@@ -122,7 +126,7 @@ func (m *manager) act() {
 	case w.storm && w.chance(0.03):
 		w.notef("%s crashes", m.name)
 		w.count("crashes")
-		m.requests, m.looked, m.refusals = nil, false, map[string]model.Refusal{}
+		m.requests, m.looked, m.refusals = nil, false, map[string]ring.Refusal{}
 	case len(m.requests) > 0:
 		for range m.haste() {
 			m.goOn()
@@ -158,6 +162,9 @@ func (m *manager) decide() {
 
 	w.oracle.planned(&o, &p)
 	m.requests = m.order(p)
+	if n := len(m.requests); n > 0 && p.Permits {
+		m.requests[n-1].over, m.requests[n-1].approval = w.oracle.isOver(&o), o.Module.RemovalApproval
+	}
 }
 
 // lookLive asks the API server itself for the assemblages.
@@ -192,7 +199,7 @@ func (m *manager) observed() model.Observed {
 		Now: m.now(), AsOf: number(v.recordsAt), Refusals: m.refusals, Revisions: v.revisions, Gates: v.gates,
 		Module: model.Module{
 			Kind: model.KindModule, Name: moduleName, ResourceVersion: number(v.module.version), Generation: v.module.generation,
-			Finalized: v.module.finalized, Spec: v.module.spec, Status: v.module.status,
+			Finalized: v.module.finalized, RemovalApproval: v.module.approval, Spec: v.module.spec, Status: v.module.status,
 		},
 	}
 
@@ -239,7 +246,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 
 	r := model.Record{
 		Cluster: name, Name: name, UID: a.uid, ResourceVersion: number(a.version), Generation: a.generation,
-		Assigned: a.assigned, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
+		Assigned: a.assigned, Leaving: a.leaving, Revision: a.revision, AssignedAt: a.at, Drifted: a.drifted || a.policy != policy, DeletionPolicy: a.policy, Hold: a.hold,
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
@@ -321,7 +328,7 @@ func (m *manager) arrive(r *request) {
 	case r.status != nil:
 		m.writeStatus(r)
 	case w.storm && r.write.Cluster != nil && w.chance(0.02):
-		m.refusals[r.write.Cluster.Name] = model.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
+		m.refusals[r.write.Cluster.Name] = ring.Refusal{At: m.now().Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
 		w.count("refusals")
 	case r.write.Act == decision.AddFinalizer:
@@ -361,6 +368,7 @@ func (m *manager) writeStatus(r *request) {
 	}
 
 	w.writes++
+	w.oracle.permitted(r)
 	w.module.status, w.module.version = *r.status, w.next()
 	m.view.module = w.module
 	w.count("permits")
@@ -445,8 +453,9 @@ func (m *manager) writeRecord(r *request) {
 
 	switch known := m.view.has(write.Revision); {
 	case write.Act == decision.Unassign, write.Act == decision.Assign && !known: // there is nothing to write
-		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold}
+		a = assemblage{uid: a.uid, generation: a.generation, hold: a.hold, leaving: a.assigned}
 	case known:
+		a.leaving = false
 		a.assigned, a.revision, a.at, a.drifted = true, write.Revision, write.AssignedAt, false
 		a.exact = digest(m.view.resolved(write.Revision))
 		a.corrected = 0

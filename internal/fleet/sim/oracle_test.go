@@ -22,11 +22,17 @@ type oracle struct {
 	disrupted map[string]bool
 	// rolledBack are revisions that were given up while they were wanted.
 	rolledBack map[string]bool
+	// grants is how many removals each approval of the user is still good for, removals
+	// are the clusters of which one was permitted and not made.
+	grants   map[string]int
+	removals map[string]bool
+	// charged is the approval for which a removal that was permitted counts.
+	charged    map[string]string
 	violations []string
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}}
+	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -78,6 +84,8 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 		o.complainf("%s is written an assignment to %s that says nothing, which takes away what it has", c.Name, write.Revision)
 	case r.write.Act == decision.Unassign && o.world.isSelected(&c.Cluster) && !r.deselected:
 		o.complainf("%s is unassigned though it is selected, and was when that was sent; it is ready: %v", c.Name, c.Ready)
+	case write.Act == decision.Unassign:
+		o.tookAway(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
 	case write.Act == decision.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
 	case write.Act == decision.Assign && a.assigned && write.Revision != a.revision:
@@ -204,10 +212,14 @@ func (o *oracle) planned(v *model.Observed, p *decision.Plan) {
 	}
 
 	for _, m := range p.Status.Moves {
-		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool { return old.Cluster == m.Cluster && old.Revision == m.Revision }) {
+		if !slices.ContainsFunc(v.Module.Status.Moves, func(old v1alpha1.Move) bool {
+			return old.Cluster == m.Cluster && old.Revision == m.Revision && old.Remove == m.Remove
+		}) {
 			o.checkMove(v, &m)
-			o.checkMoment(v, &m)
-			o.checkTag(v, &m)
+			if !m.Remove {
+				o.checkMoment(v, &m)
+				o.checkTag(v, &m)
+			}
 		}
 	}
 }
@@ -249,7 +261,7 @@ func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		want := one(selects(&v.Module.Spec, c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
+		want := one(loses(v, c) || selects(&v.Module.Spec, c) && (c.Ready || r != nil && r.Assigned || isPending(v, c.Name, r)))
 
 		if places[c.Name] != want {
 			o.complainf("%s is in %d places, and should be in %d", c.Name, places[c.Name], want)
@@ -259,7 +271,7 @@ func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 
 func isPending(v *model.Observed, name string, r *model.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return m.Cluster == name && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
+		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
 	})
 }
 
@@ -284,6 +296,12 @@ func recordOf(v *model.Observed, name string) *model.Record {
 
 // checkMove: nothing moves that may not, and nothing before its turn.
 func (o *oracle) checkMove(v *model.Observed, m *v1alpha1.Move) {
+	if m.Remove {
+		o.checkRemoval(v, m)
+
+		return
+	}
+
 	i := slices.IndexFunc(v.Clusters, func(c model.Cluster) bool { return c.Name == m.Cluster })
 	r := recordOf(v, m.Cluster)
 

@@ -118,6 +118,7 @@ func (s *simulation) tick() {
 		s.world.users()
 	} else {
 		s.world.decideGates(1)
+		s.world.approveRemovals(1)
 		active = active[:1]
 	}
 
@@ -258,7 +259,7 @@ func (all statistics) check(t *testing.T) {
 	t.Helper()
 
 	for _, what := range []string{
-		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "gates", "pins", "unready",
+		"flapping", "crashes", "conflicts", "downs", "live looks", "edits", "rollbacks", "given up", "approvals", "removals", "gates", "pins", "unready",
 		"unreachable", "leaves", "deselected", "selectors", "suspended", "tags moved", "hotfixes", string(decision.Resolve), string(decision.Assign), string(decision.Correct), string(decision.Unassign),
 	} {
 		if all[what] < all["worlds"]/20 {

@@ -46,6 +46,13 @@ func (w *world) policy() v1alpha1.ModuleSpec {
 		r.MaxFailures = new(intstr.FromInt(w.rnd.IntN(3)))
 	}
 
+	switch w.rnd.IntN(4) {
+	case 0:
+		r.MaxRemoved = new(intstr.FromInt(w.rnd.IntN(3)))
+	case 1:
+		r.MaxRemoved = new(intstr.FromString(fmt.Sprintf("%d%%", w.rnd.IntN(101))))
+	}
+
 	if w.chance(0.7) {
 		w.addStages(r)
 	}
@@ -130,6 +137,7 @@ func (w *world) users() {
 		w.respec(func(s *v1alpha1.ModuleSpec) { s.DeletionPolicy = v1alpha1.Orphan })
 	default:
 		w.decideGates(0.1)
+		w.approveRemovals(0.1)
 		w.touch()
 	}
 
@@ -156,6 +164,27 @@ func (w *world) reselect() {
 		c := &w.clusters[i]
 		c.deselected = c.deselected || !w.isSelected(&c.Cluster)
 	}
+}
+
+// approveRemovals is that the user approves what the status asks for. An approval is
+// left where it is, however old, or taken back.
+func (w *world) approveRemovals(likely float64) {
+	r := w.module.status.Removal
+	if r == nil || !w.chance(likely) {
+		return
+	}
+	switch {
+	case r.Approval != "" && w.module.approval != r.Approval:
+		w.module.approval = r.Approval
+		w.oracle.grant(r.Approval)
+		w.count("approvals")
+	case w.storm && w.chance(0.2):
+		w.module.approval = ""
+	default:
+		return
+	}
+	w.module.version = w.next()
+	w.notef("the user approves %q", w.module.approval)
 }
 
 // moveTag has the tag of a revision be another commit.

@@ -23,6 +23,8 @@ type assemblage struct {
 	generation int64
 
 	assigned bool
+	// leaving is true once it was taken away, until what ran is gone.
+	leaving  bool
 	revision string
 	at       time.Time
 	policy   v1alpha1.DeletionPolicy
@@ -63,7 +65,9 @@ type module struct {
 	generation int64
 	finalized  bool
 	spec       v1alpha1.ModuleSpec
-	status     v1alpha1.ModuleStatus
+	// approval is what the user has approved of removals.
+	approval string
+	status   v1alpha1.ModuleStatus
 }
 
 // world is what there is, and the dice.
@@ -306,6 +310,9 @@ func (w *world) work(c *cluster) {
 	}
 
 	switch {
+	case a.leaving:
+		a.leaving, a.seen = false, a.generation
+		w.changed(c.Name, a, false)
 	case a.assigned && (a.reported != a.revision || !a.reportOf.Equal(a.at) || a.state == ""):
 		a.reported, a.reportOf, a.state, a.since, a.seen = a.revision, a.at, v1alpha1.StateUpdating, w.now, a.generation
 		c.begun, c.takes, c.fetched = w.now, w.seconds(0, 30), w.wants(&a)

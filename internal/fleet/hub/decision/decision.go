@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -33,13 +35,20 @@ type decision struct {
 	orphans map[string]*model.Record
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
-	members  []*member
-	stages   []stage
-	aside    []*member
-	tree     rollout.Observed
-	rest     rollout.Observed
-	plan     rollout.Plan
-	restPlan rollout.Plan
+	members []*member
+	stages  []stage
+	// removals are the clusters that lose the module. Approval is what a user has to give
+	// for all of them, approved how many may go with the approval that was given, those
+	// included that are leaving, and approvedLeft how many are left of it.
+	removals               []removal
+	approval               string
+	approved, approvedLeft int
+	aside                  []*member
+	tree                   rollout.Observed
+	rest                   rollout.Observed
+	plan                   rollout.Plan
+	restPlan               rollout.Plan
+	intents                *ring.Intents[v1alpha1.Move]
 	// stagePlans are what the plan says of each stage.
 	stagePlans []rollout.Plan
 }
@@ -48,6 +57,7 @@ func decide(o *model.Observed) *decision {
 	d := &decision{o: o}
 	d.chooseTarget()
 	d.validate()
+	d.intents = d.moves()
 	d.groupMembers()
 	d.tree = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.root()}
 	d.rest = rollout.Observed{Now: o.Now, Self: o.Module.Name, Root: d.restRoot()}
@@ -151,6 +161,7 @@ func (d *decision) distribute() {
 		}
 		d.stagePlans[i].Holds = rest[:len(rest)-len(holds)]
 	}
+	d.distributeRemovals(holds)
 	rest := d.restPlan.Holds
 	for _, m := range d.inOrderAside() {
 		m.hold, rest = take(rest, m.Name, 2)
@@ -187,10 +198,19 @@ func take(holds []rollout.Hold, name string, depth int) (*rollout.Hold, []rollou
 
 func (d *decision) distributeSteps() {
 	for _, step := range d.plan.Steps {
-		m := d.member(step.Path[len(step.Path)-1])
+		m := d.known[step.Path[len(step.Path)-1]]
 		m.moves = true
-		if m.stage >= 0 && !m.isNew {
+		if step.To != rollout.Removed && m.stage >= 0 && !m.isNew {
 			d.stagePlans[m.stage].Steps = append(d.stagePlans[m.stage].Steps, step)
+		}
+	}
+}
+
+// distributeRemovals tells each cluster that loses the module what the plan says of it.
+func (d *decision) distributeRemovals(holds []rollout.Hold) {
+	for i := range holds {
+		if h := &holds[i]; len(h.Path) > 1 && h.Path[0] == unitRemovals {
+			d.known[h.Path[len(h.Path)-1]].hold = h
 		}
 	}
 }
@@ -201,22 +221,7 @@ func (d *decision) isPaused() bool { return d.o.Module.Spec.Suspend || len(d.pro
 // wake is when time alone changes something: by the engine, or because a move runs
 // out, or a refused write is tried again.
 func (d *decision) wake() time.Time {
-	wake := d.plan.Wake
-	sooner := func(at time.Time) {
-		if at.After(d.o.Now) {
-			wake = model.Earlier(wake, at)
-		}
-	}
-	for i := range d.o.Module.Status.Moves {
-		if m := &d.o.Module.Status.Moves[i]; !isDone(m, d.record(m.Cluster)) {
-			sooner(m.At.Add(ActWithin))
-			sooner(m.At.Add(WithdrawAfter))
-		}
-	}
-	for _, r := range d.o.Refusals {
-		sooner(r.At)
-	}
-	return wake
+	return ring.Earlier(ring.Earlier(d.plan.Wake, d.intents.Wake()), d.o.Refusals.Wake(d.o.Now))
 }
 
 // opening is whether a window is open, and when the next one opens.
@@ -227,7 +232,7 @@ func opening(windows []v1alpha1.Window, now time.Time) (open bool, next time.Tim
 			return false, time.Time{}, fmt.Errorf("spec.rollout.windows[%d].%w", i, err)
 		}
 		open = open || !w.Closes(now).IsZero()
-		next = model.Earlier(next, w.Opens(now))
+		next = ring.Earlier(next, w.Opens(now))
 	}
 	return open, next, nil
 }

@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -59,6 +61,9 @@ type Explanation struct {
 	// Unseen is why the caller may not see what it was decided from, empty if they may:
 	// then all of this is what the manager has written.
 	Unseen string `json:"unseen,omitempty"`
+	// Removal is how far the removal has come from clusters that no longer match, nil if
+	// none loses the module.
+	Removal *v1alpha1.RemovalStatus `json:"removal,omitempty"`
 	// History are the last rollouts, the newest first.
 	History []v1alpha1.PastRollout `json:"history,omitempty"`
 }
@@ -121,6 +126,9 @@ func Explain(o *model.Observed) Explanation {
 	for _, m := range d.members {
 		e.Clusters = append(e.Clusters, d.explainMember(m))
 	}
+	for i := range d.removals {
+		e.Clusters = append(e.Clusters, d.explainRemoval(&d.removals[i]))
+	}
 	e.Notes = d.notes()
 	return e
 }
@@ -130,6 +138,9 @@ func ExplainCluster(o *model.Observed, name string) ClusterExplanation {
 	d := decide(o)
 	if m := d.member(name); m != nil {
 		return d.explainMember(m)
+	}
+	if i := slices.IndexFunc(d.removals, func(r removal) bool { return r.Name == name }); i >= 0 {
+		return d.explainRemoval(&d.removals[i])
 	}
 	return d.explainUnselected(name)
 }
@@ -166,7 +177,7 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 		Phase: status.Phase, Sentence: status.WaitingFor,
 		Target: status.TargetRevision, Current: status.CurrentRevision, RolledBack: status.RolledBack, Pinned: o.Module.Spec.TargetRevision,
 		Stage: status.Stage, UpToDate: status.Clusters, Summary: status.Summary, Stages: status.Stages,
-		Steered: o.Module.Steered, History: status.History,
+		Steered: o.Module.Steered, History: status.History, Removal: status.Removal,
 	}
 	if status.Since != nil {
 		e.Since = &status.Since.Time
@@ -188,6 +199,10 @@ func (d *decision) notes() []string {
 		notes = append(notes, "it selects no cluster: spec.selector is not set, and {} would be all of them")
 	} else if len(d.members) == 0 && d.selector != nil {
 		notes = append(notes, "none of the clusters that it selects is ready, or it selects none; spillway explain --cluster tells of one")
+	}
+	if d.isRemovalHeld() {
+		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: kubectl annotate --overwrite -n %s %s %s %s=%s",
+			len(d.removals), d.o.Module.Namespace, strings.ToLower(d.o.Module.Kind), d.o.Module.Name, vocabulary.ApproveRemoval.Native, d.approval))
 	}
 	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
@@ -227,7 +242,21 @@ func (d *decision) explainMember(m *member) ClusterExplanation {
 	return e
 }
 
-// sayMember puts into words how a cluster stands.
+// explainRemoval is the state of a cluster that loses the module.
+func (d *decision) explainRemoval(r *removal) ClusterExplanation {
+	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Since: momentOrNil(r.started)}
+	switch {
+	case r.hold != nil:
+		e.Reason, e.Sentence, e.Until = r.hold.Reason, r.hold.Message, momentOrNil(r.hold.Until)
+	case len(d.problems) > 0:
+		e.Sentence = r.Name + " no longer matches spec.selector, and keeps what it has while the module is invalid"
+	default:
+		e.Sentence = r.Name + " no longer matches spec.selector, and loses the module next"
+	}
+	return e
+}
+
+// describeMember puts into words how a cluster stands.
 func (d *decision) describeMember(m *member, e *ClusterExplanation) {
 	switch h := m.hold; {
 	case h != nil:

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -12,13 +14,8 @@ import (
 )
 
 const (
-	// ActWithin is how long after it was written down a move may be acted upon.
-	ActWithin = 20 * time.Second
-	// WithdrawAfter is how long it counts, though nobody wants it any more. It is
-	// longer by what a clock may be wrong and a request may take.
-	WithdrawAfter = 40 * time.Second
-	// maxMoves is how many moves may be written down at a time, so that the
-	// status stays small.
+	// maxMoves is how many moves may be written down at a time, so that the status
+	// stays small.
 	maxMoves = 50
 	// maxWrites bounds the other writes of a pass.
 	maxWrites = 100
@@ -27,22 +24,31 @@ const (
 // permit is the status by which what the engine wants is permitted; false if there
 // is nothing to permit.
 func (d *decision) permit() (*v1alpha1.ModuleStatus, bool) {
-	moves, renewed := d.renewed()
-	news := d.newMoves(maxMoves - len(moves))
 	rollsBack := d.plan.Phase == rollout.PhaseRollingBack && d.mayRollBack()
-	if len(news) == 0 && !renewed && !rollsBack {
+	var news []v1alpha1.Move
+	if !rollsBack { // what is given up is given up before any cluster goes back
+		news = d.newMoves(maxMoves - len(d.intents.Kept()))
+	}
+	moves, permits := d.intents.Permit(news)
+	if !permits && !rollsBack {
 		return nil, false
 	}
 	status := d.status()
 	if rollsBack {
-		// What is given up is given up before anything goes back.
-		status.RolledBack, news = d.wanted, nil
+		status.RolledBack = d.wanted
 		status.History = d.history(rollout.PhaseRollingBack)
 	}
-	status.Moves = replace(d.withdrawn(moves), news)
-	status.Seen = d.seen()
-	d.start(status.Stages, news)
+	status.Moves, status.Seen = moves, d.seen()
+	if r := status.Removal; r != nil { // what is permitted is taken from what was approved
+		r.Left = max(0, r.Left-count32(len(news)-len(d.assignments(news))))
+	}
+	d.start(status.Stages, d.assignments(news))
 	return &status, true
+}
+
+// assignments are the moves that remove nothing.
+func (d *decision) assignments(moves []v1alpha1.Move) []v1alpha1.Move {
+	return slices.DeleteFunc(slices.Clone(moves), func(m v1alpha1.Move) bool { return m.Remove })
 }
 
 // newMoves are those for the steps of the plan, as many as fit.
@@ -54,7 +60,13 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			moves = append(moves, v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: d.moment(name)})
+			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))}
+			if step.To == rollout.Removed {
+				c := d.known[name]
+				move.Revision, move.Remove, move.Repair, move.At = step.From, true, !c.isUp(), metav1.NewMicroTime(d.o.Now)
+				move.AssignedAt = microOrNil(c.record.AssignedAt)
+			}
+			moves = append(moves, move)
 		}
 	}
 	return moves
@@ -63,64 +75,65 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 // moment is when a cluster is assigned something that is permitted now: later than what
 // it has, also where a clock that was ahead has written that. Otherwise it would count
 // as done before it was.
-func (d *decision) moment(cluster string) metav1.MicroTime {
+func (d *decision) moment(cluster string) time.Time {
 	at := d.o.Now
 	if r := d.record(cluster); r != nil && r.Assigned {
 		at = model.Later(at, r.AssignedAt.Add(time.Microsecond))
 	}
-	return metav1.NewMicroTime(at)
+	return at
 }
 
-// renewed are the moves that are kept, and whether some have to be permitted anew
-// because nobody has acted upon them in time.
-func (d *decision) renewed() ([]v1alpha1.Move, bool) {
-	moves, again := d.moves(), false
-	for i := range moves {
-		if m := &moves[i]; d.wants(m) && !d.inTime(m) && !d.isPutOff(m.Cluster) {
-			m.At, again = d.moment(m.Cluster), true
-		}
+// moves are the intents in the status of the module, as this decision sees them.
+func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
+	return &ring.Intents[v1alpha1.Move]{
+		Now: d.o.Now, Live: d.o.Live, Written: d.o.Module.Status.Moves, State: d.state,
+		At:     func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
+		PutOff: func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
+		Same:   func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
+		Moment: func(m *v1alpha1.Move) time.Time {
+			if m.Remove {
+				return d.o.Now
+			}
+			return d.moment(m.Cluster)
+		},
+		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
 	}
-	return moves, again
 }
 
-// withdrawn are the moves with those marked that are not wanted at present. What is
-// permitted now is permitted because they are not made.
-func (d *decision) withdrawn(moves []v1alpha1.Move) []v1alpha1.Move {
-	for i := range moves {
-		moves[i].Withdrawn = !d.wants(&moves[i])
+// state is what the assemblages show of a move.
+func (d *decision) state(m *v1alpha1.Move) ring.State {
+	switch {
+	case isDone(m, d.record(m.Cluster)):
+		return ring.Ended
+	case d.wants(m):
+		return ring.Wanted
+	default:
+		return ring.Unwanted
 	}
-	return moves
 }
 
-// replace adds moves; one of a cluster that has moved before takes the place of
-// that.
-func replace(moves, by []v1alpha1.Move) []v1alpha1.Move {
-	moves = slices.DeleteFunc(moves, func(old v1alpha1.Move) bool {
-		return slices.ContainsFunc(by, func(m v1alpha1.Move) bool { return m.Cluster == old.Cluster })
-	})
-	return append(moves, by...)
-}
-
-// moves are those that are kept.
-func (d *decision) moves() []v1alpha1.Move {
-	var kept []v1alpha1.Move
-	for i := range d.o.Module.Status.Moves {
-		if m := &d.o.Module.Status.Moves[i]; d.keeps(m) {
-			kept = append(kept, *m)
-		}
+// isDone is true of a move if the assemblage shows it, or something later.
+func isDone(m *v1alpha1.Move, r *model.Record) bool {
+	if m.Remove {
+		return r == nil || !r.Assigned || !microOrNil(r.AssignedAt).Equal(m.AssignedAt)
 	}
-	return kept
+	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
 }
 
-// keeps is true if a move still says something: that the cluster may be assigned
-// that revision at any moment.
-func (d *decision) keeps(m *v1alpha1.Move) bool {
-	return !isDone(m, d.record(m.Cluster)) && (d.wants(m) || !d.o.Live || !d.isTooLate(m))
+func microOrNil(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewMicroTime(t)
+	return &at
 }
 
 // wants is true if a move is still a good idea. One to a revision of which nobody knows
 // what it says is none: the view may be old, or somebody has deleted it.
 func (d *decision) wants(m *v1alpha1.Move) bool {
+	if m.Remove {
+		return d.wantsRemoval(m)
+	}
 	c := d.member(m.Cluster)
 	if d.o.Revision(m.Revision) == nil || c == nil || c.stage < 0 || m.Withdrawn || d.isPaused() || d.o.Module.IsExternal() || d.o.Module.Deleting || d.o.Foreign[m.Cluster] {
 		return false
@@ -134,40 +147,20 @@ func (d *decision) wants(m *v1alpha1.Move) bool {
 	return m.Revision == d.target
 }
 
-// isDone is true of a move if the assemblage shows it, or something later.
-func isDone(m *v1alpha1.Move, r *model.Record) bool {
-	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
-}
-
-func (d *decision) isTooLate(m *v1alpha1.Move) bool { return !d.o.Now.Before(m.At.Add(WithdrawAfter)) }
-
-func (d *decision) inTime(m *v1alpha1.Move) bool { return d.o.Now.Before(m.At.Add(ActWithin)) }
-
-// mayWithdraw is true if there are moves that a live look may show to have come to
-// nothing.
-func (d *decision) mayWithdraw() bool {
-	return slices.ContainsFunc(d.o.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return d.isTooLate(&m) && !isDone(&m, d.record(m.Cluster)) && !d.wants(&m)
-	})
-}
-
 // isPutOff is true while a write that was refused waits for its next try.
-func (d *decision) isPutOff(cluster string) bool {
-	r, ok := d.o.Refusals[cluster]
-	return ok && d.o.Now.Before(r.At)
-}
+func (d *decision) isPutOff(cluster string) bool { return d.o.Refusals.PutOff(cluster, d.o.Now) }
 
-// isBehind is true if somebody may have decided from a newer view than this one.
+// isBehind is true if some manager may have decided from a newer view than this one.
 func (d *decision) isBehind() bool {
 	seen := d.o.Module.Status.Seen
-	return seen != nil && !d.o.Live && model.IsOlder(d.o.AsOf, seen.Assemblages)
+	return seen != nil && !d.o.Live && ring.IsBehind(d.o.AsOf, seen.Assemblages)
 }
 
 // seen is how new the views are that have been decided upon, this one included.
 func (d *decision) seen() *v1alpha1.Seen {
 	seen := v1alpha1.Seen{Assemblages: d.o.AsOf}
 	if d.o.Module.Status.Seen != nil {
-		seen.Assemblages = model.Newer(seen.Assemblages, d.o.Module.Status.Seen.Assemblages)
+		seen.Assemblages = ring.Newer(seen.Assemblages, d.o.Module.Status.Seen.Assemblages)
 	}
 	if seen.Assemblages == "" {
 		return nil

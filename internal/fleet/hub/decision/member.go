@@ -22,7 +22,9 @@ type member struct {
 	record *model.Record
 	// move is an assignment that was permitted and that the record does not show.
 	move *v1alpha1.Move
-	leaf rollout.Leaf
+	// removing is true while some manager may take its sync away.
+	removing bool
+	leaf     rollout.Leaf
 	// started is when it was assigned what it has.
 	started time.Time
 	// belongs is true of a cluster that is one of the module's.
@@ -80,7 +82,12 @@ func (d *decision) joinRecords() []member {
 	}
 	for i := range d.o.Module.Status.Moves {
 		move := &d.o.Module.Status.Moves[i]
-		if m := d.known[move.Cluster]; m != nil && !isDone(move, m.record) {
+		m := d.known[move.Cluster]
+		switch {
+		case m == nil || isDone(move, m.record):
+		case move.Remove:
+			m.removing = true
+		default:
 			m.move = move
 		}
 	}
@@ -204,6 +211,9 @@ func (d *decision) assess(m *member) {
 	case !m.Ready:
 		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not ready: its control plane is not up"
 	}
+	if m.removing {
+		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "its removal was permitted and may still be made"
+	}
 	if !d.isNews() { // what is gone a week after a rollout is no failure of it
 		m.leaf.LostSince = time.Time{}
 	}
@@ -219,7 +229,7 @@ func (d *decision) assess(m *member) {
 // lookBack is at writes that were refused.
 func (d *decision) addRefusal(m *member) {
 	if r, refused := d.o.Refusals[m.Name]; refused {
-		m.leaf.RetryAt, m.leaf.RetryReason = r.At, r.Reason
+		m.leaf.RetryAt, m.leaf.RetryReason = r.At, model.Short(r.Reason, model.SaidLength)
 	}
 }
 

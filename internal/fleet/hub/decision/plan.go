@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -21,7 +23,7 @@ func Decide(o model.Observed) Plan {
 		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
 	}
 	p.Wake = d.wake()
-	if p.NeedsLive = !o.Live && (d.isBehind() || d.mayWithdraw()); p.NeedsLive {
+	if p.NeedsLive = !o.Live && (d.isBehind() || d.intents.Unverified()); p.NeedsLive {
 		return p
 	}
 	if o.Module.Deleting {
@@ -125,4 +127,18 @@ func (w *Write) Target() string {
 	default:
 		return w.Revision
 	}
+}
+
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	c := ring.Change{Act: string(w.Act), Object: w.Target()}
+	switch {
+	case w.Record != nil:
+		c.Version = w.Record.ResourceVersion
+	case w.Act == Resolve:
+		c.Version = string(w.UID) // there may be another revision of the name
+	case w.Act == Assign:
+		c.Version = w.AssignedAt.String()
+	}
+	return c
 }

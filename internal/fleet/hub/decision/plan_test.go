@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -275,7 +276,7 @@ func TestMovesCount(t *testing.T) {
 	first := p.Status.Moves[0].Cluster
 	o.Module.Status = p.Status
 	for after, want := range map[time.Duration]string{
-		time.Second: "Assign " + first, decision.ActWithin: "permits " + first, time.Hour: "permits " + first,
+		time.Second: "Assign " + first, ring.ActWithin: "permits " + first, time.Hour: "permits " + first,
 	} {
 		later := o
 		later.Now = noon.Add(after)

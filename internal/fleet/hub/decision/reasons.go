@@ -14,6 +14,11 @@ const (
 	// ReasonNoStage: no stage selects the cluster.
 	// Action: add a stage that selects the cluster, or leave it as it is.
 	ReasonNoStage rollout.Reason = "NoStage"
+	// ReasonOrphan: the cluster loses the module, and what runs is to stay, but the
+	// Kustomization does not say so yet.
+	// Action: nothing if the cluster answers; otherwise see why its assemblage is not
+	// carried out.
+	ReasonOrphan rollout.Reason = "OrphanPending"
 	// ReasonForeign: somebody else keeps a sync of the module's name in the cluster's
 	// assemblage.
 	// Action: remove one of the two, or give one of them another name.

@@ -1,49 +1,220 @@
 package decision
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
-// removals are for clusters that are there, on nobody's way out, and not selected
-// any more. One that merely is not ready, or is not known at present, keeps what
-// it has.
-func (d *decision) removals() []Write {
-	var writes []Write
+// removal is a cluster that loses the module, because its selector no longer matches.
+type removal struct {
+	*member
+
+	// leaving is true once it was taken away, or may be at any moment, until what ran
+	// is gone. What cannot be seen to be gone is leaving.
+	leaving bool
+	// stage is its place among the stages, by its labels alone.
+	stage int
+}
+
+// findRemovals finds the clusters that lose the module, in the order in which they go
+// within their stage. One that merely is not ready, or is not known at present, keeps
+// what it has, and so does one that is being deleted.
+func (d *decision) findRemovals(specs []stageSpec) {
+	if d.selector == nil || d.o.Module.IsExternal() || d.o.Module.Deleting {
+		return
+	}
 	for i := range d.o.Clusters {
-		c := &d.o.Clusters[i]
-		r := d.record(c.Name)
-		if r == nil || !r.Assigned || c.Deleting || d.isSelected(c) {
+		m := d.known[d.o.Clusters[i].Name]
+		if m.belongs || m.Deleting || d.isSelected(m.Cluster) || d.o.Foreign[m.Name] || m.record == nil {
 			continue
 		}
-		writes = append(writes, d.removal(c, r)...)
+		if !m.isAssigned() && !m.record.Leaving {
+			continue
+		}
+		r := removal{member: m, leaving: !m.isAssigned() || m.removing, stage: stageByLabels(specs, m)}
+		d.assess(m)
+		d.removals = append(d.removals, r)
 	}
-	return writes
+	slices.SortFunc(d.removals, func(a, b removal) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (d *decision) isSelected(c *model.Cluster) bool {
 	return d.selector != nil && d.selector.Matches(labels.Set(c.Labels))
 }
 
-// removal takes a sync away. Where what runs is to stay, that has to have come to
-// the Kustomization before: nothing else keeps Flux from deleting it.
-func (d *decision) removal(c *model.Cluster, r *model.Record) []Write {
+// stageByLabels is the first stage that selects a cluster by its labels. One that takes
+// but some clusters is no stage of a removal: it is the others that go first.
+func stageByLabels(specs []stageSpec, m *member) int {
+	i := slices.IndexFunc(specs, func(s stageSpec) bool { return s.Clusters == nil && s.selector.Matches(labels.Set(m.Labels)) })
+	if i < 0 {
+		return len(specs)
+	}
+	return i
+}
+
+// removalUnit is what is taken away: the last stage first, each under the budget that it
+// has for updates as well.
+func (d *decision) removalUnit() rollout.Unit {
+	unit := rollout.Unit{Name: unitRemovals, Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: rollout.Continue}}
+	for i := len(d.stages); i >= 0; i-- {
+		s := stage{name: unitUnmatched}
+		if i < len(d.stages) {
+			s = d.stages[i]
+		}
+		group := rollout.Unit{Name: s.name, Group: true, Policy: d.stagePolicy(&s)}
+		for j := range d.removals {
+			if r := &d.removals[j]; r.stage == i {
+				group.Children = append(group.Children, d.removalLeaf(r))
+			}
+		}
+		unit.Children = append(unit.Children, group)
+	}
+	return unit
+}
+
+// removalLeaf is a cluster as the engine sees it. Where what runs is to stay, that must
+// have come to the Kustomization before: nothing else keeps Flux from deleting it.
+func (d *decision) removalLeaf(r *removal) rollout.Unit {
+	unit := rollout.Unit{Name: r.Name, Leaf: r.leaf}
+	unit.Leaf.Target = rollout.Removed
+	switch {
+	case r.leaving:
+		unit.Leaf.Current, unit.Leaf.Health, unit.Leaf.Reason = rollout.Removed, rollout.Progressing, ""
+	case d.isOrphanPending(r.record):
+		unit.Block = &rollout.Block{Reason: ReasonOrphan, Message: "deletionPolicy Orphan is not applied in it yet"}
+	}
+	return unit
+}
+
+// isOrphanPending is true of a sync that must not be removed before it is known what
+// becomes of what runs.
+func (d *decision) isOrphanPending(r *model.Record) bool {
+	policy := d.o.Module.DeletionPolicy()
+	return r.DeletionPolicy != policy || policy == v1alpha1.Orphan && !r.Noticed
+}
+
+// maxRemoved is how many clusters may lose the module without an approval.
+func (d *decision) maxRemoved() rollout.Limit {
+	return limitOf(first(nil, d.o.Module.Rollout().MaxRemoved, intstr.FromString(defaultMaxRemoved)))
+}
+
+// approve reads what a user has approved. An approval names how many clusters lose the
+// module, and is valid for the very clusters that it was given for: their assignments
+// are part of it, so that it is of no use once they have lost the module. From when it
+// is accepted, the status counts down how many are left of it.
+func (d *decision) approve() {
+	n := len(d.removals)
+	if n == 0 {
+		return
+	}
+	leaving := 0
+	for i := range d.removals {
+		leaving += one(d.removals[i].leaving)
+	}
+	d.approval = strconv.Itoa(n) + "-" + d.removalHash()
+	given, was := d.o.Module.RemovalApproval, d.o.Module.Status.Removal
+	switch {
+	case given == "":
+	case given == d.approval: // the very same, so none of them has gone
+		d.approvedLeft, d.approved = n-leaving, n
+	case was != nil && was.Approved == given:
+		d.approvedLeft = int(was.Left)
+		d.approved = d.approvedLeft + leaving
+	}
+}
+
+// removalHash names the clusters that are to lose the module, with what they have.
+func (d *decision) removalHash() string {
+	parts := make([]string, 0, len(d.removals))
+	for i := range d.removals {
+		r := &d.removals[i]
+		parts = append(parts, fmt.Sprintf("%s/%s/%d", r.Name, r.UID, r.record.AssignedAt.UnixMicro()))
+	}
+	return model.Hash(d.o.Module.UID, parts)
+}
+
+// removalStatus is what the status says of removals, nil if there are none: with the
+// last of them an approval lapses.
+func (d *decision) removalStatus() *v1alpha1.RemovalStatus {
+	if len(d.removals) == 0 {
+		return nil
+	}
+	s := &v1alpha1.RemovalStatus{Clusters: count32(len(d.removals))}
+	for i := range d.removals {
+		s.Removing += count32(one(d.removals[i].leaving))
+	}
+	if d.approved > 0 {
+		s.Approved, s.Left = d.o.Module.RemovalApproval, count32(d.approvedLeft+d.givenUp())
+	}
+	if d.isRemovalHeld() {
+		s.Approval = d.approval
+	}
+	return s
+}
+
+// givenUp counts the removals that were permitted and come to nothing: what was approved
+// is good for them again.
+func (d *decision) givenUp() int {
+	n := 0
+	for i := range d.o.Module.Status.Moves {
+		m := &d.o.Module.Status.Moves[i]
+		n += one(m.Remove && d.state(m) != ring.Ended && !d.intents.Keeps(m))
+	}
+	return n
+}
+
+// isRemovalHeld is true if clusters keep the module only until a user approves.
+func (d *decision) isRemovalHeld() bool {
+	return slices.ContainsFunc(d.plan.Holds, func(h rollout.Hold) bool { return h.Reason == rollout.ReasonRemovalApproval })
+}
+
+// removalCorrections are for clusters that lose the module, and whose syncs do not say
+// yet what becomes of what runs.
+func (d *decision) removalCorrections() []Write {
+	var writes []Write
+	for i := range d.removals {
+		r := &d.removals[i]
+		if !r.leaving && r.record.DeletionPolicy != d.o.Module.DeletionPolicy() && !d.isPutOff(r.Name) {
+			writes = append(writes, d.takeAway(r.Cluster, r.record)...)
+		}
+	}
+	return writes
+}
+
+// wantsRemoval is true if a permitted removal is still right. One of a cluster that was
+// down is not, once the cluster is up: the budget was not asked for it.
+func (d *decision) wantsRemoval(move *v1alpha1.Move) bool {
+	m := d.known[move.Cluster]
+	return m != nil && m.isAssigned() && !m.Deleting && !move.Withdrawn && !(move.Repair && m.isUp()) && d.selector != nil && !d.isSelected(m.Cluster) &&
+		!d.isPaused() && !d.o.Module.IsExternal() && !d.o.Module.Deleting && !d.o.Foreign[move.Cluster] && !d.isOrphanPending(m.record)
+}
+
+// takeAway removes a sync, or says before what becomes of what runs.
+func (d *decision) takeAway(c *model.Cluster, r *model.Record) []Write {
 	switch {
 	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
 		return nil
 	case r.DeletionPolicy != d.o.Module.DeletionPolicy():
 		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt}}
-	case d.o.Module.DeletionPolicy() == v1alpha1.Orphan && !r.Noticed:
+	case d.isOrphanPending(r):
 		return nil
 	default:
 		return []Write{{Act: Unassign, Cluster: c, Record: r}}
 	}
 }
 
-// dissolve takes away everything that was assigned, also from clusters that are
-// not known any more, and lets the module go once nothing can come back.
+// deletionWrites take away everything that was assigned, also from clusters that are
+// not known any more, and let the module go once nothing can come back.
 func (d *decision) deletionWrites() []Write {
 	if !d.o.Module.Finalized {
 		return nil
@@ -58,10 +229,10 @@ func (d *decision) deletionWrites() []Write {
 		r := &d.o.Records[i]
 		if r.Assigned && !d.o.Foreign[r.Cluster] {
 			left++
-			writes = append(writes, d.removal(clusters[r.Cluster], r)...)
+			writes = append(writes, d.takeAway(clusters[r.Cluster], r)...)
 		}
 	}
-	if left == 0 && len(d.moves()) == 0 {
+	if left == 0 && len(d.intents.Kept()) == 0 {
 		return []Write{{Act: RemoveFinalizer}}
 	}
 	return writes[:min(len(writes), maxWrites)]

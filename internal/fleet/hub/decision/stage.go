@@ -41,6 +41,8 @@ func (d *decision) assign() error {
 	}
 	d.addOthers()
 	d.divide()
+	d.findRemovals(specs)
+	d.approve()
 	return nil
 }
 
@@ -78,7 +80,7 @@ func (d *decision) fill(i int, s *stageSpec) {
 	}
 	if s.Clusters != nil {
 		candidates = d.byClaim(candidates)
-		candidates = candidates[:min(len(candidates), limitOf(s.Clusters).of(len(d.members)))]
+		candidates = candidates[:min(len(candidates), limitOf(s.Clusters).Of(len(d.members)))]
 	}
 	for _, m := range candidates {
 		m.stage = i

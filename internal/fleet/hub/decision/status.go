@@ -56,11 +56,11 @@ func (d *decision) status() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Module.Generation
 	s.ObservedSync = observedSync(d.o.Module.Template().Sync)
-	s.Moves = d.moves()
+	s.Moves = d.intents.Kept()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) { // all who decide from now on have to know what became of them
 		s.Seen = d.seen()
 	}
-	s.TargetRevision = d.target
+	s.TargetRevision, s.Removal = d.target, d.removalStatus()
 	if s.RolledBack != d.wanted {
 		s.RolledBack = ""
 	}
@@ -101,7 +101,7 @@ func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 // deletingStatus is that of a module on its way out.
 func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
-	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.moves()
+	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.intents.Kept()
 	if len(s.Moves) < len(d.o.Module.Status.Moves) {
 		s.Seen = d.seen()
 	}
@@ -109,7 +109,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	for i := range d.o.Records {
 		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
 	}
-	s.Phase = string(PhaseDeleting)
+	s.Phase, s.Removal = string(PhaseDeleting), nil
 	s.WaitingFor = fmt.Sprintf("it is taken away from %d clusters", left)
 	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
 		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))

@@ -177,44 +177,11 @@ func (d *decision) isComplete() bool {
 	}
 	ran := slices.ContainsFunc(d.members, func(m *member) bool { return m.stage >= 0 && !m.isNew })
 	for i := range d.stages {
-		if !d.isStageDone(i) {
+		if g := d.plan.Group(unitStages, d.stages[i].name); !g.Complete || g.Failing {
 			return false
 		}
 	}
 	return ran
-}
-
-func (d *decision) isStageDone(i int) bool {
-	if len(d.stagePlans[i].Steps) > 0 {
-		return false
-	}
-	n, failed := 0, 0
-	for _, m := range d.stages[i].members {
-		if m.isNew {
-			continue
-		}
-		n++
-		switch {
-		case m.leaf.Current != d.target || m.move != nil:
-			return false
-		case m.hold == nil:
-		case m.hasFailed():
-			failed++
-		default:
-			return false
-		}
-	}
-	unit := &d.tree.Root.Children[1].Children[i]
-	groupHolds := len(d.stagePlans[i].Holds) > failed // a gate, or a soak
-	return !groupHolds && failed <= mayFail(unit.Policy.MaxFailures, n)
-}
-
-// mayFail is how many of n may fail; none of no limit.
-func mayFail(l rollout.Limit, n int) int {
-	if l.Value == 0 {
-		return 0
-	}
-	return limit(l).of(n)
 }
 
 func one(yes bool) int {
@@ -226,5 +193,5 @@ func one(yes bool) int {
 
 func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.Itoa(whole) }
 
-// small is a number of clusters; there are never as many as an int32 can count.
+// count32 is a number of clusters; there are never as many as an int32 can count.
 func count32(n int) int32 { return int32(n) } //nolint:gosec // bounded by what an API server can hold

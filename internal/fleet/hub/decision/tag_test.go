@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -39,7 +41,7 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 		}
 	}
 	refused := o
-	refused.Refusals = map[string]model.Refusal{name: {At: o.Now.Add(1), Reason: "forbidden"}}
+	refused.Refusals = ring.Refusals{name: {At: o.Now.Add(1), Reason: "forbidden"}}
 	if p := Decide(refused); len(p.Writes) > 0 || p.Permits || !strings.Contains(p.Status.WaitingFor, "what the tag stands for cannot be written down: forbidden") {
 		t.Errorf("%+v, waits for %s", p.Writes, p.Status.WaitingFor)
 	}

@@ -17,12 +17,18 @@ const (
 	unitStages = "the rollout"
 	unitPinned = "pinned clusters"
 	unitSpare  = "clusters without a stage"
+	// unitRemovals are clusters that lose the module, unitUnmatched those of them that no
+	// stage selects.
+	unitRemovals  = "removals"
+	unitUnmatched = "no stage"
 )
 
 // root is what the engine decides upon: the new clusters, which wait for nobody,
 // and the stages, one after the other.
 func (d *decision) root() rollout.Unit {
-	root := rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{
+		OnFailure: rollout.Continue, MaxRemoved: d.maxRemoved(), RemovalsApproved: d.approved,
+	}}
 	stages := rollout.Unit{Name: unitStages, Group: true, Policy: rollout.Policy{Order: rollout.Series}, Block: d.block()}
 	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
 	for i := range d.stages {
@@ -46,7 +52,7 @@ func (d *decision) root() rollout.Unit {
 	if len(d.problems) > 0 {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
 	}
-	root.Children = []rollout.Unit{fresh, stages}
+	root.Children = []rollout.Unit{fresh, stages, d.removalUnit()}
 	return root
 }
 
@@ -78,18 +84,22 @@ func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
 
 // stageUnit is a stage without its clusters.
 func (d *decision) stageUnit(s *stage) rollout.Unit {
-	r := d.o.Module.Rollout()
-	policy := rollout.Policy{
-		MinReady: seconds(r.MinReadySeconds), Deadline: d.deadline(), OnFailure: d.onFailure(),
-		MaxFailures: rollout.Limit(limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))),
-	}
-	if d.o.Module.IsStaged() {
-		policy.MaxUnavailable = rollout.Limit(limitOf(first(s.spec.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))))
-	}
+	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
+	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
+	policy.MaxFailures = limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
 	return rollout.Unit{Name: s.name, Group: true, Policy: policy, Gates: d.gates(s)}
+}
+
+// stagePolicy is the budget of a stage, which updates and removals share.
+func (d *decision) stagePolicy(s *stage) rollout.Policy {
+	if !d.o.Module.IsStaged() {
+		return rollout.Policy{}
+	}
+	max := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
+	return rollout.Policy{MaxUnavailable: limitOf(max), Budget: s.name}
 }
 
 // isNews is true while a revision is rolled out that has not got everywhere. Going
@@ -105,7 +115,7 @@ func (d *decision) block() *rollout.Block {
 		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
-		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + r.Reason, Until: r.At}
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
@@ -154,6 +164,9 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	}
 }
 
+// defaultMaxRemoved is how many clusters may lose the module without an approval.
+const defaultMaxRemoved = "10%"
+
 // defaultDeadline is how long a cluster may take to become ready.
 const defaultDeadline = 10 * time.Minute
 
@@ -196,24 +209,13 @@ func first(own, general *intstr.IntOrString, otherwise intstr.IntOrString) *ints
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
-// limit is a number or a percentage.
-type limit rollout.Limit
-
 // limitOf reads a number or a percentage; the API server has checked that it is
 // one or the other.
-func limitOf(v *intstr.IntOrString) limit {
+func limitOf(v *intstr.IntOrString) rollout.Limit {
 	if v.Type == intstr.Int {
-		return limit(rollout.Number(v.IntValue()))
+		return rollout.Number(v.IntValue())
 	}
 	percent := 0
 	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
-	return limit(rollout.Percentage(percent))
-}
-
-// of is the limit out of a total, as the engine rounds it.
-func (l limit) of(total int) int {
-	if !l.Percent {
-		return max(0, l.Value) // the API server refuses what is less, but manifests are read as well
-	}
-	return max(1, total*l.Value/100)
+	return rollout.Percentage(percent)
 }

@@ -3,23 +3,25 @@ package decision
 import (
 	"slices"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
 // acts are the moves to carry out, and what else is due.
 func (d *decision) writes() []Write {
 	writes := d.prepare()
-	for i := range d.o.Module.Status.Moves {
-		m := &d.o.Module.Status.Moves[i]
-		if d.keeps(m) && d.wants(m) && d.inTime(m) && !d.isPutOff(m.Cluster) {
-			c := d.member(m.Cluster)
-			writes = append(writes, Write{
-				Act: Assign, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: m.At.Add(ActWithin),
-			})
+	for _, m := range d.intents.Due() {
+		c, act := d.known[m.Cluster], Assign
+		if m.Remove {
+			act = Unassign
 		}
+		writes = append(writes, Write{
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: ring.Until(m.At),
+		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {
-		others := append(d.corrections(), d.removals()...)
+		others := append(d.corrections(), d.removalCorrections()...)
 		writes = append(writes, others[:min(len(others), maxWrites)]...)
 	}
 	return slices.Concat(writes, d.outdated())

@@ -26,7 +26,7 @@ const (
 // follows from that alone: who goes back to an older template goes back to the
 // older revision.
 func RevisionName(kind, module string, template v1alpha1.TemplateSpec) string {
-	return bounded(module, nameLength) + "-" + hash(kind, module, normal(template))
+	return bounded(module, nameLength) + "-" + Hash(kind, module, normal(template))
 }
 
 // normal is the template without what makes no difference.
@@ -43,7 +43,7 @@ func normal(template v1alpha1.TemplateSpec) v1alpha1.TemplateSpec {
 
 // GateName is the name of the RolloutGate for a gate of a stage.
 func GateName(revision, stage string, g v1alpha1.Gate) string {
-	return revision + "-" + stage + "-" + hash(stage, g.Name, GateTime(g))
+	return revision + "-" + stage + "-" + Hash(stage, g.Name, GateTime(g))
 }
 
 func GateTime(g v1alpha1.Gate) v1alpha1.GateTime {
@@ -60,11 +60,11 @@ func FieldOwner(module string) string {
 	if len(owner) <= fieldOwnerLength {
 		return owner
 	}
-	return bounded(owner, fieldOwnerLength-1-hashLength) + "-" + hash(module)
+	return bounded(owner, fieldOwnerLength-1-hashLength) + "-" + Hash(module)
 }
 
-// hash is over the JSON of its parts, which is the same for the same values.
-func hash(parts ...any) string {
+// Hash is over the JSON of its parts, which is the same for the same values.
+func Hash(parts ...any) string {
 	raw, err := json.Marshal(parts)
 	if err != nil {
 		raw = []byte(err.Error()) // strings, numbers and maps of these can always be encoded

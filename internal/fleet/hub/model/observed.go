@@ -3,6 +3,8 @@ package model
 import (
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/ring"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,7 +36,7 @@ type Observed struct {
 	// Gates are the RolloutGates of this module, in any order.
 	Gates []Gate
 	// Refusals are writes that the API server did not accept, by cluster.
-	Refusals map[string]Refusal
+	Refusals ring.Refusals
 	// Foreign are clusters of which somebody else keeps a sync of this name: in
 	// another assemblage, or in the same one after ours was removed.
 	Foreign map[string]bool
@@ -58,14 +60,6 @@ func (o *Observed) Gate(name string) *Gate {
 	return nil
 }
 
-// Refusal is a write that was not accepted.
-type Refusal struct {
-	// At is when to try again.
-	At time.Time
-	// Reason is what the API server said.
-	Reason string
-}
-
 // Module is what matters of a Module or a BootstrapModule.
 type Module struct {
 	Kind, Namespace, Name string
@@ -76,6 +70,8 @@ type Module struct {
 	Deleting        bool
 	// Finalized is true if our finalizer is there.
 	Finalized bool
+	// RemovalApproval is what a user has approved of removals, as the annotation says.
+	RemovalApproval string
 	// Steered is what a person has told it last, nil if nobody has.
 	Steered *Steering
 	Spec    v1alpha1.ModuleSpec

@@ -27,6 +27,9 @@ type Record struct {
 	// Assigned is true if there is a sync of the module. Without one, there may be
 	// a Hold.
 	Assigned bool
+	// Leaving is true of a sync that was removed, until the report on it is gone too: what
+	// it ran may still be there.
+	Leaving bool
 	// Revision is the one assigned. Where an assignment does not say so but is what
 	// a revision says, it is that.
 	Revision   string
