@@ -54,7 +54,7 @@ func TestRemovals(t *testing.T) {
 		plan := rollout.Decide(rollout.Observed{Now: noon, Root: root})
 		removals := &root.Children[1]
 		policy := &removals.Policy
-		asked, pending, removing, steps := 0, 0, 0, 0
+		pending, removing, steps := 0, 0, 0
 
 		for i := range removals.Children {
 			leaf := &removals.Children[i].Leaf
@@ -62,7 +62,7 @@ func TestRemovals(t *testing.T) {
 			removing += count(leaf.Current == rollout.Removed && leaf.Health != rollout.Healthy)
 		}
 
-		asked = pending + removing
+		asked := pending + removing
 
 		for _, s := range plan.Steps {
 			steps += count(s.To == rollout.Removed)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -26,10 +27,10 @@ func (m *mutant) text() []byte {
 
 // String is where the mutant is, and its lines before and after.
 func (m *mutant) String() string {
-	first := strings.LastIndexByte(string(m.source[:m.start]), '\n') + 1
+	first := bytes.LastIndexByte(m.source[:m.start], '\n') + 1
 
 	last := len(m.source)
-	if i := strings.IndexByte(string(m.source[m.end:]), '\n'); i >= 0 {
+	if i := bytes.IndexByte(m.source[m.end:], '\n'); i >= 0 {
 		last = m.end + i
 	}
 

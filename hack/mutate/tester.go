@@ -60,10 +60,10 @@ func (t *tester) test(m *mutant, run string) (string, verdict) {
 
 	args = append(append(args, "./"+filepath.Clean(t.pkg)), strings.Fields(t.args)...)
 
-	ctx, cancel := context.WithTimeout(context.Background(), t.timeout+time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), t.timeout+time.Minute) //nolint:forbidigo // a tool of developers
 	defer cancel()
 
-	command := exec.CommandContext(ctx, "go", args...)
+	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what a developer asks for
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 

@@ -13,6 +13,7 @@ func RefTo(kind string, obj client.Object) Ref {
 	return Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
+// TimeOf returns the time of a field of the API, nil if it is not set.
 func TimeOf(t *metav1.MicroTime) *time.Time {
 	if t == nil {
 		return nil
@@ -20,6 +21,7 @@ func TimeOf(t *metav1.MicroTime) *time.Time {
 	return &t.Time
 }
 
+// TimeOrNil returns nil for the zero time.
 func TimeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -53,10 +53,17 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 // watchless is a [follower] that watches nothing.
 type watchless struct{}
 
+// Follow implements follower.
 func (watchless) Follow(context.Context, types.NamespacedName, object.Ref, bool) error { return nil }
-func (watchless) Begin(types.NamespacedName)                                           {}
-func (watchless) End(types.NamespacedName)                                             {}
-func (watchless) Forget(types.NamespacedName)                                          {}
+
+// Begin implements follower.
+func (watchless) Begin(types.NamespacedName) {}
+
+// End implements follower.
+func (watchless) End(types.NamespacedName) {}
+
+// Forget implements follower.
+func (watchless) Forget(types.NamespacedName) {}
 
 // errNoFiles is the error of a Pipe where no Pods run.
 var errNoFiles = errors.New("files of a Pod cannot be read without a cluster")

@@ -10,9 +10,9 @@ import (
 func TestBackoffDoublesUpToTheMost(t *testing.T) {
 	t.Parallel()
 	b := ring.Backoff{First: time.Second, Most: 5 * time.Second}
-	for attempts, want := range []time.Duration{1, 2, 4, 5, 5} {
-		if got := b.After(attempts); got != want*time.Second {
-			t.Errorf("after %d attempts: %s, want %ds", attempts, got, want)
+	for attempts, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
+		if got := b.After(attempts); got != want {
+			t.Errorf("after %d attempts: %s, want %s", attempts, got, want)
 		}
 	}
 	if got := b.After(1 << 40); got != b.Most {

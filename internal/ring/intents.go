@@ -19,18 +19,18 @@ const (
 type State int
 
 const (
-	// Ended: its object has changed in a way that makes the write fail, or its effect
+	// Ended says that its object has changed in a way that makes the write fail, or its effect
 	// is complete. It is dropped.
 	Ended State = iota
-	// Underway: it was acted upon, and its effect is not complete. It is kept.
+	// Underway says that it was acted upon, and its effect is not complete. It is kept.
 	Underway
-	// Wanted: its object has not changed since, and the write is still right. It is
+	// Wanted says that its object has not changed since, and the write is still right. It is
 	// kept, acted upon while there is time, and permitted anew afterwards.
 	Wanted
-	// Unwanted: its object has not changed since, but the write is not right any more.
+	// Unwanted says that its object has not changed since, but the write is not right any more.
 	// It is kept for as long as some manager may still act upon it.
 	Unwanted
-	// Unseen: this view does not show its object. The API server itself says whether
+	// Unseen says that this view does not show its object. The API server itself says whether
 	// there is something to wait for.
 	Unseen
 )

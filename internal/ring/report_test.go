@@ -15,7 +15,7 @@ import (
 )
 
 func counter() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes", Help: "Writes."}, []string{"act", "result"})
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes_total", Help: "Writes."}, []string{"act", "result"})
 }
 
 func TestWritesAreCountedByResult(t *testing.T) {

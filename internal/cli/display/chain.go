@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
-
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/reasons"
 )

@@ -3,9 +3,8 @@ package display
 import (
 	"fmt"
 
-	"github.com/spillway-dev/spillway/internal/describe/explain"
-
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 

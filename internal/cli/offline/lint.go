@@ -6,16 +6,15 @@ import (
 	"io"
 	"os"
 
-	"github.com/spillway-dev/spillway/internal/lint/manifest"
-	"github.com/spillway-dev/spillway/internal/lint/report"
-	"github.com/spillway-dev/spillway/internal/lint/rules"
-
 	"github.com/spf13/cobra"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 

@@ -2,9 +2,6 @@ package offline
 
 import (
 	"bytes"
-	"github.com/spillway-dev/spillway/internal/lint/manifest"
-	"github.com/spillway-dev/spillway/internal/lint/report"
-	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +11,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lint"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/lint/rules"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/spillway-dev/spillway/internal/describe/history"
 	"io"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 // telling is which Events are wanted.

@@ -65,7 +65,7 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 
 func (a explaining) chain(ctx context.Context, w chain.World, ref describe.Ref, onCluster string) (chain.Chain, error) {
 	if onCluster != "" {
-		return explain.ExplainCluster(ctx, w, ref, onCluster)
+		return explain.Cluster(ctx, w, ref, onCluster)
 	}
 	return explain.Explain(ctx, w, ref)
 }

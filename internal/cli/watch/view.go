@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"github.com/spillway-dev/spillway/internal/describe/history"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/describe/history"
 )
 
 const (

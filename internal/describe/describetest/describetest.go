@@ -41,7 +41,7 @@ func SomeConfig(t *testing.T, c client.Client, n int) (namespace string) {
 		if i%2 == 0 {
 			obj.Labels = map[string]string{"even": "true"}
 		}
-		if err := c.Create(t.Context(), obj); err != nil {
+		if err := c.Create(t.Context(), obj); err != nil { //nolint:forbidigo // as a user does
 			t.Fatal(err)
 		}
 	}

@@ -12,12 +12,12 @@ import (
 // Explain follows an object down to the root cause: each link waits for the next. It
 // reads single objects as it follows the chain.
 func Explain(ctx context.Context, w chain.World, ref describe.Ref) (chain.Chain, error) {
-	return chain.Follow(ctx, newAsker(w).About(ref)) //nolint:wrapcheck // the answer names the object
+	return chain.Follow(ctx, newAsker(w).About(ref))
 }
 
-// ExplainCluster is [Explain] for one cluster of a module.
-func ExplainCluster(ctx context.Context, w chain.World, module describe.Ref, cluster string) (chain.Chain, error) {
-	return chain.Follow(ctx, newAsker(w).aboutCluster(module, cluster)) //nolint:wrapcheck // the answer names the cluster
+// Cluster is [Explain] for one cluster of a module.
+func Cluster(ctx context.Context, w chain.World, module describe.Ref, cluster string) (chain.Chain, error) {
+	return chain.Follow(ctx, newAsker(w).aboutCluster(module, cluster))
 }
 
 // asker asks one cluster about what the rings roll out, and about native objects.

@@ -226,7 +226,7 @@ func (w *world) explain(ctx context.Context, ask string) (chain.Chain, error) {
 	}
 	world := chain.World{Client: w.asks, Options: options(), Dial: w.dial}
 	if on != "" {
-		return explain.ExplainCluster(ctx, world, ref, on)
+		return explain.Cluster(ctx, world, ref, on)
 	}
 	return explain.Explain(ctx, world, ref)
 }

@@ -118,7 +118,7 @@ var zoneSituations = []situation{{
 	next: "kubectl get rolloutgroup/ingester -n NS -o jsonpath='{.metadata.finalizers}'",
 }, {
 	name: "an annotation of a zone is wrong", plant: all(zone("a", "annotation: rollout-max-unavailable: many"), zone("b")),
-	ask: "rolloutgroup/ingester", through: "RolloutGroup StatefulSet", root: "statefulset/a", says: `rollout-max-unavailable: "many"`, next: "kubectl edit statefulset/a -n NS",
+	ask: "rolloutgroup/ingester", through: "RolloutGroup StatefulSet", root: "statefulset/a", says: `rollout-max-unavailable: invalid value "many"`, next: "kubectl edit statefulset/a -n NS",
 }, {
 	name: "a follower waits for its leader", plant: all(zone("a", neverReady),
 		zone("b", "spec: replicas: 0", "annotation: grafana.com/rollout-downscale-leader: a", `annotation: grafana.com/rollout-upscale-only-when-leader-ready: "true"`)),

@@ -73,6 +73,7 @@ type kindSeen struct {
 	named   map[client.ObjectKey]client.Object
 }
 
+// New returns an empty snapshot of a namespace, or of all if none is named.
 func New(live client.Reader, scheme *runtime.Scheme, namespace string) *Snapshot {
 	return &Snapshot{Live: live, Scheme: scheme, namespace: namespace, kinds: map[kindIn]*kindSeen{}}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // assemble writes the module's part of an assemblage, or takes it away. What others
@@ -38,7 +37,7 @@ func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
 	if err := json.Unmarshal(raw, &u.Object); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), //nolint:forbidigo // the actor's, see act.go
 		client.FieldOwner(model.FieldOwner(s.key.Name)), client.ForceOwnership, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return err //nolint:wrapcheck // apply does

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // +kubebuilder:rbac:groups=fleet.squaremo.dev,resources=modules;bootstrapmodules,verbs=list;watch;patch

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )

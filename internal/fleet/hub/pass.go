@@ -4,14 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

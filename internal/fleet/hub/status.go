@@ -3,8 +3,6 @@ package hub
 import (
 	"context"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// use is one of our keys where it stands on an object.
+// KeyUse is one of our keys as an object has it.
 type KeyUse struct {
 	vocabulary.Entry
 

@@ -63,6 +63,7 @@ type Object struct {
 	placed bool
 }
 
+// New sorts out the objects of the documents. The error is only of the schemas.
 func New(documents []source.Document, unread error, options Options) (*Manifests, error) {
 	s, err := loadSchemas()
 	if err != nil {
@@ -105,11 +106,13 @@ func (o *Object) AsConfig() content.Object {
 	return content.Object{Kind: content.Kind(o.Kind()), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// What an object is called.
+// Name is the name of the object.
 func (o *Object) Name() string { return o.Object.GetName() }
 
+// Namespace is the namespace of the object.
 func (o *Object) Namespace() string { return o.Object.GetNamespace() }
 
+// Kind is the kind of the object.
 func (o *Object) Kind() string { return o.Object.GetKind() }
 
 // String is how findings call the object.

@@ -54,6 +54,7 @@ func (f *Finding) Place() string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
+// CompareFindings orders findings by place, and in one place by code and message.
 func CompareFindings(a, b Finding) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 }

@@ -27,7 +27,7 @@ func table() []rule {
 	return all
 }
 
-// Rules are all rules, sorted by code.
+// All returns all rules, sorted by code.
 func All() []report.Rule {
 	var all []report.Rule
 	for _, r := range table() {

@@ -99,16 +99,20 @@ func pipesOf(instance, plan string, version *v1beta1.OperatorVersionSpec) map[st
 		}
 		for _, phase := range version.Plans[plan].Phases {
 			for _, step := range phase.Steps {
-				if !slices.Contains(step.Tasks, t.Name) {
-					continue
-				}
-				for _, file := range t.Spec.Pipe {
-					pipes[file.Key] = artefact(instance, plan, phase.Name, step.Name, t.Name, file.Key)
+				if slices.Contains(step.Tasks, t.Name) {
+					keepPipes(pipes, &t, instance, plan, phase.Name, step.Name)
 				}
 			}
 		}
 	}
 	return pipes
+}
+
+// keepPipes adds the names of the objects that a task keeps in one step of a plan.
+func keepPipes(pipes map[string]string, t *v1beta1.Task, instance, plan, phase, step string) {
+	for _, file := range t.Spec.Pipe {
+		pipes[file.Key] = artefact(instance, plan, phase, step, t.Name, file.Key)
+	}
 }
 
 // runPod runs the Pod until its files can be read.

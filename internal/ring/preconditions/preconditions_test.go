@@ -31,7 +31,7 @@ const worlds = 300
 func removals() []removal {
 	return []removal{
 		{
-			name: "the status is written with the resourceVersion that was read", file: "write.go",
+			name: "the status is written with the resourceVersion that was read", file: "act.go",
 			from: "object.SetResourceVersion(read.GetResourceVersion())", to: `object.SetResourceVersion("")`,
 			storms: map[string]int{"zones": 2000},
 		},
@@ -40,7 +40,7 @@ func removals() []removal {
 			from: "case Underway, Wanted:", to: "case Underway:",
 		},
 		{
-			name: "an intent is not acted upon late", file: "write.go",
+			name: "an intent is not acted upon late", file: "act.go",
 			from: "timeout = min(timeout, until.Sub(now()))", to: "timeout = min(timeout, WriteTimeout)",
 			storms: map[string]int{"zones": 20000},
 		},
@@ -61,12 +61,12 @@ func removals() []removal {
 			storms: map[string]int{"zones": 20000, "fleet": 20000},
 		},
 		{
-			name: "a Pod is deleted at the version that was seen", file: "write.go",
+			name: "a Pod is deleted at the version that was seen", file: "act.go",
 			from: "client.Preconditions{UID: &uid, ResourceVersion: &version}", to: "client.Preconditions{}",
 			storms: map[string]int{"zones": 20000},
 		},
 		{
-			name: "an object is patched at the version that was seen", file: "write.go",
+			name: "an object is patched at the version that was seen", file: "act.go",
 			from: `metadata["uid"], metadata["resourceVersion"] = uid, version`, to: "_, _ = uid, version",
 			storms: map[string]int{"zones": 20000},
 		},

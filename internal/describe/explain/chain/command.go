@@ -7,6 +7,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 )
 
+// InNamespace returns where an object is, as the end of a sentence; nothing of an object
+// of the cluster.
 func InNamespace(ref describe.Ref) string {
 	if ref.Namespace == "" {
 		return ""
@@ -14,6 +16,8 @@ func InNamespace(ref describe.Ref) string {
 	return " in namespace " + ref.Namespace
 }
 
+// NamespaceFlag returns the flag that names the namespace of an object, with a blank before
+// it; nothing of an object of the cluster.
 func NamespaceFlag(ref describe.Ref) string {
 	if ref.Namespace == "" {
 		return ""

@@ -24,7 +24,7 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 		return chain.Answer{}, err
 	}
 	var facts []describe.Fact
-	link := a.Lacking(lack{Ref: ref})
+	link := a.Lacking(Lack{Ref: ref})
 	if exists {
 		link = a.Link(ref, "", "%s %s exists and has all keys that are used", ref.Kind, ref.Name)
 		facts = append(facts, describe.FactOf("keys", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
@@ -36,7 +36,7 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 			link.Sentence = a.Place() + fmt.Sprintf("%s %s exists", ref.Kind, ref.Name)
 		}
 	case waits != nil:
-		link = a.Lacking(waits.lack)
+		link = a.Lacking(waits.Lack)
 		link.Sentence += "; " + waits.user + " is waiting for it"
 	case !exists && len(users) == 0:
 		return chain.Answer{}, fmt.Errorf("%s %s in namespace %s not found, and nothing uses it", ref.Kind, ref.Name, ref.Namespace)
@@ -53,7 +53,7 @@ func (a *Asker) ConfigObject(ctx context.Context, ref describe.Ref, _ bool) (cha
 
 // waiter is a workload that waits for something that is missing.
 type waiter struct {
-	lack
+	Lack
 
 	user string
 }
@@ -78,14 +78,14 @@ func (a *Asker) users(ctx context.Context, ref describe.Ref, keys map[string]boo
 }
 
 // lacks is what the template needs of an object and does not get, nil if it gets all.
-func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *lack {
+func (t *template) lacks(ref describe.Ref, keys map[string]bool, exists bool) *Lack {
 	for _, n := range needsOf(ref.Namespace, t.spec) {
 		switch {
 		case n.Ref != ref || exists && (n.key == "" || keys[n.key]):
 		case exists:
-			return &n.lack
+			return &n.Lack
 		default:
-			return &lack{Ref: ref, wanted: n.key}
+			return &Lack{Ref: ref, wanted: n.key}
 		}
 	}
 	return nil

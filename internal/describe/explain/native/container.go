@@ -47,8 +47,8 @@ func (a *Asker) startingPod(ctx context.Context, p *corev1.Pod) (chain.Answer, e
 	if err != nil || missing == nil || missing.err != nil {
 		return found, err
 	}
-	found.Links[0] = a.Link(describe.RefTo(describe.KindPod, p), chain.ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.lack)
-	found.Links = append(found.Links, a.Lacking(missing.lack))
+	found.Links[0] = a.Link(describe.RefTo(describe.KindPod, p), chain.ReasonConfig, "Pod %s cannot start: %s", p.Name, missing.Lack)
+	found.Links = append(found.Links, a.Lacking(missing.Lack))
 	return found, nil
 }
 
@@ -183,7 +183,7 @@ func (a *Asker) misconfigured(ctx context.Context, p *corev1.Pod, c *corev1.Cont
 		why = c.State.Waiting.Message // the kubelet may look
 	}
 	found := a.alone(p, chain.ReasonConfig, "", "Pod %s cannot start container %s: %s", p.Name, c.Name, why)
-	found.Links = append(found.Links, a.Lacking(missing.lack))
+	found.Links = append(found.Links, a.Lacking(missing.Lack))
 	return found, nil
 }
 
@@ -195,7 +195,7 @@ func (a *Asker) unpulled(ctx context.Context, p *corev1.Pod, c *corev1.Container
 		found.Links[0].Sentence += ": " + m
 	}
 	for _, pull := range p.Spec.ImagePullSecrets {
-		l := lack{Ref: describe.Ref{Kind: describe.KindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
+		l := Lack{Ref: describe.Ref{Kind: describe.KindSecret, Namespace: p.Namespace, Name: pull.Name}, wanted: corev1.DockerConfigJsonKey}
 		_, exists, err := a.Keys(ctx, l.Ref)
 		if apierrors.IsForbidden(err) {
 			continue

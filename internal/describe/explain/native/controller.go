@@ -31,6 +31,7 @@ type Workload struct {
 	template       *corev1.PodTemplateSpec
 }
 
+// Ref names the workload.
 func (w *Workload) Ref() describe.Ref { return describe.RefTo(w.Kind, w.Object) }
 
 // Name is how sentences call it.
@@ -39,6 +40,7 @@ func (w *Workload) Name() string { return w.Kind + " " + w.GetName() }
 // health is how it does, as kstatus says.
 func (w *Workload) health() health.Report { return health.Of(w.Object, w.gvk) }
 
+// IsHealthy is true if kstatus says that the workload is complete.
 func (w *Workload) IsHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // IsUnseen is true if its controller has not looked at it as it is now. A Job's does

@@ -15,8 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 )
 
-// lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
-type lack struct {
+// Lack is a ConfigMap or a Secret that does not exist, or a key that it lacks.
+type Lack struct {
 	describe.Ref
 
 	// key is what it lacks, empty if it does not exist. Then wanted is a key that
@@ -28,8 +28,8 @@ type lack struct {
 
 // LackOf is what a workload lacks. Of an object that does not exist it finds the key that
 // the template asks for.
-func LackOf(m content.Missing, w *Workload) lack {
-	l := lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
+func LackOf(m content.Missing, w *Workload) Lack {
+	l := Lack{describe.Ref{Kind: string(m.Object.Kind), Namespace: m.Object.Namespace, Name: m.Object.Name}, m.Key, "", nil}
 	for _, n := range needsOf(w.GetNamespace(), &w.template.Spec) {
 		if n.Ref == l.Ref && l.key == "" && l.wanted == "" {
 			l.wanted = n.key
@@ -39,7 +39,7 @@ func LackOf(m content.Missing, w *Workload) lack {
 }
 
 // String is what is missing, as a clause.
-func (l lack) String() string {
+func (l Lack) String() string {
 	if l.err != nil {
 		return "possibly " + l.Kind + " " + l.Name + ", which you may not read"
 	}
@@ -50,7 +50,7 @@ func (l lack) String() string {
 }
 
 // Lacking is the root of a chain: what is missing, and how to make it.
-func (a *Asker) Lacking(l lack) chain.Link {
+func (a *Asker) Lacking(l Lack) chain.Link {
 	if l.err != nil {
 		return a.Unseen(l.Ref, l.err)
 	}
@@ -64,7 +64,7 @@ func (a *Asker) Lacking(l lack) chain.Link {
 }
 
 // supply is the command that makes what is missing.
-func (a *Asker) supply(l lack) string {
+func (a *Asker) supply(l Lack) string {
 	key := cmp.Or(l.key, l.wanted, "KEY")
 	switch {
 	case l.Kind != describe.KindSecret && l.Kind != describe.KindConfigMap:
@@ -83,7 +83,7 @@ func (a *Asker) supply(l lack) string {
 
 // need is a use of a ConfigMap or a Secret without which a Pod cannot start.
 type need struct {
-	lack
+	Lack
 
 	container string
 }
@@ -116,7 +116,7 @@ type needs struct {
 
 func (n *needs) add(kind, name, key string, optional *bool) {
 	if name != "" && (optional == nil || !*optional) {
-		n.found = append(n.found, need{lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
+		n.found = append(n.found, need{Lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
 	}
 }
 
@@ -182,7 +182,7 @@ func (a *Asker) firstLack(ctx context.Context, all []need) (*need, error) {
 		case err != nil:
 			return nil, err
 		case !exists:
-			return &need{lack{n.Ref, "", n.key, nil}, n.container}, nil
+			return &need{Lack{n.Ref, "", n.key, nil}, n.container}, nil
 		case n.key != "" && !keys[n.key]:
 			return n, nil
 		}

@@ -47,7 +47,7 @@ func (a *Asker) gatedPod(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 			found := a.alone(p, chain.ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 			missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 			if missing != nil {
-				found.Links = append(found.Links, a.Lacking(missing.lack))
+				found.Links = append(found.Links, a.Lacking(missing.Lack))
 			} else {
 				found.Then = a.Manager(p.Namespace)
 			}
@@ -90,7 +90,7 @@ func (a *Asker) waitsForWave(ctx context.Context, p *corev1.Pod) (chain.Answer, 
 	found := a.alone(p, chain.ReasonGated, "", "Pod %s is waiting: its config does not exist yet", p.Name)
 	missing, err := a.firstLack(ctx, needsOf(p.Namespace, &p.Spec))
 	if missing != nil {
-		found.Links = append(found.Links, a.Lacking(missing.lack))
+		found.Links = append(found.Links, a.Lacking(missing.Lack))
 	}
 	return found, err
 }

@@ -37,6 +37,8 @@ func Worst(pods []corev1.Pod) int {
 	return found
 }
 
+// Severity orders Pods by how much their state explains of their workload: the higher, the
+// more.
 func Severity(p *corev1.Pod) int {
 	switch {
 	case p.DeletionTimestamp != nil:

@@ -4,12 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

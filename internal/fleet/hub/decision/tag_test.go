@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // One hub does not assign a revision to anybody before it is known to have been written

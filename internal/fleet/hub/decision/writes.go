@@ -3,9 +3,8 @@ package decision
 import (
 	"slices"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // acts are the moves to carry out, and what else is due.

@@ -3,12 +3,11 @@ package model
 import (
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/ring"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

@@ -71,7 +71,7 @@ func update[O Object](ctx context.Context, read O, set func(O), part string, wri
 	}
 	set(object)
 	object.SetResourceVersion(read.GetResourceVersion())
-	err := Do(ctx, time.Now, time.Time{}, func(ctx context.Context) error { return write(ctx, object) })
+	err := Do(ctx, nil, time.Time{}, func(ctx context.Context) error { return write(ctx, object) })
 	if err != nil {
 		return none, fmt.Errorf("write %s%s: %w", part, read.GetName(), err)
 	}
