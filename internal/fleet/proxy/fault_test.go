@@ -123,7 +123,7 @@ func TestFaultAClusterGoesAway(t *testing.T) {
 	w.remove(w.hub, proxied(), away)
 	w.remove(w.hub, remote(), away)
 	w.concluded(proxied(), away, "cannot be removed: the cluster does not answer: connection refused; annotate it with spillway.dev/abandon-cluster=true to leave everything there")
-	w.concluded(remote(), away, "waiting for Flux to take away")
+	w.concluded(remote(), away, "waiting for Flux to remove")
 	w.annotate(w.hub, proxied(), away, "spillway.dev/abandon-cluster", "true")
 	w.annotate(w.hub, remote(), away, "spillway.dev/abandon-cluster", "true")
 	w.gone(w.hub, proxied(), away)

@@ -187,7 +187,7 @@ func TestWithItsClusterAnAssemblageGoes(t *testing.T) {
 	w.remove(w.hub, proxied(), "c0")
 	w.remove(w.hub, remote(), "c0")
 	w.concluded(proxied(), "c0", "cannot be removed: Secret c0-kubeconfig with a kubeconfig not found")
-	w.concluded(remote(), "c0", "waiting for Flux to take away")
+	w.concluded(remote(), "c0", "waiting for Flux to remove")
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(cluster.GVK)
 	w.remove(w.hub, u, "c0")

@@ -257,7 +257,7 @@ func TestWindowsThatCannotBeUnderstood(t *testing.T) {
 		`{schedule: "TZ=UTC\t*\t*\t*\t*", durationSeconds: 60}`:                  `spec.rollout.windows[0].schedule: "TZ=UTC\t*\t*\t*\t*" must be a schedule`,
 		`{schedule: "0 0 30 2 *", durationSeconds: 60}`:                          `spec.rollout.windows[0].schedule: "0 0 30 2 *" never comes`,
 		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Local}`:          `spec.rollout.windows[0].timeZone: "Local" must be the name of a time zone`,
-		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" has to be`,
+		`{schedule: "0 2 * * *", durationSeconds: 60, timeZone: Europe/Nowhere}`: `spec.rollout.windows[0].timeZone: "Europe/Nowhere" must be`,
 	} {
 		p := decision.Decide(planned(t, "strategy: Incremental, rollout: {windows: ["+window+"]}", "a v1 up"))
 		if p.Status.Phase != string(decision.PhaseStalled) || !strings.HasPrefix(p.Status.WaitingFor, want) {
