@@ -89,7 +89,7 @@ type Hold struct {
 
 // NamedSync is a sync that is assigned to a cluster.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.hold)",message="source has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.hold)",message="source must be set"
 type NamedSync struct {
 	Assignment `json:",inline"`
 	Sync       `json:",inline"`
@@ -105,9 +105,9 @@ const (
 	StateSucceeded State = "succeeded"
 	// StateFailed: it will not succeed by waiting.
 	StateFailed State = "failed"
-	// StateUpdating: it is on its way.
+	// StateUpdating: it is being applied.
 	StateUpdating State = "updating"
-	// StateWaiting: something that it needs is not there yet.
+	// StateWaiting: something that it needs does not exist yet.
 	StateWaiting State = "waiting"
 	// StateUnreachable: the cluster does not answer.
 	StateUnreachable State = "unreachable"

@@ -123,8 +123,8 @@ func TestWhatTheServerSaysToModules(t *testing.T) {
 		`{selector: {matchLabels: {a: b}}, controlPlaneBindings: [{name: A, value: ""}], sync: ` + sync + `}`:                                                                       "",
 		`{sync: {source: {git: {url: "ssh://git@x.test/a", version: {revision: abc}}}, bindings: [{name: A, value: x}], package: {kustomize: {path: ., substitute: {a: "$(A)"}}}}}`: "",
 		`{}`:                             "exactly one of template and sync",
-		`{sync: {}}`:                     "source has to be set",
-		`{template: {spec: {sync: {}}}}`: "source has to be set",
+		`{sync: {}}`:                     "source must be set",
+		`{template: {spec: {sync: {}}}}`: "source must be set",
 		with(`sync: ` + sync):            "exactly one of template and sync",
 		with(`controlPlaneBindings: []`): "belong into template.spec",
 		source(``):                       "exactly one of git and oci",
@@ -207,14 +207,14 @@ func TestWhatTheServerSaysToAssemblages(t *testing.T) {
 		`{}`: "",
 		`{syncs: [{name: a, ` + git + `, bindings: [{name: A, value: x}]}]}`: "",
 		`{syncs: [{name: a, hold: {reason: broken, by: alice}}]}`:            "",
-		`{syncs: [{name: a}]}`: "source has to be set",
+		`{syncs: [{name: a}]}`: "source must be set",
 		`{syncs: [{name: a, ` + git + `}, {name: a, ` + git + `}]}`: "Duplicate value",
 	})
 	accepts(t, "ProxyAssemblage", map[string]string{
 		`{kubeconfigRef: {name: c-kubeconfig}}`: "",
 		`{kubeconfigRef: {name: c-kubeconfig}, clusterRef: {name: c}, assemblage: {syncs: [{name: a, revision: a-1, assignedAt: "2026-05-04T12:00:00.123456Z", controlPlaneBindings: [{name: A, value: x}], ` + git + `}]}}`: "",
 		`{}`: "kubeconfigRef",
-		`{kubeconfigRef: {name: c-kubeconfig}, assemblage: {syncs: [{name: a}]}}`: "source has to be set",
+		`{kubeconfigRef: {name: c-kubeconfig}, assemblage: {syncs: [{name: a}]}}`: "source must be set",
 	})
 	accepts(t, "RemoteAssemblage", map[string]string{
 		`{kubeconfigRef: {name: c}, syncs: [{name: a, sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: a}}]}`: "",

@@ -144,7 +144,7 @@ type RemoteAssemblageSpec struct {
 // RemoteSync is a sync that the hub applies to another cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.source) && has(self.sourceRef))",message="at most one of source and sourceRef may be set"
-// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.sourceRef) || has(self.hold)",message="one of source and sourceRef has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.source) || has(self.sourceRef) || has(self.hold)",message="one of source and sourceRef must be set"
 type RemoteSync struct {
 	Assignment  `json:",inline"`
 	SyncOptions `json:",inline"`
@@ -157,7 +157,7 @@ type RemoteSync struct {
 	// one source on the hub, which belongs to that revision.
 	// +optional
 	Source *Source `json:"source,omitempty"`
-	// SourceRef is a source of Flux in the same namespace that somebody else keeps.
+	// SourceRef is a source of Flux in the same namespace that another manager keeps.
 	// +optional
 	SourceRef *SourceReference `json:"sourceRef,omitempty"`
 	// Package is how to apply what the source has. Default: with kustomize, at the

@@ -46,7 +46,7 @@ type ModuleList struct {
 }
 
 // BootstrapModule is a Module that the hub applies to the clusters itself, for
-// what has to be there before a cluster can do so: Flux, for one.
+// what must exist before a cluster can do so: Flux, for one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -87,15 +87,15 @@ type BootstrapModuleList struct {
 // ModuleSpec is what is to run where, and how a change gets there. What is to run
 // stands in template.spec, or, as older manifests have it, beside the selector.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.sync)",message="exactly one of template and sync has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.sync)",message="exactly one of template and sync must be set"
 // +kubebuilder:validation:XValidation:rule="!(has(self.template) && has(self.controlPlaneBindings))",message="with a template, controlPlaneBindings belong into template.spec"
 type ModuleSpec struct {
 	// Selector finds the clusters by their labels, in the namespace of the module.
 	// An empty one finds all; without any there are none.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Suspend is the handbrake: no cluster is assigned anything new. What was
-	// assigned already goes on.
+	// Suspend pauses the rollout: no cluster is assigned anything new. What was
+	// assigned already continues.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 	// RevisionHistoryLimit is how many ModuleRevisions are kept besides those in
@@ -130,7 +130,7 @@ type ModuleSpec struct {
 	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
 	// Sync is what is to run, where there is no template.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 	Sync *Sync `json:"sync,omitempty"`
 }
@@ -141,12 +141,12 @@ type Strategy string
 
 // The strategies.
 const (
-	// Replace assigns the new revision to all clusters at once.
+	// Replace assigns the new revision to all clusters at the same time.
 	Replace Strategy = "Replace"
 	// Incremental assigns it stage after stage, within the budget of each.
 	Incremental Strategy = "Incremental"
 	// External assigns nothing: it makes revisions and gates, and reports.
-	// Somebody else writes the assemblages.
+	// Another client writes the assemblages.
 	External Strategy = "External"
 )
 
@@ -176,18 +176,18 @@ type TemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
 	// Sync is what to fetch and apply.
-	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source has to be set"
+	// +kubebuilder:validation:XValidation:rule="has(self.source)",message="source must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.bindings) || size(self.bindings) <= 64",message="bindings has at most 64 items"
 	Sync Sync `json:"sync"`
 }
 
-// OnFailure is what happens once more clusters have failed than are borne.
+// OnFailure is what happens once more clusters have failed than maxFailures tolerates.
 // +kubebuilder:validation:Enum=Pause;Continue;Rollback
 type OnFailure string
 
 // The answers to failure.
 const (
-	// Pause assigns nothing more until somebody fixes it or another revision comes.
+	// Pause assigns nothing more until a user fixes it or another revision comes.
 	Pause OnFailure = "Pause"
 	// Continue goes on as if nothing had failed.
 	Continue OnFailure = "Continue"
@@ -221,14 +221,14 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
 	// MaxFailures is how many clusters of a stage may fail before onFailure
 	// applies: a number, or a percentage of the stage. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="has to be a number of at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// MaxRemoved is how many clusters may lose the module without an approval, because
 	// the selector no longer matches them: a number, or a percentage of the clusters that
@@ -239,7 +239,7 @@ type Rollout struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
 	MaxRemoved *intstr.IntOrString `json:"maxRemoved,omitempty"`
-	// MinReadySeconds is how long a cluster has to be ready, at this very revision,
+	// MinReadySeconds is how long a cluster must be ready, at this very revision,
 	// before it counts as such.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -249,7 +249,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// OnFailure is what happens once more clusters have failed than are borne.
+	// OnFailure is what happens once more clusters have failed than maxFailures tolerates.
 	// Default Pause.
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
@@ -318,26 +318,26 @@ type Stage struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	Clusters *intstr.IntOrString `json:"clusters,omitempty"`
 	// MaxUnreadyClusters is as in the rollout.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="has to be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
 	// MaxFailures is as in the rollout.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="has to be a number of at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// SoakSeconds is how long all of its clusters have to stay ready before the
 	// next stage begins.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
-	// Gates are decisions that somebody else takes, each in a RolloutGate.
+	// Gates are decisions that a user or another client makes, each in a RolloutGate.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -345,7 +345,7 @@ type Stage struct {
 	Gates []Gate `json:"gates,omitempty"`
 }
 
-// Gate is a decision that somebody else takes.
+// Gate is a decision that a user or another client makes.
 type Gate struct {
 	// Name is that of the decision: "approve", "acme.io/error-rate".
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`

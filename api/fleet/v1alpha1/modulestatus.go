@@ -30,7 +30,7 @@ type ModuleStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// CurrentRevision is the last ModuleRevision that got to all clusters. New
-	// clusters get it at once.
+	// clusters get it immediately.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// TargetRevision is the one to get to.
@@ -72,8 +72,8 @@ type ModuleStatus struct {
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=50
 	Moves []Move `json:"moves,omitempty"`
-	// Seen is how new the view was from which the moves were decided. Whoever sees
-	// less must not decide.
+	// Seen is how new the view was from which the moves were decided. A manager that
+	// sees less must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
 	// History are the last rollouts, the newest first, at most 20.
@@ -91,7 +91,7 @@ type Summary struct {
 	Total int32 `json:"total"`
 	// Updated are assigned the target revision.
 	Updated int32 `json:"updated"`
-	// Updating are on their way to the revision that they are assigned.
+	// Updating are being updated to the revision that they are assigned.
 	Updating int32 `json:"updating"`
 	// Succeeded run the revision that they are assigned, and are healthy.
 	Succeeded int32 `json:"succeeded"`
@@ -99,7 +99,7 @@ type Summary struct {
 	Failed int32 `json:"failed"`
 	// Waiting are not assigned the target revision yet.
 	Waiting int32 `json:"waiting"`
-	// Held are pinned by somebody.
+	// Held are pinned by a user.
 	Held int32 `json:"held"`
 	// Unreachable do not answer.
 	Unreachable int32 `json:"unreachable"`
@@ -163,7 +163,7 @@ type Move struct {
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
 	// Withdrawn is true once it is not to be done any more, and something else was
-	// decided since. It counts until it is certain that nobody does it.
+	// decided since. It counts until it is certain that no manager does it.
 	// +optional
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// At is when that was decided.

@@ -62,7 +62,7 @@ type HealthCheckExpr struct {
 	// Current is true of an object that is healthy.
 	// +kubebuilder:validation:MinLength=1
 	Current string `json:"current"`
-	// InProgress is true of one that is on its way.
+	// InProgress is true of one that is being applied.
 	// +optional
 	InProgress string `json:"inProgress,omitempty"`
 	// Failed is true of one that has failed.
@@ -71,9 +71,9 @@ type HealthCheckExpr struct {
 }
 
 // Source is an exact version of something that can be fetched. There are no
-// branches: what a module stands for does not move by itself.
+// branches: what a module stands for does not change automatically.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.git) != has(self.oci)",message="exactly one of git and oci has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.git) != has(self.oci)",message="exactly one of git and oci must be set"
 type Source struct {
 	// Git is a Git repository.
 	// +optional
@@ -98,7 +98,7 @@ type GitSource struct {
 
 // GitVersion is a tag or a commit.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.revision)",message="exactly one of tag and revision has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.revision)",message="exactly one of tag and revision must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
 type GitVersion struct {
 	// Tag is the name of a tag.
@@ -106,14 +106,14 @@ type GitVersion struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Tag string `json:"tag,omitempty"`
-	// Revision is the hash of a commit, which has to be on a branch: Flux fetches
+	// Revision is the hash of a commit, which must be on a branch: Flux fetches
 	// nothing else when it looks for one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Revision string `json:"revision,omitempty"`
-	// Mutable says that the tag is meant to move, and that each cluster follows it by
-	// itself. Otherwise all clusters of a module get the commit that the tag was when
+	// Mutable says that the tag is meant to move, and that each cluster follows it
+	// automatically. Otherwise all clusters of a module get the commit that the tag was when
 	// the first of them succeeded.
 	// +optional
 	Mutable bool `json:"mutable,omitempty"`
@@ -134,7 +134,7 @@ type OCISource struct {
 
 // OCIVersion is a tag or a digest.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="exactly one of tag and digest has to be set"
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="exactly one of tag and digest must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || has(self.tag)",message="only a tag is mutable"
 type OCIVersion struct {
 	// Tag is the name of a tag.
@@ -147,8 +147,8 @@ type OCIVersion struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+:[a-f0-9]{32,}$`
 	// +kubebuilder:validation:MaxLength=256
 	Digest string `json:"digest,omitempty"`
-	// Mutable says that the tag is meant to move, and that each cluster follows it by
-	// itself. Otherwise all clusters of a module get the digest that the tag was when
+	// Mutable says that the tag is meant to move, and that each cluster follows it
+	// automatically. Otherwise all clusters of a module get the digest that the tag was when
 	// the first of them succeeded.
 	// +optional
 	Mutable bool `json:"mutable,omitempty"`
@@ -177,7 +177,7 @@ type Kustomize struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.objectFieldRef))",message="at most one of value and objectFieldRef may be set"
 type Binding struct {
-	// Name is how to refer to it. CLUSTER_NAME is there without being bound.
+	// Name is how to refer to it. CLUSTER_NAME exists without being bound.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`

@@ -50,7 +50,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 	return r
 }
 
-// finalizer adds or removes the finalizer, if nobody has written the module since it
+// finalizer adds or removes the finalizer, if no client has written the module since it
 // was seen.
 func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (client.Object, error) {
 	changed, ok := s.object.DeepCopyObject().(client.Object)
@@ -106,7 +106,7 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 }
 
 // createRevision makes what a module says now into something that does not change.
-// If somebody is faster, theirs is the same.
+// If another manager is faster, its revision is the same.
 func (a *actor) createRevision(ctx context.Context, s *snapshot, w *decision.Write) error {
 	r := &spillway.ModuleRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Revision}}
 	r.OwnerReferences = []metav1.OwnerReference{a.ownerOf(s)}
@@ -145,7 +145,8 @@ func (a *actor) resolve(ctx context.Context, s *snapshot, w *decision.Write) err
 	return a.client.Status().Update(ctx, r, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
-// createGate makes something for somebody to decide. It goes with its revision.
+// createGate creates a RolloutGate for a user or another client to decide. It is deleted
+// with its revision.
 func (a *actor) createGate(ctx context.Context, s *snapshot, w *decision.Write) error {
 	revision := s.revisions[w.Revision]
 	g := &spillway.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: w.Target()}}

@@ -21,8 +21,8 @@ import (
 
 // assemble writes the module's part of an assemblage, or takes it away. What others
 // have in it is theirs. The API server checks by UID and resourceVersion that the
-// assemblage is the one that was seen; one that was not there is made, whoever else
-// does so too.
+// assemblage is the one that was seen; one that was not found is created, even if another
+// client creates it too.
 func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
 	w := &m.Write
 	part, err := a.part(s, w)
@@ -49,8 +49,8 @@ func (a *actor) assemble(ctx context.Context, s *snapshot, m *made) error {
 }
 
 // part is the module's part of an assemblage. Which cluster it is for is said by all
-// who write there. An assignment has to say something: if it did not, it would take
-// away what is there.
+// who write there. An assignment must say something: if it did not, it would remove
+// what exists.
 func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	metadata := map[string]any{"namespace": s.key.Namespace}
 	var kubeconfig v1alpha1.LocalReference
@@ -73,10 +73,10 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 	case w.Act == decision.Unassign:
 	case template != nil:
 		syncs = append(syncs, a.kind.render(a.kind.assignment(&s.Module, w.Revision, momentOf(w.AssignedAt)), template))
-	case w.Act == decision.Correct: // nobody knows any more what the revision says; what is there stays
+	case w.Act == decision.Correct: // the revision is deleted and what it says unknown; what the cluster has stays
 		syncs = append(syncs, a.kind.leaving(w.Record.Sync, s.Module.DeletionPolicy()))
 	default:
-		return nil, fmt.Errorf("the ModuleRevision %s is not there", w.Revision)
+		return nil, fmt.Errorf("ModuleRevision %s not found", w.Revision)
 	}
 	return map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), kindLabel: a.kind.assemblage,
@@ -92,7 +92,7 @@ func momentOf(t time.Time) *metav1.MicroTime {
 	return &at
 }
 
-// isThere is true if an assemblage still has a sync of a name that somebody fetches.
+// hasSync is true if an assemblage still has a sync of this name with a source.
 func hasSync(u *unstructured.Unstructured, name string) bool {
 	syncs, ok, _ := unstructured.NestedSlice(u.Object, "spec", "assemblage", "syncs")
 	if !ok {

@@ -21,7 +21,7 @@ func (o *observer) compare(s *snapshot, m *memory, a *assembled, r *model.Record
 	o.adopt(s, a, r)
 	revision := s.revisions[r.Revision]
 	if revision == nil {
-		return // nobody knows what it should be
+		return // it is unknown what it should be
 	}
 	assignment, sync, _ := a.sync(s.key.Name)
 	wanted := o.kind.assignment(&s.Module, r.Revision, assignment.AssignedAt)
@@ -58,7 +58,7 @@ func (s *snapshot) isStale(a *assembled, r *model.Record, corrected int64) bool 
 		return false
 	}
 	resolved := s.resolved(r.Revision)
-	if resolved == "" { // what it turns out to be will be told to all: it has to be what is there
+	if resolved == "" { // what it turns out to be is written to all: it must be what the cluster runs
 		corrected = a.GetGeneration()
 	}
 	if seen := a.status.ObservedGeneration; seen != 0 && seen < corrected {
@@ -81,8 +81,8 @@ func (s *snapshot) resolved(revision string) string {
 	return ""
 }
 
-// follow is of a sync that follows a tag which stands for something known. One that is
-// on its way goes on; it is told later.
+// follow compares a sync that follows a tag whose commit or digest is known. One that
+// is updating continues; the commit or digest is written to it later.
 func follow(r *model.Record, resolved string) {
 	r.Tagged = true
 	succeeded := r.HasSucceeded()
@@ -90,8 +90,8 @@ func follow(r *model.Record, resolved string) {
 	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
 }
 
-// adopt recognises a sync that says no revision but is what one says: whoever wrote
-// it before, nothing has to move.
+// adopt recognizes a sync that says no revision but is what one says: whichever client
+// wrote it before, nothing is updated.
 func (o *observer) adopt(s *snapshot, a *assembled, r *model.Record) {
 	if r.Revision != "" {
 		return

@@ -21,10 +21,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// These are the defects of the predecessor that are the hub's, by their numbers in
+// These are the defects of fleeet that are the hub's, by their numbers in
 // its analysis. The others are tested with the assemblages.
 
-// Defect 1: a source that all clusters share moves them all at once. What a cluster
+// Defect 1: a source that all clusters share moves them all at the same time. What a cluster
 // is assigned names a revision, and another cluster has another.
 func TestDefect1TwoRevisionsAtATimeOfABootstrapModule(t *testing.T) {
 	w := newWorld(t)
@@ -167,9 +167,9 @@ func (w *world) bystanderOn(name string) {
 	}
 }
 
-// Where somebody else says the same of the same sync it stays, and is theirs; the module
-// goes all the same, and does not wait until something wakes it.
-func TestAModuleGoesThoughSomebodySharesItsEntry(t *testing.T) {
+// Where another manager says the same of the same sync it stays, and is that manager's; the module
+// is deleted all the same, and does not wait until something wakes it.
+func TestAModuleIsDeletedThoughAnotherManagerSharesItsEntry(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a")
@@ -195,7 +195,7 @@ func TestAModuleGoesThoughSomebodySharesItsEntry(t *testing.T) {
 	w.comes("a:v1")
 }
 
-// Deletion policy Orphan: whoever carries it out knows before the sync is removed.
+// Deletion policy Orphan: the client that carries it out knows before the sync is removed.
 func TestOrphanIsSaidBeforeTheSyncIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -281,8 +281,8 @@ func TestDefect5UnreadyIsNotUnassigned(t *testing.T) {
 	w.complete("a:v1 b:v1")
 }
 
-// A cluster that is not there any more is waited for no longer, and one that is on
-// its way out is left alone.
+// A cluster that is not there any more is waited for no longer, and one that is being
+// deleted is left alone.
 func TestAClusterOnItsWayOutIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -338,7 +338,7 @@ func TestDefect7NamesAreBounded(t *testing.T) {
 	}
 }
 
-// Defect 8: many modules write one record, each its own entry, and nobody loses
+// Defect 8: many modules write one record, each its own entry, and none loses
 // anything.
 func TestDefect8ManyModulesShareARecord(t *testing.T) {
 	w := newWorld(t)
@@ -369,9 +369,9 @@ func TestDefect8ManyModulesShareARecord(t *testing.T) {
 	})
 }
 
-// What the predecessor has assigned is taken over without anything moving: it says no
+// What fleeet has assigned is taken over without anything moving: it says no
 // revision, but is what one says.
-func TestWhatThePredecessorHasAssignedIsTakenOver(t *testing.T) {
+func TestWhatFleeetHasAssignedIsTakenOver(t *testing.T) {
 	w := newWorld(t)
 	w.clusters("a", "b")
 	git := v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v1"}}
@@ -392,7 +392,7 @@ func TestWhatThePredecessorHasAssignedIsTakenOver(t *testing.T) {
 	w.player.atMost(1)
 }
 
-// What somebody has edited by hand in an assemblage is put right, and counts as no
+// What a user has edited by hand in an assemblage is put right, and counts as no
 // move.
 func TestWhatIsEditedByHandIsPutRight(t *testing.T) {
 	w := newWorld(t)
@@ -416,7 +416,7 @@ func TestWhatIsEditedByHandIsPutRight(t *testing.T) {
 	}
 }
 
-// New clusters get the current good revision at once, and take no place in the
+// New clusters get the current good revision immediately, and take no place in the
 // budget; then they have their turn.
 func TestRFCNewClustersTakeNoPlaceInTheBudget(t *testing.T) {
 	w := newWorld(t)
@@ -486,7 +486,7 @@ func TestRFCHistory(t *testing.T) {
 	}
 }
 
-// A revision and a gate that somebody deletes soon after they were made are made anew.
+// A revision and a gate that a user deletes soon after they were made are made anew.
 func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -510,7 +510,7 @@ func TestWhatIsDeletedIsMadeAnew(t *testing.T) {
 	w.arrives("a:v1 b:v1", noFault)
 }
 
-// orphan makes a revision that belongs to nobody, as one whose module was deleted
+// orphan creates a revision without an owner, as one whose module was deleted
 // without it.
 func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
 	w.t.Helper()
@@ -519,7 +519,7 @@ func (w *world) orphan(tag string, template v1alpha1.TemplateSpec) {
 	}})
 }
 
-// A revision of the name that a module needs is taken over if it is nobody's and says the
+// A revision of the name that a module needs is taken over if it has no owner and says the
 // same; otherwise it is said whose it is, and nothing is tried again and again.
 func TestARevisionThatIsThereAlready(t *testing.T) {
 	w := newWorld(t)
@@ -534,7 +534,7 @@ func TestARevisionThatIsThereAlready(t *testing.T) {
 	}
 	w.orphan("v2", templateOf("v3"))
 	w.module("v2", everywhere)
-	w.waits("Waiting", "is nobody's, and does not say what the module does; delete it")
+	w.waits("Waiting", "without an owner, and does not say what the module does; delete it")
 	w.still("it waits for a person")
 	w.remove(&spillway.ModuleRevision{}, revisionOf("v2"))
 	w.complete("a:v2")

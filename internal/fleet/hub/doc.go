@@ -14,8 +14,8 @@
 //   - No cluster is assigned a new revision before its stage is open: every earlier
 //     stage is at that revision, ready, soaked, its gates passed.
 //   - Every selected cluster is in exactly one stage, or pinned, or belongs to none.
-//   - Nobody is unassigned for being unready, unreachable, or not known at present: a
-//     sync is removed only from a cluster that is there and not selected, or with the
+//   - No cluster is unassigned for being unready, unreachable, or not known at present: a
+//     sync is removed only from a cluster that exists and is not selected, or with the
 //     module.
 //   - Before a sync is removed the API server itself is asked whether the module and
 //     the cluster are what they were seen to be.
@@ -32,15 +32,15 @@
 //
 // The target is what the module says, or what spec.targetRevision names. The good
 // revision is the last that got everywhere: to every cluster of every stage, but for
-// as many failures as are borne. When the target has failed and the module says so,
+// as many failures as maxFailures tolerates. When the target has failed and the module says so,
 // it is given up, and the good revision is the target; that waits for no window, soak
 // or gate.
 //
-// A cluster that has never run the module is new. It gets the good revision at once,
+// A cluster that has never run the module is new. It gets the good revision immediately,
 // belongs to its stage from when it has become ready, and takes no place in the
 // budget until then. One that fails to become ready at the good revision is treated
 // like all others, so that the next revision may fix it. With the strategy Replace,
-// and while no revision is good, nobody is new.
+// and while no revision is good, no cluster is new.
 //
 // A cluster that was unready before it moved may be moved whatever the budget, as
 // that takes nothing away.
@@ -53,16 +53,16 @@
 //   - A pass either permits or acts. To permit is to write moves into the status of
 //     the module, with the resourceVersion that was observed. To act is to do what the
 //     observed status permits, with the UID and the resourceVersion of the assemblage.
-//   - A cluster with a move counts as on its way, until its assemblage shows that
+//   - A cluster with a move counts as updating, until its assemblage shows that
 //     assignment or a later one.
-//   - A move is acted upon within [ActWithin]. One that nobody wants any more counts
-//     for [WithdrawAfter], and then until the API server itself has shown that nobody
-//     has acted upon it. Once something else was permitted because of that, it is
+//   - A move is acted upon within [ActWithin]. One that is not wanted any more counts
+//     for [WithdrawAfter], and then until the API server itself has shown that no
+//     manager has acted upon it. Once something else was permitted because of that, it is
 //     marked, and never acted upon again.
 //   - A move that took nothing away, because the cluster was unready, is not acted
 //     upon when the cluster has become ready.
-//   - The status says how new the view was from which it was decided. Whoever sees
-//     less asks the API server itself.
+//   - The status says how new the view was from which it was decided. A manager that
+//     sees less asks the API server itself.
 //
 // Package hub/sim tries all of this.
 package hub

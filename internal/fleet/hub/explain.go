@@ -19,15 +19,15 @@ import (
 )
 
 var (
-	// ErrNotFound is returned for a module that is not there.
+	// ErrNotFound is returned for a module that does not exist.
 	ErrNotFound = errors.New("no such module")
 	// ErrNotInstalled is returned where the API server does not know the kinds.
 	ErrNotInstalled = errors.New("this cluster does not know modules; install the kinds with spillway install --rings=fleet")
 )
 
-// Explain says how one module stands, by the same code that the manager runs, with
-// the caller's own permissions and nothing but reads. Whoever may not list what
-// clusters are known by is told what the manager has written.
+// Explain returns the state of one module, by the same code that the manager runs, with
+// the caller's own permissions and nothing but reads. A caller who may not list what
+// clusters are known by gets what the manager has written.
 func Explain(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName) (decision.Explanation, error) {
 	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, key.Namespace) {
 		return notWatched(moduleKind, key, options.Namespaces), nil
@@ -92,7 +92,7 @@ func (o *once) List(ctx context.Context, list client.ObjectList, opts ...client.
 		return nil
 	}
 	if err := o.Reader.List(ctx, list, opts...); err != nil {
-		return err //nolint:wrapcheck // whoever asks says what for
+		return err //nolint:wrapcheck // the caller says what for
 	}
 	o.lists[key] = list
 	return nil

@@ -55,7 +55,7 @@ func TestTheExampleOfAnExternalRolloutAssignsWhatTheRevisionSays(t *testing.T) {
 			return err
 		}
 		if r.Status.Resolved == "" {
-			return errors.New("nobody knows what the tag is")
+			return errors.New("the tag is not resolved")
 		}
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 
 // The story of the fault tests: a module comes to three clusters, one of which is the
 // canary, and then rolls; a cluster is not wanted any more; and the module goes.
-// Whatever goes wrong on the way, never is more than one cluster down, and the end is
+// Whatever goes wrong meanwhile, never is more than one cluster down, and the end is
 // the same.
 const story = `strategy: Incremental, selector: {matchExpressions: [{key: retired, operator: DoesNotExist}]}, rollout: {progressDeadlineSeconds: 3600,
 	stages: [{name: canary, selector: {matchLabels: {canary: "true"}}, gates: [{name: approve}]}, {name: rest}]}`
@@ -50,7 +50,7 @@ func (w *world) tell(meanwhile func()) {
 	}
 }
 
-// arrives is complete with something that goes on meanwhile, and with somebody who
+// arrives waits for completion while something goes on meanwhile, and while a user
 // approves.
 func (w *world) arrives(want string, meanwhile func()) {
 	w.t.Helper()

@@ -21,7 +21,7 @@ const (
 
 func isConflict(err error) bool { return apierrors.IsConflict(err) }
 
-// RFC: strategy Replace updates all clusters at once.
+// RFC: strategy Replace updates all clusters at the same time.
 func TestRFCReplace(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -78,7 +78,7 @@ func TestRFCIncrementalAtMostSoManyUnready(t *testing.T) {
 	w.still("Incremental has ended")
 }
 
-// RFC, the other reading: one canary, then all others at once.
+// RFC, the other reading: one canary, then all others at the same time.
 func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -102,8 +102,8 @@ func TestRFCIncrementalOneCanaryThenAll(t *testing.T) {
 	}
 }
 
-// A gate: the rest waits until somebody approves; one that is refused stops it.
-func TestAGateIsDecidedBySomebodyElse(t *testing.T) {
+// A gate: the rest waits until a user approves; one that is refused stops it.
+func TestAGateIsDecidedByAUser(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a canary=true", "b", "c")
@@ -120,7 +120,7 @@ func TestAGateIsDecidedBySomebodyElse(t *testing.T) {
 	w.complete("a:v2 b:v2 c:v2")
 }
 
-// A bad revision stops at the canary, and everything goes back by itself.
+// A bad revision stops at the canary, and everything goes back automatically.
 func TestABadRevisionIsRolledBack(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -144,7 +144,7 @@ func TestABadRevisionIsRolledBack(t *testing.T) {
 	}
 }
 
-// Without onFailure a failed first stage blocks later ones until somebody fixes it;
+// Without onFailure a failed first stage blocks later ones until a user fixes it;
 // a newer revision supersedes.
 func TestAFailedFirstStageBlocksLaterOnes(t *testing.T) {
 	w := newWorld(t)
@@ -192,8 +192,8 @@ func TestRFCRollBackAndForward(t *testing.T) {
 	}
 }
 
-// The handbrake: nothing new is assigned, what runs goes on.
-func TestRFCHandbrake(t *testing.T) {
+// Suspend: nothing new is assigned, what runs continues.
+func TestRFCSuspend(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")

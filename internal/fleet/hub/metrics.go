@@ -26,7 +26,7 @@ var (
 	}, []string{kindLabel, "namespace", "module", "reason"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes to modules, assemblages, revisions and gates: made, overtaken because somebody was faster, or failed.",
+		Help: "Writes to modules, assemblages, revisions and gates: made, refused by a conflict because another client was faster, or failed.",
 	}, []string{kindLabel, "act", "result"})
 )
 

@@ -28,9 +28,9 @@ func (p *player) tagged(commits map[string]string) {
 }
 
 // A tag that moves during a rollout: the canary follows it until it has succeeded; from
-// then on all get the commit that it was there, also those that join, also from a hub
+// then on all get the commit that the canary got, also those that join, also from a hub
 // that was away meanwhile, and also when an older revision is gone back to.
-func TestATagThatMovesMovesNobody(t *testing.T) {
+func TestATagThatMovesMovesNoCluster(t *testing.T) {
 	w := newWorld(t)
 	stop := w.manage()
 	w.clusters("a canary=true", "b", "c")
@@ -75,14 +75,14 @@ func TestClustersThatFetchATagWhileItMovesEndAtOneCommit(t *testing.T) {
 }
 
 // One that is put right is not ready because it has said so before: the success is that of
-// another commit, or of what somebody had edited.
+// another commit, or of what a user had edited.
 func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")
 	w.player.tagged(map[string]string{"v1": commitOne, "b v1": commitTwo})
 	w.player.decree(v1alpha1.StateUpdating, "b v1")
-	w.player.decree(silent, "b ") // once it is told the commit
+	w.player.decree(silent, "b ") // once the commit is written to it
 	w.module("v1", everywhere)
 	w.comes("a:" + commitOne + " b:v1!")
 	w.player.decree(v1alpha1.StateSucceeded, "b v1")
@@ -128,7 +128,7 @@ func TestATagThatIsSaidToMoveIsFollowed(t *testing.T) {
 
 // A BootstrapModule likewise: the second cluster is assigned what the first has told, and
 // so is the first.
-func TestATagOfABootstrapModuleThatMovesMovesNobody(t *testing.T) {
+func TestATagOfABootstrapModuleThatMovesMovesNoCluster(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
 	w.clusters("a", "b")

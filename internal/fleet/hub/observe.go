@@ -45,7 +45,7 @@ type observer struct {
 	clusters  Directory
 }
 
-// view is one look at the assemblages of a namespace. Nobody changes what is in it.
+// view holds the assemblages of a namespace, read once. What is in it is never changed.
 type view struct {
 	items []client.Object
 	// asOf is how new it is at least.
@@ -61,13 +61,13 @@ type snapshot struct {
 	object client.Object
 	// templates are what the revisions say, with what their tags turned out to be.
 	templates map[string]*v1alpha1.TemplateSpec
-	// stranger is [Observed.Stranger] itself.
+	// unowned is [Observed.Unowned] itself.
 	unowned *spillway.ModuleRevision
 	// revisions are the ModuleRevisions themselves, in which gates are kept.
 	revisions map[string]*spillway.ModuleRevision
 }
 
-// observe looks at a module: first at what was decided before, then at what the next
+// observe reads a module: first what was decided before, then what the next
 // decision is about, so that the latter is not older. Where the cache is not good
 // enough, the API server itself is asked, once in a reconcile.
 func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot, error) {
@@ -150,8 +150,8 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 	return o.unowned(ctx, s)
 }
 
-// stranger finds who has the name of the revision that the module needs, if not the
-// module itself.
+// unowned finds which ModuleRevision has the name of the one that the module needs, if
+// it is not the module's.
 func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 	name, r := model.RevisionName(s.Module.Kind, s.Module.Name, s.Module.Template()), &spillway.ModuleRevision{}
 	if s.revisions[name] != nil {
@@ -164,7 +164,7 @@ func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 		}
 		return fmt.Errorf("look at ModuleRevision %s: %w", name, err)
 	}
-	s.unowned, s.Unowned = r, &model.Unowned{Name: name, Whose: "nobody's, and does not say what the module does"}
+	s.unowned, s.Unowned = r, &model.Unowned{Name: name, Whose: "without an owner, and does not say what the module does"}
 	owner := metav1.GetControllerOf(r)
 	switch {
 	case r.DeletionTimestamp != nil:

@@ -20,8 +20,8 @@ type Offline struct {
 	options Options
 }
 
-// NewOffline makes the ring run upon what stands for a hub. Nobody carries out there
-// what is assigned: whoever runs it says what becomes of that.
+// NewOffline runs the ring upon what stands for a hub. Nothing there carries out what
+// is assigned: the caller says what becomes of that.
 func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, error) {
 	err := errors.Join(
 		on.Indexer.IndexField(ctx, &spillway.ModuleRevision{}, moduleIndex, indexModule),
@@ -56,5 +56,5 @@ func (l listing) List(ctx context.Context, namespace string) ([]cluster.Cluster,
 	return cluster.ListLive(ctx, l.Reader, namespace)
 }
 
-// Subscribe implements [Directory]. Nobody is called: whoever runs the ring sees to it.
+// Subscribe implements [Directory]. Nothing is called: the caller that runs the ring does so.
 func (listing) Subscribe(func(types.NamespacedName)) {}

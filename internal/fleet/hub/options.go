@@ -9,15 +9,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 )
 
-// Options are the choices of whoever runs the manager.
+// Options are the choices of the user who runs the manager.
 type Options struct {
 	// Namespaces are those to look at, all if empty.
 	Namespaces []string
 	// StatusDelay is how old a status may become while nothing is written that it
 	// could be part of. Zero is [DefaultStatusDelay].
 	StatusDelay time.Duration
-	// Assemblages adds the controllers that carry out what is assigned. Nobody does if
-	// it is nil.
+	// Assemblages adds the controllers that carry out what is assigned. No controller
+	// does if it is nil.
 	Assemblages func(context.Context, ctrl.Manager, *cluster.Directory) error
 	// Now is the clock.
 	Now func() time.Time

@@ -55,8 +55,8 @@ func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
 }
 
-// isNews is true if a status has to be known at once: somebody has to do something,
-// what somebody has done took effect, or a revision has got everywhere. The rest is
+// isNews is true if a status must be known immediately: a user must do something,
+// what a user has done took effect, or a revision has got everywhere. The rest is
 // how far it has come, which the next write tells.
 func isNews(before, after *v1alpha1.ModuleStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || before.CurrentRevision != after.CurrentRevision ||

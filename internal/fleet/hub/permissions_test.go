@@ -35,7 +35,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.apply(model.KindBootstrap, "v1", everywhere)
 	w.eventually(func() error { return w.remotes("a:v1", "b:v1") })
 	w.orphan("v3", templateOf("v3"))           // a revision that is taken over
-	for _, tag := range []string{"v3", "v2"} { // and a revision that nobody needs
+	for _, tag := range []string{"v3", "v2"} { // and a revision that is not needed
 		w.module(tag, everywhere+`, revisionHistoryLimit: 0`)
 		w.complete("a:" + tag + " b:" + tag + " c:" + tag)
 	}

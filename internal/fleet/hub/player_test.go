@@ -62,7 +62,7 @@ func newPlayer(t *testing.T, c client.WithWatch, namespace string) *player {
 	return p
 }
 
-// see looks at a version of an assemblage, and answers it.
+// see reads a version of an assemblage, and answers it.
 func (p *player) see(ctx context.Context, e watch.Event) {
 	a, ok := e.Object.(*v1alpha1.ProxyAssemblage)
 	if !ok {
@@ -110,7 +110,7 @@ func assigned(a *v1alpha1.ProxyAssemblage) string {
 // silent is the fate of a tag of which nothing is reported: what was said before stays.
 const silent v1alpha1.State = "silent"
 
-// play reports what becomes of the syncs of an assemblage. What somebody was faster
+// play reports what becomes of the syncs of an assemblage. What another client was faster
 // with is seen, and answered, again.
 func (p *player) play(ctx context.Context, a *v1alpha1.ProxyAssemblage) {
 	status := v1alpha1.AssemblageStatus{ObservedGeneration: a.Generation}

@@ -18,7 +18,7 @@ import (
 // after it. Its examples on real clusters are in package proxy, and so is that bindings
 // are evaluated where assemblages are carried out.
 
-// theirs is an assemblage that somebody else keeps for a cluster.
+// theirs returns an assemblage that another manager keeps for a cluster.
 func (w *world) theirs(name, on, sync, tag string) *v1alpha1.ProxyAssemblage {
 	w.t.Helper()
 	p := &v1alpha1.ProxyAssemblage{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -41,7 +41,7 @@ func TestRFCSeveralAssemblagesOfACluster(t *testing.T) {
 	w.theirs("b-theirs", "b", app, "v9")
 	w.module("v1", everywhere)
 	w.comes("a:v1 b-theirs:v9")
-	w.waits("Waiting", "b is waiting: somebody else keeps a sync named app in it")
+	w.waits("Waiting", "b is waiting: another manager keeps a sync named app in it")
 	w.remove(&v1alpha1.ProxyAssemblage{}, "b-theirs")
 	w.complete("a:v1 b:v1")
 	still := &v1alpha1.ProxyAssemblage{}
@@ -50,8 +50,8 @@ func TestRFCSeveralAssemblagesOfACluster(t *testing.T) {
 	}
 }
 
-// A new rollout while one is on its way takes its place, in the same order and under the
-// same budget; nobody else gets what is on its way.
+// A new rollout while another is in progress takes its place, in the same order and under
+// the same budget; no other cluster gets the revision of the first.
 func TestRFCANewRolloutDuringARollout(t *testing.T) {
 	w := newWorld(t)
 	w.manage()
@@ -111,7 +111,7 @@ func TestRFCTenancy(t *testing.T) {
 	}
 	w.module("v1", everywhere)
 	w.complete("a:v1")
-	w.still("the other cluster is somebody else's")
+	w.still("the other cluster has another manager")
 	list := &v1alpha1.ProxyAssemblageList{}
 	if err := w.client.List(t.Context(), list, client.InNamespace(elsewhere)); err != nil || len(list.Items) > 0 {
 		t.Errorf("in the other namespace there is %v: %v", list.Items, err)

@@ -17,7 +17,7 @@ import (
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
-// Watches only wake modules up. Which event it was is forgotten at once; what they
+// Watches only wake modules up. Which event it was is forgotten immediately; what they
 // leave out is what cannot change the outcome of a pass.
 
 // moduleIndex finds the ModuleRevisions and the RolloutGates of a module.

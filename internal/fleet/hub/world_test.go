@@ -93,7 +93,7 @@ func newClient(t *testing.T) client.WithWatch {
 var installed sync.Mutex
 
 // installKinds makes the kinds of the ring known to the API server, and as much of
-// Cluster API's Cluster as the hub looks at.
+// Cluster API's Cluster as the hub reads.
 func installKinds(t *testing.T) {
 	t.Helper()
 	installed.Lock()
@@ -440,7 +440,7 @@ func (w *world) remove(obj client.Object, name string) {
 // isGone is nil if an object is not there any more.
 func (w *world) isGone(obj client.Object, name string) error {
 	if err := w.get(obj, name); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s is still there: %w", name, err)
+		return fmt.Errorf("%s still exists: %w", name, err)
 	}
 	return nil
 }

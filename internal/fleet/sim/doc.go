@@ -1,13 +1,13 @@
 // Package sim is a model world in which the plan of the fleet ring is tried: an
 // API server with resource versions and preconditions; clusters that join, leave,
-// are not ready for a while, or do not answer; whoever carries out what they are
+// are not ready for a while, or do not answer; a client that carries out what they are
 // assigned, late, and fails at bad revisions; readiness that flaps; users who edit
 // templates and selectors, move tags, suspend, pin clusters and edit what they have, go back, and decide gates; and two managers at
-// once, each with views that are out of date for every kind on its own, that crash
+// the same time, each with views that are out of date for every kind on its own, that crash
 // between any two writes, whose requests take their time, and whose clocks may be wrong.
 //
 // All of it follows from a seed. After every single write an oracle, which knows
-// the rules but nothing of the plan, looks at the world as it is. When the storm
+// the rules but nothing of the plan, checks the world as it is. When the storm
 // is over the rollout has to come to its end: every selected cluster at the revision
 // that is wanted; and then nothing is written any more.
 //

@@ -269,7 +269,7 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// haste is how many requests it sends at a time: in calm weather all of them, and
+// haste is how many requests it sends at a time: after the storm all of them, and
 // more of them in larger worlds, as these would take for ever.
 func (m *manager) haste() int {
 	if !m.world.storm {
@@ -382,7 +382,7 @@ func (m *manager) writeStatus(r *request) {
 	w.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
 }
 
-// resolve writes down what a tag is, if nobody has done so.
+// resolve writes down what a tag is, if no manager has done so.
 func (m *manager) resolve(write *decision.Write) {
 	w := m.world
 	m.looked = false
@@ -465,7 +465,7 @@ func (m *manager) writeRecord(r *request) {
 		}
 
 		fallthrough
-	default: // of what nobody knows any more it is said what becomes of it
+	default: // what becomes of it is said where the rest is not known any more
 		a.policy = cmp.Or(m.view.module.spec.DeletionPolicy, v1alpha1.Delete)
 	}
 	w.changed(c.Name, a, true)

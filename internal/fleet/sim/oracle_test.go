@@ -41,7 +41,7 @@ func (o *oracle) complainf(format string, args ...any) {
 
 func (o *oracle) gone(cluster string) { delete(o.disrupted, cluster) }
 
-// breaks is told when a cluster is about to go away by itself. If it was up, what it was
+// breaks records that a cluster is about to become unready without a write. If it was up, what it was
 // assigned did not take it down: that it breaks before it has been ready for long enough
 // is something that no view may show in time.
 func (o *oracle) breaks(cluster string) {
@@ -60,7 +60,7 @@ func (o *oracle) look() {
 }
 
 // isBack is true once a cluster is up again, for long enough if it is at the revision
-// that is wanted, by the clock of a manager. Where clusters flap it is so at once: that
+// that is wanted, by the clock of a manager. Where clusters flap it is so immediately: that
 // it breaks before it has been ready for long enough is something that no view may show
 // in time.
 func (o *oracle) isBack(name string) bool {
@@ -188,7 +188,7 @@ func (o *oracle) statusWritten(s *v1alpha1.ModuleStatus) {
 	}
 }
 
-// deleted: no revision goes that somebody runs.
+// deleted checks that no revision is deleted that a cluster runs.
 func (o *oracle) deleted(revision string) {
 	if revision == o.world.module.status.CurrentRevision && !o.world.storm {
 		o.complainf("revision %s is deleted though new clusters need it", revision)
@@ -231,14 +231,15 @@ func (o *oracle) resolved(write *decision.Write) {
 	}
 }
 
-// checkMoment: what is permitted is later than what is there, and so not done yet.
+// checkMoment checks that what is permitted is later than what is assigned, and so not
+// done yet.
 func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
 	}
 }
 
-// checkTag: nobody is to be assigned a tag once it could be known what it is.
+// checkTag checks that no cluster is assigned a tag once it could be known what it is.
 func (o *oracle) checkTag(v *model.Observed, m *v1alpha1.Move) {
 	unknown := slices.ContainsFunc(v.Revisions, func(r model.Revision) bool { return r.Name == m.Revision && r.Resolved == "" })
 	told := slices.ContainsFunc(v.Records, func(r model.Record) bool {
@@ -315,7 +316,7 @@ func (o *oracle) checkMove(v *model.Observed, m *v1alpha1.Move) {
 	case r != nil && r.Hold != nil:
 		o.complainf("%s moves though it is pinned", m.Cluster)
 	case m.Revision == v.Module.Status.CurrentRevision:
-		return // a new cluster, or one on its way back
+		return // a new cluster, or one that goes back
 	}
 
 	stages := v.Module.Spec.Rollout.Stages

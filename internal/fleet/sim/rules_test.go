@@ -18,7 +18,7 @@ type rules struct {
 	plan func(*manager, model.Observed) decision.Plan
 	// unconditional writes carry no preconditions.
 	unconditional bool
-	// overwrites the status whoever has written it meanwhile.
+	// overwrites the status even if another manager has written it meanwhile.
 	overwrites bool
 	// late acts upon moves however old they are.
 	late bool
@@ -73,9 +73,9 @@ func broken() map[string]*rules {
 	none := allRules().plan
 
 	return map[string]*rules{
-		"the status is written whoever has done so":  {plan: none, overwrites: true},
+		"the status is written unconditionally":      {plan: none, overwrites: true},
 		"a cache is good enough":                     {plan: none, trusting: true},
-		"nobody knows how old a view is":             {plan: none, ageless: true},
+		"it is unknown how old a view is":            {plan: none, ageless: true},
 		"what is taken away is not looked at before": {plan: none, blindly: true},
 		"what is done is not written down before":    {plan: none, rash: true},
 		"writes carry no preconditions":              {plan: none, unconditional: true},
@@ -83,14 +83,14 @@ func broken() map[string]*rules {
 		"one cluster more than may be is":            blind(widerBudget),
 		"every cluster is taken for ready":           blind(allReady),
 		"a report speaks of what is assigned":        blind(allReported),
-		"what was put right is ready at once":        blind(neverStale),
+		"what was put right is ready immediately":    blind(neverStale),
 		"whatever runs is what the tag is":           blind(allTell),
 		"a suspended module goes on":                 blind(func(_ *manager, o *model.Observed) { o.Module.Spec.Suspend = false }),
 		"a pin is none":                              blind(noHolds),
 		"nothing soaks":                              blind(noSoak),
 		"gates stand open":                           blind(openGates),
 		"an unready cluster is not selected":         blind(dropUnready),
-		"nobody looks a tag up":                      blind(neverResolved),
+		"no tag is looked up":                        blind(neverResolved),
 		"only one's own moves count":                 blind(onlyOwnMoves),
 	}
 }
@@ -182,12 +182,12 @@ func onlyOwnMoves(m *manager, o *model.Observed) {
 // noticed are worlds that have noticed before that a rule was broken which most do not
 // notice. They are looked at first; once they have changed, the others are.
 var noticed = map[string]uint64{
-	"the status is written whoever has done so": 3136,
+	"the status is written unconditionally":     3136,
 	"a cache is good enough":                    5255,
-	"nobody knows how old a view is":            5255,
+	"it is unknown how old a view is":           5255,
 	"moves are acted upon however old they are": 1509,
 	"what is done is not written down before":   778,
-	"what was put right is ready at once":       3937,
+	"what was put right is ready immediately":   3937,
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the

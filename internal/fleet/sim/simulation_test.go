@@ -82,7 +82,7 @@ type simulation struct {
 	ticks    int
 }
 
-// play plays a world: a storm, the calm after it, and the quiet at the end.
+// play plays a world: a storm, the time after it, and the quiet at the end.
 func play(seed uint64, r *rules, told bool) *simulation {
 	s := brave(seed, r, told)
 	s.settle()
@@ -112,7 +112,7 @@ func (s *simulation) tick() {
 	s.ticks++
 	s.world.live()
 
-	// In calm weather there is one leader, and somebody who decides.
+	// After the storm there is one leader, and a user who decides.
 	active := s.managers
 	if s.world.storm {
 		s.world.users()
@@ -135,7 +135,7 @@ func (s *simulation) settle() {
 		return
 	}
 
-	s.world.calm()
+	s.world.endStorm()
 
 	for _, m := range s.managers {
 		m.asleep = noon
@@ -196,7 +196,7 @@ func (s *simulation) isExcluded(c *model.Cluster) bool {
 	return r.UnmatchedClusters == "Exclude" && s.world.oracle.stageOf(c) == ""
 }
 
-// beQuiet is that nobody writes anything once there is nothing left to do.
+// beQuiet checks that no manager writes anything once there is nothing left to do.
 func (s *simulation) beQuiet() {
 	if s.ended() {
 		return
@@ -207,7 +207,7 @@ func (s *simulation) beQuiet() {
 	}
 
 	before := s.world.writes
-	for i := range s.world.revisions { // which moves nobody
+	for i := range s.world.revisions { // which moves no cluster
 		s.world.moved[s.world.revisions[i].Name] += one(s.world.tagged)
 	}
 

@@ -82,17 +82,17 @@ func eachWorld(first, second int, visit func(*small)) {
 // pinned belongs to no stage, wherever its labels would put it; and whether a revision
 // is good matters only to those that have never run the module.
 func (w *small) isDisguised() bool {
-	return slices.Contains(w.stages[0], heldOld) || !w.hasGood && !w.isSomebodyUnassigned()
+	return slices.Contains(w.stages[0], heldOld) || !w.hasGood && !w.isAnyUnassigned()
 }
 
-func (w *small) isSomebodyUnassigned() bool {
+func (w *small) isAnyUnassigned() bool {
 	return slices.Contains(w.stages[0], unassigned) || slices.Contains(w.stages[1], unassigned)
 }
 
 // undisguised is the world that is decided alike.
 func (w *small) undisguised() *small {
 	other := *w
-	other.hasGood = w.hasGood || !w.isSomebodyUnassigned()
+	other.hasGood = w.hasGood || !w.isAnyUnassigned()
 	held := slices.DeleteFunc(slices.Clone(w.stages[0]), func(s state) bool { return s != heldOld })
 	other.stages[0] = slices.DeleteFunc(slices.Clone(w.stages[0]), func(s state) bool { return s == heldOld })
 	other.stages[1] = slices.Concat(w.stages[1], held)
@@ -222,7 +222,7 @@ func (s state) record(name string) model.Record {
 	return r
 }
 
-// isNew is true of a cluster that waits for nobody.
+// isNew is true of a cluster that does not wait.
 func (w *small) isNew(s state) bool { return s == unassigned && w.hasGood }
 
 // isDown is true of one that takes a place in the budget.
@@ -275,7 +275,7 @@ func (w *small) checkOne(t *testing.T, name string, s state, step rollout.Step, 
 	case moves && s == heldOld:
 		t.Errorf("%+v: %s is pinned, and moves", w, name)
 	case moves && s.isAtTarget():
-		t.Errorf("%+v: %s moves though it is there", w, name)
+		t.Errorf("%+v: %s moves though it is at the target", w, name)
 	case moves && step.To != want:
 		t.Errorf("%+v: %s moves to %s", w, name, step.To)
 	case w.isNew(s) && !moves:

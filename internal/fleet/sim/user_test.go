@@ -278,7 +278,7 @@ func (w *world) unpin(name string, a *assemblage) {
 	w.oracle.gone(name)
 }
 
-// decideGates is that somebody decides.
+// decideGates decides gates as a user does.
 func (w *world) decideGates(likely float64) {
 	for i := range w.gates {
 		if w.gates[i].Verdict != rollout.Passed && w.chance(likely) {
@@ -293,9 +293,9 @@ func (w *world) decideGates(likely float64) {
 	}
 }
 
-// calm ends the storm: what is wanted works, everybody answers, and nobody holds
-// anything back.
-func (w *world) calm() {
+// endStorm ends the storm: what is wanted works, every cluster answers, and no user
+// holds anything back.
+func (w *world) endStorm() {
 	w.storm = false
 	w.notef("the storm is over")
 	w.respec(func(s *v1alpha1.ModuleSpec) {

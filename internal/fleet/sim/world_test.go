@@ -96,12 +96,12 @@ type world struct {
 
 	habits
 
-	// skewed is true of a world in which clocks are wrong, as was that of whoever has
-	// assigned what is there at first.
+	// skewed is true of a world in which clocks are wrong, as was that of the manager that
+	// assigned what exists at first.
 	skewed bool
 	// fickle is true of a world in which the user changes the selector.
 	fickle bool
-	// flaps is true of a world in which clusters become unready by themselves.
+	// flaps is true of a world in which clusters become unready without a write.
 	flaps bool
 	storm bool
 	names int

@@ -31,7 +31,7 @@ func revisionOf(tag string) string {
 }
 
 // fleetOf is a rollout over n clusters in three stages: half of them run v2, of the
-// others some are on their way, a few have failed, and the rest waits.
+// others some are updating, a few have failed, and the rest waits.
 func fleetOf(n int) model.Observed {
 	o := model.Observed{Now: noon, AsOf: "7", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
 	o.Module = model.Module{Kind: model.KindModule, Name: app, Finalized: true, Spec: v1alpha1.ModuleSpec{

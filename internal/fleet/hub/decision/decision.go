@@ -29,7 +29,7 @@ type decision struct {
 	windowNext           time.Time
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
-	// known are all clusters by name, strays records of clusters that are not known.
+	// known are all clusters by name, orphans the records of clusters that are not known.
 	known   map[string]*member
 	orphans map[string]*model.Record
 	// members are the clusters of the module, in order. Those aside belong to no

@@ -52,7 +52,7 @@ type Explanation struct {
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Clusters are those of the module, in the order in which they go.
 	Clusters []ClusterExplanation `json:"clusters,omitempty"`
-	// Steered is what a person has told it last, nil if nobody has.
+	// Steered is the last command of a user, nil if there is none.
 	Steered *model.Steering `json:"steered,omitempty"`
 	// Problems are mistakes, each with its fix; Notes are what is worth knowing
 	// though nothing is wrong.
@@ -82,11 +82,11 @@ type ClusterExplanation struct {
 	State v1alpha1.State `json:"state,omitempty"`
 	// Reason is why it waits, empty if it does not.
 	Reason rollout.Reason `json:"reason,omitempty"`
-	// Sentence says how it stands.
+	// Sentence says its state.
 	Sentence string     `json:"sentence"`
 	Since    *time.Time `json:"since,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
-	// Hold is who has pinned it, nil if nobody has.
+	// Hold says which user has pinned it, nil if it is not pinned.
 	Hold *v1alpha1.Hold `json:"hold,omitempty"`
 	// OnStage or OnCluster is what it waits for, empty if it is nothing in particular.
 	OnStage   string `json:"onStage,omitempty"`
@@ -208,7 +208,7 @@ func (d *decision) notes() []string {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
 	}
 	if d.o.Module.IsExternal() {
-		notes = append(notes, "its strategy is External: somebody else assigns what clusters run")
+		notes = append(notes, "its strategy is External: another client assigns what clusters run")
 	}
 	return notes
 }
@@ -323,7 +323,7 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:
-		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane has to be initialized, and Secret %s has to be there",
+		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane must be initialized, and Secret %s must exist",
 			name, cluster.SecretName(name))
 	}
 	return e

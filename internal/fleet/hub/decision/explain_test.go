@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// Whoever may not see what the manager decides from is told what it has written: not that
+// A user who may not read what the manager decides from sees what it has written: not that
 // a module is complete that was changed since.
 func TestWhatTheManagerHasWritten(t *testing.T) {
 	for _, test := range []struct {
@@ -25,7 +25,7 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "3/3 of its clusters are at shop-1"},
 		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not looked at the spec as it is now; see whether it runs"},
 		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "3/3 of its clusters are at shop-1"},
-		{"nobody has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
+		{"no manager has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &model.Observed{}

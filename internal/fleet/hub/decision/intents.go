@@ -127,8 +127,8 @@ func microOrNil(t time.Time) *metav1.MicroTime {
 	return &at
 }
 
-// wants is true if a move is still a good idea. One to a revision of which nobody knows
-// what it says is none: the view may be old, or somebody has deleted it.
+// wants is true if a move is still a good idea. One to a revision of which it is
+// unknown what it says is not: the view may be old, or a user has deleted the revision.
 func (d *decision) wants(m *v1alpha1.Move) bool {
 	if m.Remove {
 		return d.wantsRemoval(m)

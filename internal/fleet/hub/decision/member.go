@@ -43,7 +43,7 @@ type member struct {
 const (
 	// unmatched: no stage selects it.
 	unmatched = -1
-	// pinned: somebody holds it.
+	// pinned: a user holds it.
 	pinned = -2
 )
 
@@ -112,10 +112,10 @@ func (d *decision) member(name string) *member {
 
 func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }
 
-// isEnding is true of a cluster whose assemblage is on its way out.
+// isEnding is true of a cluster whose assemblage is being deleted.
 func (m *member) isEnding() bool { return m.record != nil && m.record.Deleting }
 
-// isHeld is true if somebody has pinned the cluster.
+// isHeld is true if a user has pinned the cluster.
 func (m *member) isHeld() bool { return m.record != nil && m.record.Hold != nil }
 
 func (m *member) isUnreachable() bool {
@@ -128,7 +128,7 @@ func (m *member) isUp() bool {
 	return m.isAssigned() && m.Ready && !m.Unreachable && m.record.Leaf().Health == rollout.Healthy
 }
 
-// isDrifted is true of a cluster of which nobody knows what it runs.
+// isDrifted is true of a cluster of which it is unknown what it runs.
 func (m *member) isDrifted() bool {
 	return m.isAssigned() && (m.record.Drifted || m.record.Stale) && m.move == nil
 }
@@ -197,12 +197,12 @@ func rankOf(value string) float64 {
 // look finds out how a member does, as the engine wants to know it.
 func (d *decision) assess(m *member) {
 	switch {
-	case m.move != nil: // its time begins to run once it is there
+	case m.move != nil: // its time begins to run once the assignment is written
 		m.leaf = rollout.Leaf{Current: m.move.Revision, Health: rollout.Progressing, Reason: "being assigned"}
 	case m.isAssigned():
 		m.leaf = m.record.Leaf()
 		m.started = m.record.AssignedAt
-	default: // nothing of ours is there that could be unready
+	default: // the cluster has nothing of ours that could be unready
 		m.leaf = rollout.Leaf{Health: rollout.Healthy}
 	}
 	switch {

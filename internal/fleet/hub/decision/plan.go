@@ -52,10 +52,10 @@ type Plan struct {
 	Tree, Aside rollout.Observed
 	// Writes are to be made in this order. There are none in a pass that permits.
 	Writes []Write
-	// Status is what the status of the module has to be, and Permits is true if it
-	// has to be written before anything is done. It is always written with the
+	// Status is what the status of the module must be, and Permits is true if it
+	// must be written before anything is done. It is always written with the
 	// module's resourceVersion. Without Permits it comes last, and only if it
-	// differs from what is there.
+	// differs from the current status.
 	Status  v1alpha1.ModuleStatus
 	Permits bool
 	// NeedsLive is true if what comes next must not be decided from a cache, which
@@ -71,16 +71,16 @@ const (
 	// AddFinalizer and RemoveFinalizer are about the module itself.
 	AddFinalizer    Act = "AddFinalizer"
 	RemoveFinalizer Act = "RemoveFinalizer"
-	// CreateRevision makes the ModuleRevision of the template; DeleteRevision takes
-	// one away that nobody needs.
+	// CreateRevision creates the ModuleRevision of the template; DeleteRevision deletes
+	// one that is not needed any more.
 	CreateRevision Act = "CreateRevision"
 	DeleteRevision Act = "DeleteRevision"
-	// AdoptRevision makes one ours that says what the template does and belongs to
-	// nobody: its module was deleted without it.
+	// AdoptRevision makes one ours that says what the template does and has
+	// no owner: its module was deleted without it.
 	AdoptRevision Act = "AdoptRevision"
 	// Resolve notes in a ModuleRevision which commit or digest it turned out to be.
 	Resolve Act = "Resolve"
-	// CreateGate makes a RolloutGate for somebody to decide.
+	// CreateGate creates a RolloutGate for a user or another client to decide.
 	CreateGate Act = "CreateGate"
 	// Assign writes the sync of the module into the assemblage of a cluster, as a
 	// move permits.

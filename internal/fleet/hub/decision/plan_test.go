@@ -122,7 +122,7 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 failed\nb v1 up",
 			"a failed: not healthy\nall failed: 1 of 2 units failed, 0 allowed; a failed: not healthy",
 		},
-		"as many failures as are borne do not": {
+		"as many failures as maxFailures tolerates do not": {
 			incremental + `, rollout: {maxFailures: 1, maxUnreadyClusters: 2}`, "a v2 failed\nb v1 up",
 			"b is updating from v1 to v2\na failed: not healthy",
 		},
@@ -160,7 +160,7 @@ func TestPlans(t *testing.T) {
 			incremental + `, rollout: {orderBy: {labelKey: wave}}`, "a v1 up wave=10\nb v1 up wave=9\nc v1 up",
 			"b is updating from v1 to v2\na is queued (position 1): 1 of 1 allowed unavailable in all\nc is queued (position 2): 1 of 1 allowed unavailable in all",
 		},
-		"a new cluster gets the good revision at once": {
+		"a new cluster gets the good revision immediately": {
 			incremental, "a v2 updating @1m\nb v1 up\nc",
 			"c is updating to v1\na is updating: updating\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is updating)",
 		},
@@ -176,7 +176,7 @@ func TestPlans(t *testing.T) {
 			incremental, "a v1 failed held\nb v1 up",
 			"b is updating from v1 to v2\na is paused by alice: its disk is full",
 		},
-		"who is on its way out is left out": {
+		"a cluster that is being deleted is left out": {
 			incremental, "a v1 failed gone\nb v1 up",
 			"b is updating from v1 to v2",
 		},
@@ -188,7 +188,7 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 up notready\nb v1 up",
 			"a is up to date but not ready: its control plane is not up\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not ready: its control plane is not up)",
 		},
-		"nobody knows what drifted runs": {
+		"it is unknown what drifted runs": {
 			incremental, "a v2 up drifted\nb v1 up",
 			"a is updating: not what its revision says\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not what its revision says)",
 		},
@@ -287,7 +287,7 @@ func TestMovesCount(t *testing.T) {
 	}
 	o.Module.Spec.Suspend, o.Now = true, noon.Add(time.Hour)
 	if p = decision.Decide(o); !p.NeedsLive {
-		t.Error("a move is withdrawn that somebody may have acted upon")
+		t.Error("a move is withdrawn that a manager may have acted upon")
 	}
 	o.Live = true
 	if p = decision.Decide(o); len(p.Status.Moves) != 0 {
@@ -300,7 +300,7 @@ func TestMovesCount(t *testing.T) {
 	}
 }
 
-// A move to a revision that is not seen is not acted upon: nobody knows what to write,
+// A move to a revision that is not seen is not acted upon: it is unknown what to write,
 // and with nothing written the cluster would lose what it has.
 func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up")
@@ -316,7 +316,7 @@ func TestAMoveToARevisionThatIsNotSeenWaits(t *testing.T) {
 }
 
 // What was assigned by a clock that is ahead of this one is older all the same than what
-// is permitted now: a move that counted as done at once would never be made.
+// is permitted now: a move that counted as done immediately would never be made.
 func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 	o := planned(t, `strategy: Incremental`, "a v1 up @-1m")
 	o.Module.Status = decision.Decide(o).Status
@@ -325,8 +325,8 @@ func TestAMoveIsLaterThanWhatItReplaces(t *testing.T) {
 	}
 }
 
-// Of many clusters that follow a tag one is told first what it is; the others once it
-// runs that by its name, and never if it cannot.
+// Of many clusters that follow a tag one gets the commit first; the others once it
+// runs the commit by that name, and never if it cannot.
 func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 	const tag, commit = "v1@sha1:01", "sha1:01"
 	told := func(change func(o *model.Observed)) string {
@@ -346,14 +346,14 @@ func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 	}
 	first := told(func(*model.Observed) {})
 	if len(first) != 1 {
-		t.Fatalf("told at once: %s", first)
+		t.Fatalf("corrected at the same time: %s", first)
 	}
 	at := map[string]int{"a": 0, "b": 1, "c": 2}[first]
 	others := strings.TrimSpace(strings.ReplaceAll(told(func(o *model.Observed) {
 		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].Resolved = false, false, commit
 	}), "  ", " "))
 	if len(others) != 3 || strings.Contains(others, first) {
-		t.Errorf("then the others are told: %s", others)
+		t.Errorf("then the others are corrected: %s", others)
 	}
 	for why, change := range map[string]func(r *model.Record){
 		"it has not said so yet":     func(*model.Record) {},
@@ -363,13 +363,13 @@ func TestOneFollowerOfATagIsToldFirst(t *testing.T) {
 			o.Records[at].Follows, o.Records[at].Tagged = false, false
 			change(&o.Records[at])
 		}); got != "" {
-			t.Errorf("%s, and %s are told", why, got)
+			t.Errorf("%s, and %s are corrected", why, got)
 		}
 	}
 	if got := told(func(o *model.Observed) {
 		o.Records[at].Follows, o.Records[at].Tagged, o.Records[at].State = false, false, v1alpha1.StateUnreachable
 	}); len(got) != 1 {
-		t.Errorf("nobody waits for one that does not answer: %s", got)
+		t.Errorf("no cluster waits for one that does not answer: %s", got)
 	}
 }
 
@@ -385,7 +385,7 @@ func deed(p *decision.Plan) string {
 }
 
 // While an assemblage is being deleted nothing is written into it, as that would go with
-// it; somebody else goes meanwhile.
+// it; another cluster is updated meanwhile.
 func TestNothingIsWrittenIntoAnAssemblageThatGoes(t *testing.T) {
 	o := planned(t, "strategy: Incremental", "a v1 up\nb v1 up")
 	for i := range o.Records {

@@ -97,7 +97,7 @@ func (f *facts) isLate(i int) bool {
 }
 
 // isUp is true of a cluster that does well at what it was assigned. Of one that was
-// changed by somebody that is not known; it matters where it is to stay as it is.
+// changed by another client that is not known; it matters where it is to stay as it is.
 func (f *facts) isUp(i int) bool {
 	r := &f.Records[i]
 	return r.Assigned && f.Clusters[i].Ready && r.State == v1alpha1.StateSucceeded && (!r.Drifted || !f.isAt(i, f.aim(i)))
@@ -191,7 +191,7 @@ func (f *facts) budget(n int) int {
 }
 
 // No cluster moves before all of every earlier stage are where they should be; those
-// that are new wait for nobody.
+// that are new do not wait.
 func TestPropertyStagesGoOneAfterAnother(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := anyFleet(t, r)
@@ -211,7 +211,7 @@ func TestPropertyStagesGoOneAfterAnother(t *testing.T) {
 	})
 }
 
-// Whom somebody holds stays: it does not move, and is not written to.
+// A cluster that a user holds stays: it does not move, and is not written to.
 func TestPropertyPinsStay(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := anyFleet(t, r)
@@ -264,7 +264,7 @@ func TestPropertyWhatMovesIsPermittedFirst(t *testing.T) {
 			r.Error("one pass permits and acts")
 		}
 		if slices.ContainsFunc(f.plan.Writes, func(w decision.Write) bool { return w.Act == decision.Assign }) {
-			r.Error("something is assigned that nobody has permitted")
+			r.Error("something is assigned that no status has permitted")
 		}
 		var permitted []string
 		for _, m := range f.plan.Status.Moves {

@@ -19,23 +19,23 @@ const (
 	// Action: nothing if the cluster answers; otherwise see why its assemblage is not
 	// carried out.
 	ReasonOrphan rollout.Reason = "OrphanPending"
-	// ReasonForeign: somebody else keeps a sync of the module's name in the cluster's
+	// ReasonForeign: another manager keeps a sync of the module's name in the cluster's
 	// assemblage.
 	// Action: remove one of the two, or give one of them another name.
 	ReasonForeign rollout.Reason = "DuplicateSync"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: there is no ModuleRevision yet.
-	// Action: nothing, it passes by itself; if it does not, the log of the manager says
+	// Action: nothing, it passes automatically; if it does not, the log of the manager says
 	// why the revision cannot be written.
 	ReasonRevision rollout.Reason = "RevisionMissing"
 	// ReasonRevisionTaken: there is a ModuleRevision of the name that the module needs, and
-	// it is somebody else's.
-	// Action: delete it, unless it is that of a module that was deleted: then it goes by
-	// itself.
+	// it has another owner.
+	// Action: delete it, unless it is that of a module that was deleted: then it is deleted
+	// automatically.
 	ReasonRevisionTaken rollout.Reason = "RevisionTaken"
 	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
-	// Action: nothing if it passes by itself, since it is tried again; otherwise let the
+	// Action: nothing if it passes automatically, since it is tried again; otherwise let the
 	// manager write modulerevisions/status, as the role of spillway install does.
 	ReasonUnresolved rollout.Reason = "RevisionUnresolved"
 )
@@ -60,13 +60,13 @@ const (
 	EventGate rollout.Reason = "GateWaiting"
 )
 
-// What somebody has decided of a gate: the reasons of its condition, and of the Event
+// What a user has decided of a gate: the reasons of its condition, and of the Event
 // that the command leaves.
 const (
-	// ReasonApproved: somebody has let a rollout through a gate.
+	// ReasonApproved: a user has let a rollout through a gate.
 	// Action: nothing, it is news; spillway fleet approve --refuse takes it back.
 	ReasonApproved rollout.Reason = "Approved"
-	// ReasonRefused: somebody has stopped a rollout at a gate.
+	// ReasonRefused: a user has stopped a rollout at a gate.
 	// Action: to let it through after all: spillway fleet approve.
 	ReasonRefused rollout.Reason = "Refused"
 )

@@ -30,7 +30,7 @@ const (
 	PhaseRolledBack rollout.Phase = "RolledBack"
 	// PhaseUnseen: no manager has looked at the module as it is now.
 	PhaseUnseen rollout.Phase = "Unseen"
-	// PhaseDeleting: the module is on its way out.
+	// PhaseDeleting: the module is being deleted.
 	PhaseDeleting rollout.Phase = "Deleting"
 )
 
@@ -51,7 +51,7 @@ const (
 	sentenceLength = 500
 )
 
-// status is what the status of the module has to be after this decision.
+// status returns what the status of the module must be after this decision.
 func (d *decision) status() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration = d.o.Module.Generation
@@ -98,7 +98,7 @@ func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 	}
 }
 
-// deletingStatus is that of a module on its way out.
+// deletingStatus returns the status of a module that is being deleted.
 func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	s := *d.o.Module.Status.DeepCopy()
 	s.ObservedGeneration, s.Moves = d.o.Module.Generation, d.intents.Kept()
@@ -142,7 +142,7 @@ func (d *decision) phase() rollout.Phase {
 }
 
 // outcome is the phase as the history takes it: a revision that got everywhere but
-// for failures that are borne is complete.
+// for failures that maxFailures tolerates is complete.
 func (d *decision) outcome() rollout.Phase {
 	if d.isComplete() {
 		return rollout.PhaseComplete

@@ -169,7 +169,7 @@ func (d *decision) history(phase rollout.Phase) []v1alpha1.PastRollout {
 }
 
 // isComplete is true once the target has got everywhere: all is where it should
-// be, but for as many failures as are borne. Where nobody has run it, it has not
+// be, but for as many failures as maxFailures tolerates. Where no cluster has run it, it has not
 // got anywhere.
 func (d *decision) isComplete() bool {
 	if len(d.problems) > 0 || d.o.Revision(d.target) == nil || d.o.Module.Spec.Selector == nil {

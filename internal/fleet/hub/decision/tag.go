@@ -8,7 +8,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// resolve plans to write down what tags turned out to be, and nothing else: whoever is
+// resolve plans to write down what tags turned out to be, and nothing else: a cluster that is
 // assigned such a revision from now on is to get that. It is false if all is known.
 func (d *decision) resolve(p *Plan) bool {
 	writes := d.unresolved()
@@ -36,19 +36,20 @@ func (d *decision) unresolved() []Write {
 	return writes
 }
 
-// anybody may be told what a tag is: one that was has shown that it can be fetched.
+// anyCluster permits to write to every cluster what a tag is: one that runs it has shown
+// that it can be fetched.
 const anyCluster = "*"
 
-// pioneers are, for each revision, the cluster that is told before all others that follow
-// its tag what that is. It is nobody while one that was told, or that was assigned the
-// commit from the outset, is on its way; and there is no more need of one once one of
+// canaries returns, for each revision, the cluster that gets the commit of its tag before
+// all others that follow that tag. There is none while one that got the commit, or was
+// assigned it from the outset, is updating; and none is needed any more once one of
 // these runs the commit by that name. So a commit that cannot be fetched, because it
 // is on no branch, is found out by one cluster.
 func (d *decision) canaries() map[string]string {
 	if !slices.ContainsFunc(d.o.Records, func(r model.Record) bool { return r.Follows }) {
 		return nil
 	}
-	pioneers, onTheirWay := map[string]string{}, map[string]bool{}
+	canaries, updating := map[string]string{}, map[string]bool{}
 	for _, m := range d.members {
 		if !m.isAssigned() || m.record.Drifted {
 			continue
@@ -56,15 +57,15 @@ func (d *decision) canaries() map[string]string {
 		r := m.record
 		switch known := d.o.Revision(r.Revision); {
 		case known == nil || known.Resolved == "":
-		case r.Follows && pioneers[r.Revision] == "" && d.mayCorrect(m) && m.isUp():
-			pioneers[r.Revision] = m.Name
+		case r.Follows && canaries[r.Revision] == "" && d.mayCorrect(m) && m.isUp():
+			canaries[r.Revision] = m.Name
 		case r.Tagged:
 		case r.HasSucceeded() && !r.Stale && r.Resolved != known.Resolved:
-			pioneers[r.Revision] = anyCluster
+			canaries[r.Revision] = anyCluster
 		case m.Ready && !m.isUnreachable() && r.State != v1alpha1.StateFailed:
-			onTheirWay[r.Revision] = true
+			updating[r.Revision] = true
 		}
 	}
-	maps.DeleteFunc(pioneers, func(revision, name string) bool { return name != anyCluster && onTheirWay[revision] })
-	return pioneers
+	maps.DeleteFunc(canaries, func(revision, name string) bool { return name != anyCluster && updating[revision] })
+	return canaries
 }

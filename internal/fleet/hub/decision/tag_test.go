@@ -25,12 +25,12 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 	o.Records = []model.Record{{Cluster: "a", Assigned: true, Revision: name, Reported: true, State: v1alpha1.StateSucceeded, Succeeded: name, Resolved: "v1@sha1:0"}}
 	p := Decide(o)
 	if len(p.Writes) != 1 || p.Writes[0].Act != Resolve || p.Writes[0].Resolved != "v1@sha1:0" || p.Permits {
-		t.Errorf("it has to be written down first: %+v", p.Writes)
+		t.Errorf("it must be written down first: %+v", p.Writes)
 	}
 	for name, change := range map[string]func(*model.Record){
 		"what it says is not what the revision does": func(r *model.Record) { r.Edited = true },
 		"it was so, and the report is of then":       func(r *model.Record) { r.Stale = true },
-		"somebody holds it":                          func(r *model.Record) { r.Hold = &v1alpha1.Hold{By: "alice"} },
+		"a user holds it":                            func(r *model.Record) { r.Hold = &v1alpha1.Hold{By: "alice"} },
 	} {
 		other := o
 		other.Records = []model.Record{o.Records[0]}

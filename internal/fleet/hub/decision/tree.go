@@ -23,7 +23,7 @@ const (
 	unitUnmatched = "no stage"
 )
 
-// root is what the engine decides upon: the new clusters, which wait for nobody,
+// root returns what the engine decides upon: the new clusters, which do not wait,
 // and the stages, one after the other.
 func (d *decision) root() rollout.Unit {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{
@@ -112,7 +112,7 @@ func (d *decision) block() *rollout.Block {
 	case d.o.Revision(d.target) == nil && d.o.Unowned != nil && d.o.Unowned.Name == d.target && !d.o.Unowned.Orphaned:
 		return &rollout.Block{Reason: ReasonRevisionTaken, Message: "the ModuleRevision " + d.target + " is " + d.o.Unowned.Whose + "; delete it"}
 	case d.o.Revision(d.target) == nil:
-		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
+		return &rollout.Block{Reason: ReasonRevision, Message: "ModuleRevision " + d.target + " not found yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
 		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
@@ -160,7 +160,7 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	case m.isEnding():
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: "its old assemblage is being deleted"}
 	case d.o.Foreign[m.Name]:
-		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "somebody else keeps a sync named " + d.o.Module.Name + " in it"}
+		unit.Block = &rollout.Block{Reason: ReasonForeign, Message: "another manager keeps a sync named " + d.o.Module.Name + " in it"}
 	}
 }
 
@@ -177,7 +177,7 @@ func (d *decision) deadline() time.Duration {
 	return defaultDeadline
 }
 
-// onFailure is what happens once too many have failed. Replace assigns all at once
+// onFailure returns what happens once too many have failed. Replace assigns all at the same time
 // anyhow, so there it makes no difference unless something is rolled back.
 func (d *decision) onFailure() rollout.OnFailure {
 	answer := d.o.Module.Rollout().OnFailure

@@ -26,14 +26,14 @@ func (d *decision) writes() []Write {
 	return slices.Concat(writes, d.outdated())
 }
 
-// prepare makes the revision that is wanted, and its gates once it is there.
+// prepare creates the revision that is wanted, and its gates once it exists.
 func (d *decision) prepare() []Write {
 	m := &d.o.Module
 	if own := model.RevisionName(m.Kind, m.Name, m.Template()); d.o.Revision(own) == nil {
-		switch stranger := d.o.Unowned; {
-		case stranger == nil:
+		switch unowned := d.o.Unowned; {
+		case unowned == nil:
 			return []Write{{Act: CreateRevision, Revision: own, Number: d.nextNumber()}}
-		case stranger.Orphaned && !d.isPutOff(own):
+		case unowned.Orphaned && !d.isPutOff(own):
 			return []Write{{Act: AdoptRevision, Revision: own}}
 		default:
 			return nil // it is said whose it is
@@ -61,8 +61,8 @@ func (d *decision) nextNumber() int64 {
 	return number + 1
 }
 
-// needsFinalizer is true if something may be assigned, or is, that has to be taken
-// away with the module.
+// needsFinalizer is true if something may be assigned, or is, that must be removed
+// with the module.
 func (d *decision) needsFinalizer() bool {
 	m := &d.o.Module
 	if m.Finalized || m.IsExternal() || len(d.problems) > 0 {
@@ -72,12 +72,12 @@ func (d *decision) needsFinalizer() bool {
 }
 
 // corrections are for syncs that are not what their revision says, of clusters that
-// nobody holds.
+// no user holds.
 func (d *decision) corrections() []Write {
 	var writes []Write
-	pioneers := d.canaries()
+	canaries := d.canaries()
 	for _, m := range d.members {
-		if m.isAssigned() && d.isWrong(m, pioneers) && d.o.Revision(m.record.Revision) != nil && d.mayCorrect(m) {
+		if m.isAssigned() && d.isWrong(m, canaries) && d.o.Revision(m.record.Revision) != nil && d.mayCorrect(m) {
 			writes = append(writes, Write{
 				Act: Correct, Cluster: m.Cluster, Record: m.record, Revision: m.record.Revision, AssignedAt: m.record.AssignedAt,
 			})
@@ -87,17 +87,17 @@ func (d *decision) corrections() []Write {
 }
 
 // isWrong is true of a sync that is to be written anew. Of those that follow a tag one
-// is told first what it is.
-func (d *decision) isWrong(m *member, pioneers map[string]string) bool {
+// gets the commit first.
+func (d *decision) isWrong(m *member, canaries map[string]string) bool {
 	if !m.record.Follows {
 		return m.record.Drifted
 	}
-	pioneer := pioneers[m.record.Revision]
-	return pioneer == anyCluster || pioneer == m.Name
+	canary := canaries[m.record.Revision]
+	return canary == anyCluster || canary == m.Name
 }
 
-// mayCorrect is true of a cluster into whose assemblage nobody and nothing forbids to
-// write.
+// mayCorrect is true of a cluster into whose assemblage no user and nothing else forbids
+// to write.
 func (d *decision) mayCorrect(m *member) bool {
 	return !m.isHeld() && !m.isEnding() && m.move == nil && !d.isPutOff(m.Name) && !d.o.Foreign[m.Name]
 }
@@ -105,7 +105,7 @@ func (d *decision) mayCorrect(m *member) bool {
 // defaultHistory is how many revisions are kept besides those in use.
 const defaultHistory = 10
 
-// outdated are revisions that nobody needs: they are in no use, and more of them
+// outdated returns the revisions that are not needed: they are not in use, and more of them
 // are kept than should be.
 func (d *decision) outdated() []Write {
 	used := d.used()

@@ -12,7 +12,7 @@ import (
 )
 
 // Observed is one module and the clusters in its namespace, read at one moment.
-// Nobody changes it.
+// It is never changed.
 type Observed struct {
 	Now    time.Time
 	Module Module
@@ -29,14 +29,14 @@ type Observed struct {
 	Live bool
 	// Revisions are the ModuleRevisions of this module, in any order.
 	Revisions []Revision
-	// Stranger is the ModuleRevision that has the name of the one for what the module
+	// Unowned is the ModuleRevision that has the name of the one for what the module
 	// says, and is not the module's. Nil if there is none.
 	Unowned *Unowned
 	// Gates are the RolloutGates of this module, in any order.
 	Gates []Gate
 	// Refusals are writes that the API server did not accept, by cluster.
 	Refusals ring.Refusals
-	// Foreign are clusters of which somebody else keeps a sync of this name: in
+	// Foreign are clusters of which another manager keeps a sync of this name: in
 	// another assemblage, or in the same one after ours was removed.
 	Foreign map[string]bool
 }
@@ -67,11 +67,11 @@ type Module struct {
 	ResourceVersion string
 	Generation      int64
 	Deleting        bool
-	// Finalized is true if our finalizer is there.
+	// Finalized is true if the module has our finalizer.
 	Finalized bool
 	// RemovalApproval is what a user has approved of removals, as the annotation says.
 	RemovalApproval string
-	// Steered is what a person has told it last, nil if nobody has.
+	// Steered is the last command of a user, nil if there is none.
 	Steered *Steering
 	Spec    v1alpha1.ModuleSpec
 	Status  v1alpha1.ModuleStatus
@@ -111,7 +111,7 @@ func (m *Module) DeletionPolicy() v1alpha1.DeletionPolicy {
 	return m.Spec.DeletionPolicy
 }
 
-// pause is the handbrake, with who has pulled it where a command has.
+// Pause returns whether the rollout is paused, and by which user where a command did so.
 func (m *Module) Pause() *rollout.Pause {
 	s := m.Steered
 	if s == nil || s.Verb != VerbPause {
@@ -134,7 +134,7 @@ type Cluster struct {
 	Ready bool
 	// Unreachable is true if it does not answer.
 	Unreachable bool
-	// Deleting is true once it is on its way out; it is left alone then.
+	// Deleting is true once it is being deleted; it is left alone then.
 	Deleting bool
 	// Kubeconfig names the Secret with its kubeconfig.
 	Kubeconfig v1alpha1.LocalReference
@@ -154,10 +154,10 @@ type Revision struct {
 	Resolved        string
 }
 
-// Stranger is what matters of a ModuleRevision that is somebody else's.
+// Unowned is what matters of a ModuleRevision that is not the module's.
 type Unowned struct {
 	Name string
-	// Orphaned is true if it says what the module does and belongs to nobody.
+	// Orphaned is true if it says what the module does and has no owner.
 	Orphaned bool
 	// Whose says whose it is otherwise.
 	Whose string

@@ -18,7 +18,7 @@ type Record struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
-	// Deleting is true of an assemblage that is on its way out. What is written into
+	// Deleting is true of an assemblage that is being deleted. What is written into
 	// it goes with it.
 	Deleting bool
 	// Kubeconfig and Ref are what it says of the cluster.
@@ -28,7 +28,7 @@ type Record struct {
 	// a Hold.
 	Assigned bool
 	// Leaving is true of a sync that was removed, until the report on it is gone too: what
-	// it ran may still be there.
+	// it ran may still exist.
 	Leaving bool
 	// Revision is the one assigned. Where an assignment does not say so but is what
 	// a revision says, it is that.
@@ -58,7 +58,7 @@ type Record struct {
 	// Succeeded is the last revision at which the sync has succeeded.
 	Succeeded string
 	// Noticed is true once the last change of the assemblage has been seen by
-	// whoever carries it out; where what runs is to stay, once it would if the sync
+	// the client that carries it out; where what runs is to stay, once it would if the sync
 	// were removed.
 	Noticed bool
 	// Resolved is the commit or digest that runs.
@@ -93,7 +93,7 @@ func (r *Record) Leaf() rollout.Leaf {
 func (r *Record) HasSucceeded() bool { return r.Reported && r.State == v1alpha1.StateSucceeded }
 
 // tells is true of a report from which it is known what a revision turned out to be: of
-// one that says what the revision does, and that nobody holds, as it may be something
+// one that says what the revision does, and that no user holds, as it may be something
 // else for a while what runs there.
 func (r *Record) Resolves(revision string) bool {
 	return r.Revision == revision && r.HasSucceeded() && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil

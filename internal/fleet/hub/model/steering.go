@@ -45,7 +45,7 @@ func (s *Steering) Note(module client.Object) error {
 	return nil
 }
 
-// SteeringOf is what a person has told a module last, nil if nobody has, or if it
+// SteeringOf returns the last command of a user for a module, nil if there is none, or if it
 // cannot be read: it explains, and nothing is decided by it.
 func SteeringOf(module client.Object) *Steering {
 	s := &Steering{}
