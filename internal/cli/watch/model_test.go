@@ -140,8 +140,8 @@ spillway watch  namespace … 12:00:00 UTC
    ▾ ingester-b    Progressing  1/3  65s
        ingester-…  Progressing       20s
        ingester-…  Waiting
-Deployment web is up to date with the
-config that it uses
+Deployment web is up to date
+
 p pause  r resume  t retry  a approve  …
 `},
 		"which scrolls, and folds": {40, 10, []string{"down", "down", "down", "enter", "down", "down", "a"}, `
@@ -152,8 +152,8 @@ spillway watch  namespace … 12:00:00 UTC
    ▸ ingester-b    Progressing  1/3  65s
      ingester-c    Waiting      0/3
 ›▾ module/shop     Waiting      1/3  2h
-canary waits for gate approve, which
-somebody has to pass; it was asked for …
+canary is waiting: gate approve is
+pending; it was created when the canary…
 fleet approve module/shop; why? ▏
 `},
 		"and the timeline": {40, 10, []string{"tab"}, `
@@ -164,8 +164,8 @@ spillway watch  namespace … 12:00:00 UTC
 11:59:00 rolloutgroup/ingester
   ZoneDone zone ingester-a is done: 3 of
   3 Pods are up to date
-Deployment web is up to date with the
-config that it uses
+Deployment web is up to date
+
 p pause  r resume  t retry  a approve  …
 `},
 	} {

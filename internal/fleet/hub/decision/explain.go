@@ -323,7 +323,7 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:
-		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane has to be initialized, and Secret %s has to be there",
+		e.Sentence = fmt.Sprintf("%s is assigned nothing, because it is not ready: its control plane must be initialized, and Secret %s must exist",
 			name, cluster.SecretName(name))
 	}
 	return e

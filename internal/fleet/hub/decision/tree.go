@@ -112,7 +112,7 @@ func (d *decision) block() *rollout.Block {
 	case d.o.Revision(d.target) == nil && d.o.Unowned != nil && d.o.Unowned.Name == d.target && !d.o.Unowned.Orphaned:
 		return &rollout.Block{Reason: ReasonRevisionTaken, Message: "the ModuleRevision " + d.target + " is " + d.o.Unowned.Whose + "; delete it"}
 	case d.o.Revision(d.target) == nil:
-		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " is not there yet"}
+		return &rollout.Block{Reason: ReasonRevision, Message: "the ModuleRevision " + d.target + " does not exist yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
 		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
