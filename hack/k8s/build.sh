@@ -20,13 +20,13 @@ mkdir -p "$cache"
 if command -v flock >/dev/null; then
   exec 9>"$cache/.lock"
   flock 9
-  if [ -d "$folder" ]; then # somebody else has built it while we waited
+  if [ -d "$folder" ]; then # another process has built it while we waited
     echo "$folder"
     exit
   fi
 fi
 
-# What is half built lies beside the folder until all of it is there.
+# The build runs beside the folder, which appears only when it is complete.
 build=$(mktemp -d "$cache/.building-XXXXXX")
 trap 'rm -rf "$build"' EXIT
 

@@ -24,15 +24,15 @@ func TestThePhaseOfAnInstance(t *testing.T) {
 		phase  rollout.Phase
 		says   rollout.Reason
 	}{
-		{name: "all is well", reason: ReasonIdle, phase: rollout.PhaseComplete, says: ReasonIdle},
+		{name: "everything is complete", reason: ReasonIdle, phase: rollout.PhaseComplete, says: ReasonIdle},
 		{name: "a paused Instance with nothing to do", reason: ReasonIdle, paused: "true", phase: rollout.PhaseComplete, says: ReasonIdle},
 		{name: "it was edited just now", reason: ReasonIdle, edited: true, phase: PhaseUnseen, says: ReasonIdle},
 		{name: "no OperatorVersion", reason: ReasonNoVersion, phase: rollout.PhaseWaiting, says: ReasonNoVersion},
 		{name: "a workload is not ready", reason: ReasonUnready, phase: rollout.PhaseWaiting, says: ReasonUnready},
 		{name: "a parameter is wrong", reason: ReasonInvalid, stall: metav1.ConditionTrue, phase: PhaseStalled, says: ReasonInvalid},
-		{name: "a step is on its way", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
+		{name: "a step is in progress", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
 		{name: "a step fails again and again", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Complete, v1beta1.Error}, phase: rollout.PhaseWaiting, says: rollout.ReasonRetry},
-		{name: "one fails, and one is on its way", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Error, v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
+		{name: "one fails, and one is in progress", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Error, v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
 		{name: "it is paused", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, paused: "true", phase: rollout.PhasePaused, says: rollout.ReasonPaused},
 		{name: "the OperatorVersion has gone meanwhile", active: running, reason: ReasonNoVersion, phase: rollout.PhaseWaiting, says: ReasonNoVersion},
 		{name: "what the plan began with has gone", active: running, reason: ReasonNoContent, stall: metav1.ConditionTrue, phase: PhaseStalled, says: ReasonNoContent},

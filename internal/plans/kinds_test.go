@@ -11,8 +11,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// TestKinds: the API server takes what users of the predecessor have, with no field
-// unknown, and says at once what can be said of one object.
+// TestKinds checks that the API server accepts the manifests that users of KUDO have,
+// with no unknown field, and that it immediately refuses what can be judged from one
+// object alone.
 func TestKinds(t *testing.T) {
 	c := newQuietCluster(t).client
 	namespace := testenv.Namespace(t)

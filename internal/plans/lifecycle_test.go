@@ -22,7 +22,7 @@ var withCleanup = strings.Replace(simple, "update: *p", "update: *p\n  cleanup: 
 
 // TestRestart is the test that the redesign asks for: nothing is missed that
 // changes while the manager is down. Each story begins after deploy is complete,
-// with nobody looking; then the manager starts.
+// while no manager runs; then the manager starts.
 func TestRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		meanwhile func(*world)
@@ -58,7 +58,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestDeletedWhileNobodyLooked(t *testing.T) {
+func TestDeletedWhileNoManagerRuns(t *testing.T) {
 	w := newWorld(t, withCleanup)
 	w.settle(t)
 	w.delete()
@@ -231,7 +231,7 @@ func TestChangedDuringAPlan(t *testing.T) {
 				t.Errorf("ran %q, want %q", got, test.want)
 			}
 			if w.instance.Spec.PlanExecution != (v1beta1.PlanExecution{}) {
-				t.Error("the wish is still there")
+				t.Error("the requested plan is still in the spec")
 			}
 		})
 	}
@@ -310,7 +310,7 @@ func TestCleanupThatFailed(t *testing.T) {
 		}
 		w.install(t, "app-1", withCleanup)
 		if w.pass() {
-			t.Fatal("it is tried again by itself")
+			t.Fatal("it is retried automatically")
 		}
 		w.annotate(order, w.uid())
 		w.settle(t)
@@ -334,7 +334,7 @@ func TestTheNamespaceGoesDuringACleanup(t *testing.T) {
 	}
 }
 
-// TestAdopted: what the predecessor has installed runs no plan.
+// TestAdopted checks that an Instance that KUDO has installed runs no plan.
 func TestAdopted(t *testing.T) {
 	for name, test := range map[string]struct {
 		left func(*v1beta1.Instance)
@@ -491,7 +491,7 @@ func TestAChangeThatFailedIsNotForgotten(t *testing.T) {
 		w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "backup" })
 		w.settle(t)
 		if got := w.plans(); got != "deploy Complete, update Abandoned, backup Complete" {
-			t.Errorf("it is tried again by itself: %s", got)
+			t.Errorf("it is retried automatically: %s", got)
 		}
 		if got := w.waitsFor(); got != "plan update is stopped: abandoned" {
 			t.Error(got)

@@ -117,7 +117,7 @@ func rows() map[string]row {
 		"upgrade and parameters that deploy":        {to2("ALL", "b"), allowed, versionRuns},
 		"upgrade and parameters that are new":       {to2("NEW", "x"), allowed, versionRuns},
 		"upgrade and an immutable parameter":        {to2("FIXED", "x"), webhook("FIXED"), versionRuns},
-		"upgrade to what is not there":              {use("admitted-9"), allowed, versionRuns},
+		"upgrade to what does not exist":            {use("admitted-9"), allowed, versionRuns},
 		"upgrade and a plan":                        {all(to2(), ask("backup")), policy(both), versionRuns},
 		"parameters and a plan":                     {all(set("NODES", "4"), ask("backup")), policy(both), parametersRun},
 		"a plan":                                    {ask("backup"), allowed, planRuns},
@@ -269,7 +269,7 @@ func (c *cluster) active(name, plan string) {
 }
 
 // decidesInTheEnd makes every change in earnest that only the webhook refuses,
-// while nobody serves it: the controller says the same, and runs no plan.
+// while no manager serves it: the controller says the same, and runs no plan.
 func (c *cluster) decidesInTheEnd() {
 	c.t.Helper()
 	refused := map[string]string{}

@@ -56,7 +56,7 @@ func TestCommands(t *testing.T) {
 	c.fails("plan trigger web none --wait", "has no plan none")
 	c.fails("plan abandon web", "no plan runs")
 	c.fails("plan retry web", "has not failed")
-	c.fails("plan status nobody", "not found")
+	c.fails("plan status absent", "not found")
 }
 
 // TestCommandsSteer gives a plan up and tries it again.

@@ -13,7 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// stuckCleanup has a cleanup plan that never ends by itself.
+// stuckCleanup has a cleanup plan that never completes without an action.
 const stuckCleanup = `
 version: "1"
 tasks:
@@ -32,7 +32,7 @@ func TestDeletion(t *testing.T) {
 	c.remove(&v1beta1.Instance{}, "web")
 	c.gone(&v1beta1.Instance{}, "web")
 	if c.data("web") != nil {
-		t.Error("what cleanup deletes is still there")
+		t.Error("what cleanup deletes still exists")
 	}
 }
 
@@ -55,9 +55,9 @@ func TestDeletionIsGivenUp(t *testing.T) {
 	c.gone(&corev1.ConfigMap{}, "app")
 }
 
-// TestContentsThatNobodyNeedsGo: of an OperatorVersion that is edited again and
-// again the newest contents are kept, and the one with which a plan runs.
-func TestContentsThatNobodyNeedsGo(t *testing.T) {
+// TestUnusedContentsAreDeleted checks that of an OperatorVersion that is edited again
+// and again the newest contents are kept, and the one with which a plan runs.
+func TestUnusedContentsAreDeleted(t *testing.T) {
 	c := newCluster(t)
 	c.operator("app-1", one(web))
 	c.manage()

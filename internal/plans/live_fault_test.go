@@ -29,8 +29,8 @@ import (
 // by a manager without faults.
 type plot struct {
 	name string
-	// before prepares the namespace, begin sets off what has to be done, while no
-	// manager runs.
+	// before prepares the namespace, begin makes the change that the manager must
+	// carry out; no manager runs meanwhile.
 	before, begin func(*cluster)
 	// over is nil once nothing is left to be done.
 	over func(*cluster) error
@@ -69,7 +69,7 @@ var updated = plot{
 	times: map[string]int{"ConfigMap old": 1, "Secret old": 1, "ConfigMap new": 1, "Secret new": 1, "Job job": 2, "ConfigMap last": 1},
 }
 
-// changedOver is the plot of an upgrade of what the predecessor has applied.
+// changedOver is the plot of an upgrade of what KUDO has applied.
 var changedOver = plot{
 	name: "upgrade of what was changed over",
 	before: func(c *cluster) {
@@ -126,10 +126,10 @@ var deleted = plot{
 	begin: func(c *cluster) { c.remove(&v1beta1.Instance{}, "web") },
 	over: func(c *cluster) error {
 		if err := c.get(&v1beta1.Instance{}, "web"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
+			return fmt.Errorf("Instance web still exists: %w", err)
 		}
 		if end := c.everything(); len(end) > 0 {
-			return fmt.Errorf("what it owns is still there: %v", end)
+			return fmt.Errorf("what it owns still exists: %v", end)
 		}
 		return nil
 	},
@@ -161,7 +161,7 @@ plans:
   cleanup: {phases: [{name: main, strategy: serial, steps: [{name: save, tasks: [save]}, {name: delete, tasks: [delete]}, {name: words, tasks: [words]}]}]}
 `
 
-// story is a plot that is told, and what is to be seen of it.
+// story runs a plot and records what can be observed of it.
 type story struct {
 	*cluster
 
@@ -253,7 +253,7 @@ func newWitness(c *cluster) *witness {
 	return w
 }
 
-// watch watches from now on, after what there is. It has to be called again when the
+// watch watches from now on, after what there is. It must be called again after the
 // API server was away.
 func (w *witness) watch() {
 	w.c.t.Helper()
@@ -345,12 +345,13 @@ type without struct {
 	writes int
 }
 
-var calm = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}, changedOver.name: {}}
+// faultless caches the end of each plot without a fault, by the name of the plot.
+var faultless = map[string]*without{deployed.name: {}, updated.name: {}, deleted.name: {}, changedOver.name: {}}
 
-// undisturbed tells a plot without a fault, once for all tests.
+// undisturbed runs a plot without a fault, once for all tests.
 func undisturbed(t *testing.T, p plot) (end map[string]string, writes int) {
 	t.Helper()
-	w := calm[p.name]
+	w := faultless[p.name]
 	w.once.Do(func() {
 		t.Run("without a fault", func(t *testing.T) {
 			s := begin(newQuietCluster(t), p)
@@ -489,7 +490,7 @@ func TestFaultStatusWritesAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		// allowed is what the policy allows.
 		allowed string
-		// done and undone are objects that are there meanwhile, and are not.
+		// done are objects that exist meanwhile, undone are objects that do not.
 		done, undone []client.Object
 	}{
 		"from the beginning":      {"false", nil, []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "base"}}}},
@@ -507,7 +508,7 @@ func TestFaultStatusWritesAreRefused(t *testing.T) {
 			}
 			for _, obj := range test.undone {
 				if err := s.get(obj, obj.GetName()); !apierrors.IsNotFound(err) {
-					t.Errorf("%T %s is there, of which no status tells: %v", obj, obj.GetName(), err)
+					t.Errorf("%T %s exists, but no status records it: %v", obj, obj.GetName(), err)
 				}
 			}
 			lift()

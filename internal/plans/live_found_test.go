@@ -22,7 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-// Each defect that was found by running the predecessor has a test here, named
+// Each defect that was found by running KUDO has a test here, named
 // after it.
 
 // TestFoundNamespaceDeleteHangs: a namespace with Instances, OperatorVersions and
@@ -53,7 +53,7 @@ func TestFoundNamespaceDeleteHangs(t *testing.T) {
 			}
 			testenv.Eventually(t, func(ctx context.Context) error {
 				if err := c.client.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("it is still there: %v, %w", ns.Status.Conditions, err)
+					return fmt.Errorf("the Namespace still exists: %v, %w", ns.Status.Conditions, err)
 				}
 				return nil
 			})
@@ -201,7 +201,7 @@ templates:
 plans: {deploy: {strategy: serial, phases: [{name: a, steps: [{name: s, tasks: [gate]}]}, {name: b, steps: [{name: s, tasks: [app]}]}]}}
 `
 	c.operator("app-1", spec)
-	c.apply(gate) // nobody's, so that the plan waits
+	c.apply(gate) // it has no owner, so that the plan waits
 	c.manage()
 	c.instance("web", "app-1")
 	c.waits("web", "ConfigMap gate exists")
@@ -233,8 +233,8 @@ func TestFoundInstanceWithoutOperatorVersion(t *testing.T) {
 	c.rests("web", "deploy Complete")
 }
 
-// TestFoundOrderOfDocuments: the documents of a task are applied in the order of
-// their kinds, so that a Namespace is there before what goes with it, and a kind
+// TestFoundOrderOfDocuments checks that the documents of a task are applied in the
+// order of their kinds, so that a Namespace exists before its contents, and a kind
 // before its objects.
 func TestFoundOrderOfDocuments(t *testing.T) {
 	c := newCluster(t)
@@ -345,9 +345,9 @@ func TestFoundTemplatesThatNeverRenderTheSame(t *testing.T) {
 	}
 }
 
-// TestFoundFinishedPlansByOmittedFields: that a plan has begun and has ended is told
-// once each, and follows from what is written and not from what was in memory: a
-// wish that is cleared, and another manager, tell nothing anew.
+// TestFoundFinishedPlansByOmittedFields checks that the start and the end of a plan are
+// reported once each, and follow from what is written and not from what was in memory:
+// neither a request that is cleared nor another manager reports them again.
 func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
 	c := noticed(t)
 	c.change("web", ask("backup"))

@@ -48,8 +48,8 @@ var heir = strings.NewReplacer(
 	`version: "1"`, `version: "2"`, ", old: x", "", ", {containerPort: 81}", "", `, {name: OLD, value: "1"}`, "", "          - {name: side, image: x}\n", "",
 ).Replace(inherited)
 
-// predecessor applies an object as the predecessor did for Instance web.
-func (c *cluster) predecessor(manifest string, version string) {
+// applyAsKUDO applies an object as KUDO did for Instance web.
+func (c *cluster) applyAsKUDO(manifest string, version string) {
 	c.t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
@@ -78,7 +78,7 @@ func (c *cluster) predecessor(manifest string, version string) {
 	}
 }
 
-// inherits is a namespace with an Instance that the predecessor has deployed.
+// inherits returns a namespace with an Instance that KUDO has deployed.
 func inherits(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t)
@@ -94,7 +94,7 @@ func (c *cluster) inherit() {
 	template := inherited[strings.Index(inherited, "    {apiVersion"):strings.Index(inherited, "plans:")]
 	template = strings.NewReplacer("{{ .Params.NODES }}", "1", "{{ .Params.LEVEL }}", "info").Replace(template)
 	for doc := range strings.SplitSeq(template, "    ---\n") {
-		c.predecessor(doc, "1")
+		c.applyAsKUDO(doc, "1")
 	}
 	i := c.now("web")
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", Status: v1beta1.Complete, UID: "gone"}, "update": {Name: "update", Status: v1beta1.NeverRun}}
@@ -104,8 +104,8 @@ func (c *cluster) inherit() {
 	c.others()
 }
 
-// others are another controller, which goes by the same name as the predecessor and has
-// written an annotation, and a user who has set a label.
+// others writes an annotation as another controller, with the same field manager as
+// KUDO, and sets a label as a user.
 func (c *cluster) others() {
 	c.t.Helper()
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-another":"manager"}}}}}`)
@@ -119,8 +119,8 @@ func (c *cluster) others() {
 	}
 }
 
-// TestChangingOverRestartsNothing: what the predecessor has applied is taken over
-// without a plan, and a plan that changes only a ConfigMap leaves the Pods alone.
+// TestChangingOverRestartsNothing checks that what KUDO has applied is taken over
+// without a plan, and that a plan that changes only a ConfigMap restarts no Pod.
 func TestChangingOverRestartsNothing(t *testing.T) {
 	c := inherits(t)
 	before := c.deployment("app")
@@ -136,7 +136,7 @@ func TestChangingOverRestartsNothing(t *testing.T) {
 		t.Errorf("the level is %q", got)
 	}
 	if got, ok := after.Annotations[vocabulary.LastAppliedConfiguration]; ok {
-		t.Errorf("what the predecessor applied is still noted: %s", got)
+		t.Errorf("what KUDO applied is still in the annotation: %s", got)
 	}
 }
 
@@ -144,10 +144,10 @@ func equalTemplates(a, b *appsv1.Deployment) bool {
 	return equality.Semantic.DeepEqual(a.Spec.Template, b.Spec.Template)
 }
 
-// TestWhatThePredecessorAppliedGoes: fields that the predecessor has applied and a
-// newer version has lost are removed; what others have written stays. Pods are
+// TestFieldsThatKUDOAppliedAreRemoved checks that fields that KUDO has applied and that
+// a newer version has lost are removed; what others have written stays. Pods are
 // replaced anyway then, so the config ring follows their config from then on.
-func TestWhatThePredecessorAppliedGoes(t *testing.T) {
+func TestFieldsThatKUDOAppliedAreRemoved(t *testing.T) {
 	c := inherits(t)
 	c.manage()
 	c.rests("web", "")

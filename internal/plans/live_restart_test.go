@@ -32,8 +32,8 @@ plans:
   cleanup: {phases: [{name: main, steps: [{name: unnote, tasks: [unnote]}]}]}
 `
 
-// TestRestart is what the ring is for: whatever was changed while nobody looked
-// is done when somebody looks again, and nothing else is.
+// TestRestart checks what the ring is for: a change that was made while no manager ran
+// is carried out when a manager runs again, and nothing else is.
 func TestRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes []func(*v1beta1.Instance)
@@ -99,8 +99,8 @@ func noticed(t *testing.T) *cluster {
 	return c
 }
 
-// TestRestartWithADelete: an Instance that was deleted while nobody looked is
-// cleaned up, and goes.
+// TestRestartWithADelete checks that an Instance that was deleted while no manager ran
+// is cleaned up and removed.
 func TestRestartWithADelete(t *testing.T) {
 	c := noticed(t)
 	c.halt()
@@ -111,9 +111,9 @@ func TestRestartWithADelete(t *testing.T) {
 	c.gone(&corev1.ConfigMap{}, "web")
 }
 
-// TestRestartOfAnInstanceThatNobodySaw: what was created, and changed, while
-// nobody looked is deployed once.
-func TestRestartOfAnInstanceThatNobodySaw(t *testing.T) {
+// TestRestartOfAnUnseenInstance checks that an Instance that was created and changed
+// while no manager ran is deployed once.
+func TestRestartOfAnUnseenInstance(t *testing.T) {
 	c := newCluster(t)
 	c.operator("app-1", replace(noted, "%s", "1"))
 	c.instance("web", "app-1")

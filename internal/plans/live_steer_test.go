@@ -51,8 +51,8 @@ func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }
 
-// TestATimeoutThatPassedWhileNobodyLooked counts as well.
-func TestATimeoutThatPassedWhileNobodyLooked(t *testing.T) {
+// TestATimeoutThatPassedWhileNoManagerRan checks that such a timeout counts too.
+func TestATimeoutThatPassedWhileNoManagerRan(t *testing.T) {
 	const timeout = 20 * time.Second
 	c := newCluster(t)
 	c.operator("app-1", replace(one(web), "deploy: &p {", "deploy: &p {timeout: "+timeout.String()+", "))
@@ -77,8 +77,8 @@ func TestATimeoutThatPassedWhileNobodyLooked(t *testing.T) {
 	}
 }
 
-// TestSupersede: while a plan runs, a new spec takes the place of the old one if
-// somebody says so, and is refused if nobody does.
+// TestSupersede checks that, while a plan runs, a new spec replaces the old one if
+// the user asks for it, and is refused otherwise.
 func TestSupersede(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*v1beta1.Instance)

@@ -119,7 +119,7 @@ func TestEveryKindOfTask(t *testing.T) {
 	c.change("web", set("NODES", "2", "EXTRA", "false"))
 	c.rests("web", "deploy Complete, update Complete")
 	if got := c.data("extra"); got != nil {
-		t.Error("extra is still there")
+		t.Error("ConfigMap extra still exists")
 	}
 	c.gone(&corev1.ConfigMap{}, "extra")
 	if err := c.get(secret, "base"); err != nil || string(secret.Data["password"]) != password {
@@ -229,7 +229,8 @@ func TestTransientErrorsAreTriedAgain(t *testing.T) {
 	c.rests("web", "deploy Complete")
 }
 
-// What is there and is not the Instance's is not taken over unless somebody says so.
+// TestForeignObjects checks that an object that exists and does not belong to the
+// Instance is not taken over unless it is annotated to be adopted.
 func TestForeignObjects(t *testing.T) {
 	c := newCluster(t)
 	c.operator("app-1", one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}'}}"))

@@ -252,7 +252,7 @@ func (c *cluster) waits(name, sentence string) {
 	})
 }
 
-// data is that of a ConfigMap; nil if it is not there.
+// data returns the data of a ConfigMap; nil if it does not exist.
 func (c *cluster) data(name string) map[string]string {
 	c.t.Helper()
 	cm := &corev1.ConfigMap{}
@@ -273,7 +273,7 @@ func (c *cluster) gone(obj client.Object, name string) {
 	c.t.Helper()
 	c.eventually(func() error {
 		if err := c.get(obj, name); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", obj, name, err)
+			return fmt.Errorf("%T %s still exists: %w", obj, name, err)
 		}
 		return nil
 	})
@@ -307,7 +307,7 @@ func (c *cluster) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// replace replaces a text that has to be there.
+// replace replaces a text, which must occur.
 func replace(text, old, now string) string {
 	if !strings.Contains(text, old) {
 		panic(fmt.Sprintf("%q is not in %s", old, text))

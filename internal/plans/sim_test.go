@@ -147,7 +147,7 @@ func (s *simulation) view(from int) *world {
 	return v
 }
 
-// tick lets something happen. It is false when all is calm and nothing is left.
+// tick makes one thing happen. It returns false when all is settled and nothing is left.
 func (s *simulation) tick(storm bool) bool {
 	s.now = s.now.Add(time.Duration(s.rnd.IntN(2000)) * time.Millisecond)
 	switch {
@@ -203,8 +203,8 @@ func (s *simulation) weather() {
 	}
 }
 
-// zombie is a manager that was leader once: what it has seen is old, and it writes
-// a status before it learns that nobody listens.
+// zombie acts as a manager that was leader once: what it has seen is old, and it writes
+// a status before it observes that another manager leads.
 func (s *simulation) zombie() {
 	v := s.view(0)
 	o, p := v.decide()
@@ -316,21 +316,21 @@ func (s *simulation) check() {
 func (s *simulation) finish() {
 	status := &s.instance.Status
 	if status.AggregatedStatus.ActivePlan != "" || len(s.pending) > 0 {
-		s.t.Errorf("it never comes to an end: %s", status.WaitingFor)
+		s.t.Errorf("it never completes: %s", status.WaitingFor)
 		return
 	}
 	_, p := s.decide()
 	if len(p.problems) > 0 {
-		return // two triggers at once: somebody has to fix that
+		return // two triggers at the same time: a user must fix that
 	}
 	if status.Attempted != nil || status.LastAppliedInstanceSpec == nil {
 		s.action()
 	}
-	calm := newWorld(s.t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
-	calm.install(s.t, "db-1", simple)
-	calm.instance.Spec = *choice.Target(&s.instance.Spec)
-	(&simulation{world: calm, t: s.t, rnd: s.rnd, made: map[string]int{}}).calm()
-	if diff := cmp.Diff(contents(calm), contents(s.world)); diff != "" {
+	undisturbed := newWorld(s.t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
+	undisturbed.install(s.t, "db-1", simple)
+	undisturbed.instance.Spec = *choice.Target(&s.instance.Spec)
+	(&simulation{world: undisturbed, t: s.t, rnd: s.rnd, made: map[string]int{}}).drain()
+	if diff := cmp.Diff(contents(undisturbed), contents(s.world)); diff != "" {
 		s.t.Errorf("the end differs (-undisturbed +this):\n%s", diff)
 	}
 }
@@ -341,17 +341,18 @@ func (s *simulation) action() {
 	if e := s.instance.Status.Execution; !e.Advances || e.Result == v1beta1.ResultComplete {
 		s.set(func(spec *v1beta1.InstanceSpec) { spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy"} })
 	}
-	s.calm()
+	s.drain()
 }
 
-func (s *simulation) calm() {
+// drain lets the leader act, without faults, until nothing is left.
+func (s *simulation) drain() {
 	for range 2000 {
 		s.remember()
 		if !s.lead(false) {
 			return
 		}
 	}
-	s.t.Error("it never comes to an end")
+	s.t.Error("it never completes")
 }
 
 // contents are the objects without what tells one run from another.

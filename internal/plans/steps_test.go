@@ -60,7 +60,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// ready lets all Deployments that are there be ready.
+// ready makes all existing Deployments ready.
 func (w *world) ready() {
 	clear(w.unhealthy)
 	for ref := range w.objects {

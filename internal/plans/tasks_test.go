@@ -26,7 +26,7 @@ func ref(apiVersion, kind, name string) object.Ref {
 	return object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: "shop", Name: name}
 }
 
-// put has an object in the world that nobody of ours has made.
+// put creates an object in the world as another client.
 func (w *world) put(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -97,7 +97,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestWhatOthersLiveIn is there before these are applied.
+// TestWhatOthersLiveIn checks that a CustomResourceDefinition is established before
+// objects of its kind are applied.
 func TestWhatOthersLiveIn(t *testing.T) {
 	w := newWorld(t, onePlan(`
 tasks: [{name: t, kind: Apply, spec: {resources: [a.yaml]}}]
@@ -257,13 +258,14 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// A refusal is about one object: what somebody has made in its place is not deleted for
-// what its predecessor would not become. Two managers at once otherwise each delete
-// what the other has just made.
+// TestARefusalIsNotAboutTheSuccessor checks that a refusal is about one object: an object
+// that another client has created in its place is not deleted for a change that the
+// refused one did not allow. Otherwise two managers that run at the same time each delete
+// what the other has just created.
 func TestARefusalIsNotAboutTheSuccessor(t *testing.T) {
 	w := newWorld(t, onePlan(strings.Replace(applying, "%s", "recreate", 1), "t"))
 	w.settle(t)
-	w.refusals[ref("apps/v1", "Deployment", "app")] = task.Refusal{Reason: "field is immutable", Immutable: "the predecessor"}
+	w.refusals[ref("apps/v1", "Deployment", "app")] = task.Refusal{Reason: "field is immutable", Immutable: "the replaced object"}
 	w.set(func(s *v1beta1.InstanceSpec) { s.PlanExecution.PlanName = "deploy" })
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete, deploy Complete" || strings.Contains(w.told(), "delete") {
@@ -384,7 +386,7 @@ func TestPipesThatCannotWork(t *testing.T) {
 		"no volume":       {"emptyDir: {}", "hostPath: {}", "needs exactly one volume of type emptyDir, for the files"},
 		"not mounted":     {"volumeMounts: [{name: shared", "volumeMounts: [{name: other", "its initContainer does not mount volume shared"},
 		"elsewhere":       {"/tmp/cert.pem", "/etc/passwd", "file /etc/passwd is not in /tmp, where the volume is mounted"},
-		"on its way out":  {"/tmp/cert.pem", "/tmp/../etc/passwd", "file /tmp/../etc/passwd is not in /tmp"},
+		"leads outside":   {"/tmp/cert.pem", "/tmp/../etc/passwd", "file /tmp/../etc/passwd is not in /tmp"},
 		"no maker":        {"initContainers", "containers", "needs exactly one initContainer, which makes the files, and no container"},
 		"makers of a map": {"initContainers: [{name: make, image: openssl, volumeMounts: [{name: shared, mountPath: /tmp}]}]", "initContainers: {a: b}", "needs exactly one initContainer"},
 	} {
@@ -500,7 +502,7 @@ func TestFatalCauses(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 			if w.pass() {
-				t.Error("it goes on by itself")
+				t.Error("it continues automatically")
 			}
 		})
 	}

@@ -24,8 +24,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// world is an API server with one Instance in it, and whoever makes the objects
-// of the Instance healthy.
+// world simulates an API server with one Instance in it, and the controllers that make
+// the objects of the Instance healthy.
 type world struct {
 	now      time.Time
 	instance *v1beta1.Instance
@@ -112,7 +112,7 @@ func versionOf(ov *v1beta1.OperatorVersion) *choice.Version {
 	return &choice.Version{Namespace: ov.Namespace, Name: ov.Name, UID: ov.UID, Hash: choice.ContentHash(&ov.Spec), Spec: &ov.Spec}
 }
 
-// observe is a view of all that is there.
+// observe returns a snapshot of all objects that exist.
 func (w *world) observe() snapshot {
 	w.uids++
 	o := snapshot{
@@ -360,7 +360,7 @@ func TestASimpleLife(t *testing.T) {
 		t.Fatalf("%s\n%s", got, strings.Join(w.story, "\n"))
 	}
 	if w.instance.Spec.PlanExecution != (v1beta1.PlanExecution{}) {
-		t.Error("the wish is still there")
+		t.Error("the requested plan is still in the spec")
 	}
 	t.Logf("%d statuses\n%s", w.statuses, strings.Join(w.story, "\n"))
 }

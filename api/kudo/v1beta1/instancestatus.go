@@ -6,7 +6,7 @@ import (
 )
 
 // InstanceStatus is which plan is running, how far it is, and what was last
-// applied. All of it is written at once, by compare-and-swap on the
+// applied. All of it is written in one update, by compare-and-swap on the
 // resourceVersion of the Instance, before anything that it permits is done.
 type InstanceStatus struct {
 	// ObservedGeneration is the generation of the Instance that the rest is about.

@@ -22,7 +22,7 @@ type OperatorVersion struct {
 	// Spec is the package.
 	// +optional
 	Spec OperatorVersionSpec `json:"spec,omitempty"`
-	// Status has nothing in it; manifests of the predecessor carry it.
+	// Status has no fields; manifests that were written for KUDO contain it.
 	// +optional
 	Status OperatorVersionStatus `json:"status,omitempty"`
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
-// linting is what the command is told.
+// linting holds the arguments and flags of the command.
 type linting struct {
 	files                     []string
 	namespace, output, failOn string

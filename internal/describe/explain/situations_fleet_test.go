@@ -224,7 +224,7 @@ var fleetSituations = []situation{{
 	ask: "module/shop@c2", root: "cluster/c2", says: "is not selected by spec.selector", next: "kubectl get cluster.cluster.x-k8s.io/c2 -n NS --show-labels",
 }, {
 	name: "a cluster of Cluster API is not up", plant: module("") + "---\n" + ofClusterAPI,
-	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane has to be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
+	ask: "module/shop@c2", root: "cluster/c2", says: "its control plane must be initialized", next: "kubectl describe cluster.cluster.x-k8s.io/c2 -n NS",
 }, {
 	name: "a cluster waits with its stage for a gate", plant: module(`rollout: {stages: [{name: canary, gates: [{name: approve, when: Before}]}]}`),
 	act: onCluster("c1"), ask: "module/shop@c1", through: "Cluster Module Stage RolloutGate", root: "rolloutgate/shop-*", says: "has not been decided",

@@ -122,12 +122,12 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 	w.complete("a:v1 b:v1")
 	w.player.decree(v1alpha1.StateUpdating, "v2")
 	w.module("v2", spec)
-	w.waits("Failed", "a not ready after 1s (progress deadline)")
+	w.waits("Failed", " not ready after 1s (progress deadline)")
 	if s := w.status().Summary; s.Failed != 1 || s.Updating != 0 {
 		t.Errorf("%+v", s)
 	}
 	w.player.decree(v1alpha1.StateFailed, "v2")
-	w.waits("Failed", "has failed: it is not healthy (HealthCheckFailed)")
+	w.waits("Failed", "a failed: not healthy (HealthCheckFailed)")
 	w.player.decree(v1alpha1.StateSucceeded, "v2") // by then it is ready after all
 	w.complete("a:v2 b:v2")
 }

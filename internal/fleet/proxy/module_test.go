@@ -94,6 +94,24 @@ func (w *world) approve() {
 	})
 }
 
+// approveRemoval waits until the removal of clusters asks for an approval, and gives it.
+func (w *world) approveRemoval() {
+	w.Helper()
+	approval := ""
+	testenv.Eventually(w.T, func(ctx context.Context) error {
+		m := &v1alpha1.Module{}
+		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
+			return err
+		}
+		if m.Status.Removal == nil || m.Status.Removal.Approval == "" {
+			return fmt.Errorf("no approval is asked for: %+v", m.Status.Removal)
+		}
+		approval = m.Status.Removal.Approval
+		return nil
+	})
+	w.annotate(w.hub, &v1alpha1.Module{}, "shop", "spillway.dev/approve-removal", approval)
+}
+
 // phase waits until the module is in a phase.
 func (w *world) phase(want string) {
 	w.Helper()
@@ -323,6 +341,7 @@ func TestAnOrphanedProxyAssemblageIsDeleted(t *testing.T) {
 	for _, i := range []int{0, 1} {
 		w.label(i, map[string]string{"fleet": "no"})
 	}
+	w.approveRemoval()
 	w.gone(w.hub, proxied(), "c0")
 	w.gone(w.on(0), &v1alpha1.Assemblage{}, "c0")
 	w.data(0, nil)

@@ -53,8 +53,8 @@ func specOf(text string) *v1beta1.InstanceSpec {
 	return spec
 }
 
-// submitted is an Instance whose spec was before and is to be now. Without before
-// it is new; what is there before was applied, unless the status says otherwise.
+// submitted returns the update of an Instance from spec before to spec now. Without
+// before the Instance is new; before was applied, unless the status says otherwise.
 func submitted(t *testing.T, before, now string, change ...func(*v1beta1.Instance)) submission {
 	t.Helper()
 	s := submission{versions: map[types.NamespacedName]*choice.Version{}}
@@ -107,14 +107,14 @@ func TestSubmissions(t *testing.T) {
 		"changed":                                    {"app-1", "app-1 NODES=4", nil, ""},
 		"changed by mistake":                         {"app-1", "app-1 NODE=4", nil, unknown},
 		"two mistakes":                               {"app-1", "app-1 NODE=4 FIXED=x", nil, unknown + "; spec.parameters.FIXED: is immutable; revert the change"},
-		"a mistake that was there":                   {"app-1 NODE=4", "app-1 NODE=4 NODES=4", applied("app-1"), ""},
-		"a mistake that was there, and another":      {"app-1 NODE=4", "app-1 NODE=4 FIXED=x", applied("app-1"), "spec.parameters.FIXED: is immutable; revert the change"},
+		"a mistake of before":                        {"app-1 NODE=4", "app-1 NODE=4 NODES=4", applied("app-1"), ""},
+		"a mistake of before, and another":           {"app-1 NODE=4", "app-1 NODE=4 FIXED=x", applied("app-1"), "spec.parameters.FIXED: is immutable; revert the change"},
 		"one of two mistakes is fixed":               {"app-1 NODE=4 LODE=4", "app-1 NODE=4", applied("app-1"), ""},
 		"a mistake is fixed":                         {"app-1 NODE=4", "app-1", applied("app-1"), ""},
-		"to an OperatorVersion that is not there":    {"app-1", "app-9", nil, ""},
-		"from one that is not there any more":        {"app-9 OLD=o", "app-1 OLD=o", nil, ""},
+		"to an OperatorVersion that does not exist":  {"app-1", "app-9", nil, ""},
+		"from one that no longer exists":             {"app-9 OLD=o", "app-1 OLD=o", nil, ""},
 		"to one that has no plan for it":             {"app-1", "app-1 LOST=x", nil, "spec.parameters.LOST: triggers plan missing, which OperatorVersion app-1 does not have; revert the change"},
-		"what the predecessor has applied":           {"app-1", "app-1 FIXED=x", ran, "spec.parameters.FIXED: is immutable; revert the change"},
+		"what KUDO has applied":                      {"app-1", "app-1 FIXED=x", ran, "spec.parameters.FIXED: is immutable; revert the change"},
 		"what a plan that is superseded has touched": {"app-1 COLOR=red", "app-1 SIZE=9", func(i *v1beta1.Instance) { applied("app-1")(i); running("app-1 COLOR=red")(i) }, "spec.parameters.SIZE: triggers plan resize, but COLOR has changed too and triggers plan paint; revert one of them until the plan for the other has run"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
-// TestSubmittedWishes: a plan that is asked for has to be there; what was asked for
-// before is no longer judged.
+// TestSubmittedWishes checks that a requested plan must exist, and that a request of
+// before is no longer validated.
 func TestSubmittedWishes(t *testing.T) {
 	for name, test := range map[string]struct{ before, now, want string }{
-		"one that is there":     {"", "paint", ""},
-		"one that is not":       {"", "pant", "spec.planExecution.planName: OperatorVersion app-1 has no plan pant; name a plan that it has"},
+		"one that exists":       {"", "paint", ""},
+		"one that does not":     {"", "pant", "spec.planExecution.planName: OperatorVersion app-1 has no plan pant; name a plan that it has"},
 		"cleanup":               {"", "cleanup", "spec.planExecution.planName: plan cleanup runs when the Instance is deleted; name another plan"},
 		"the same as before":    {"pant", "pant", ""},
 		"none any more":         {"pant", "", ""},
@@ -152,8 +152,9 @@ func TestSubmittedWishes(t *testing.T) {
 	}
 }
 
-// TestAnAnnotationOfThePredecessorCounts: what old versions noted was applied.
-func TestAnAnnotationOfThePredecessorCounts(t *testing.T) {
+// TestAnAnnotationOfKUDOCounts checks that the spec in the annotation of KUDO counts as
+// applied.
+func TestAnAnnotationOfKUDOCounts(t *testing.T) {
 	s := submitted(t, "app-1", "app-1 FIXED=x", func(i *v1beta1.Instance) {
 		i.Status = v1beta1.InstanceStatus{}
 		i.Annotations = map[string]string{vocabulary.LastAppliedInstanceState.Native: `{"operatorVersion":{"name":"app-1"}}`}

@@ -29,8 +29,8 @@ func (s shelf) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	return nil
 }
 
-// FuzzHandle sends Instances that no API server would let through: whatever they
-// are, the answer is no panic; and nothing is refused if nobody knows better.
+// FuzzHandle sends Instances that no API server would let through: the handler never
+// panics, and refuses nothing without a known OperatorVersion.
 func FuzzHandle(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `null`, `{"spec":null,"status":null}`, `{"spec":{"operatorVersion":{"name":"app-1"},"parameters":{"NODES":"x","":""}}}`,

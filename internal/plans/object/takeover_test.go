@@ -10,8 +10,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// legacy is an object whose fields have these owners; note is what the predecessor
-// has noted, nothing if it is empty.
+// legacy returns an object whose fields have these owners; note is the annotation of
+// KUDO, which is not set if note is empty.
 func legacy(t *testing.T, note string, entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "app", "resourceVersion": "7"}}}
@@ -39,7 +39,7 @@ func TestTakeover(t *testing.T) {
 		live *unstructured.Unstructured
 		want []metav1.ManagedFieldsEntry
 	}{
-		"what was never the predecessor's":     {legacy(t, "", entry("manager", update, fields)), nil},
+		"what was never KUDO's":                {legacy(t, "", entry("manager", update, fields)), nil},
 		"what it no longer owns":               {legacy(t, note, entry("kubectl", update, fields)), nil},
 		"a note that cannot be read":           {legacy(t, "{", entry("manager", update, fields)), nil},
 		"a status":                             {legacy(t, note, metav1.ManagedFieldsEntry{Manager: "manager", Operation: update, Subresource: "status"}), nil},

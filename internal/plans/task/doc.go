@@ -4,7 +4,7 @@
 // # Invariants
 //
 //   - It is pure. What a decision needs to know and the [Snapshot] does not contain
-//     is in [Finding.Needs]; whoever asks reads it and asks again.
+//     is in [Finding.Needs]; the caller reads it and calls again.
 //   - An object that exists and does not belong to the Instance is neither changed nor
 //     deleted, unless it is annotated to be adopted.
 //   - What was applied is not remembered: each object says which execution and step

@@ -65,7 +65,7 @@ func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 	for _, file := range w.spec.Pipe {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: file.Kind})
-		u.SetName(w.artefact(file.Key))
+		u.SetName(w.artifact(file.Key))
 		w.enhance(u, object.Namespaced)
 		ref := object.RefOf(u)
 		live, read := w.live(f, ref)
@@ -83,12 +83,12 @@ func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 	return e, kept
 }
 
-// artefact is the name of the object that keeps a file.
-func (w *work) artefact(key string) string {
-	return artefact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, key)
+// artifact returns the name of the object that keeps a file.
+func (w *work) artifact(key string) string {
+	return artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, key)
 }
 
-func artefact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
+func artifact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
 
 // pipesOf are the names of all objects that the Pipes of a plan keep, by key.
 func pipesOf(instance, plan string, version *v1beta1.OperatorVersionSpec) map[string]string {
@@ -111,7 +111,7 @@ func pipesOf(instance, plan string, version *v1beta1.OperatorVersionSpec) map[st
 // keepPipes adds the names of the objects that a task keeps in one step of a plan.
 func keepPipes(pipes map[string]string, t *v1beta1.Task, instance, plan, phase, step string) {
 	for _, file := range t.Spec.Pipe {
-		pipes[file.Key] = artefact(instance, plan, phase, step, t.Name, file.Key)
+		pipes[file.Key] = artifact(instance, plan, phase, step, t.Name, file.Key)
 	}
 }
 
@@ -174,7 +174,7 @@ func (w *work) pipePod() (*unstructured.Unstructured, error) {
 	if err := unstructured.SetNestedSlice(pod.Object, []any{keeper}, "spec", "containers"); err != nil {
 		return nil, fmt.Errorf("template %s: %w", w.spec.Pod, err)
 	}
-	pod.SetName(artefact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, "pipe"))
+	pod.SetName(artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, "pipe"))
 	w.enhance(pod, object.Namespaced)
 	return pod, nil
 }

@@ -98,18 +98,18 @@ func (w *work) makes(kind string) ([]*unstructured.Unstructured, error) {
 		child, err := w.child(versionName(w.spec))
 		return []*unstructured.Unstructured{child}, err
 	case v1beta1.PipeTask:
-		return w.artefacts(), nil
+		return w.artifacts(), nil
 	default:
 		return nil, nil
 	}
 }
 
-func (w *work) artefacts() []*unstructured.Unstructured {
+func (w *work) artifacts() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, file := range w.spec.Pipe {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: file.Kind})
-		u.SetName(w.artefact(file.Key))
+		u.SetName(w.artifact(file.Key))
 		all = append(all, u)
 	}
 	return all

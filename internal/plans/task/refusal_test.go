@@ -34,21 +34,21 @@ func TestWhatARefusalMeans(t *testing.T) {
 		bad, immutable, fatal bool
 		reason                string
 	}{
-		"nothing":                  {err: nil},
-		"a conflict":               {err: apierrors.NewConflict(secrets, "s", errors.New("x")), bad: true},
-		"no answer":                {err: errors.New("connection refused"), bad: true},
-		"not allowed":              {err: apierrors.NewForbidden(secrets, "s", errors.New("no")), reason: `secrets "s" is forbidden: no`},
-		"too many requests":        {err: apierrors.NewTooManyRequests("later", 1), reason: "later"},
-		"an immutable field":       {err: invalid("m", "field is immutable"), immutable: true, reason: "m"},
-		"a StatefulSet":            {err: invalid("m", "updates to statefulset spec for fields other than 'replicas' are forbidden"), immutable: true, reason: "m"},
-		"immutable, but it is new": {err: invalid("m", "field is immutable"), isNew: true, fatal: true, reason: "m"},
-		"an invalid field":         {err: invalid("m", "must be positive"), fatal: true, reason: "m"},
-		"a policy":                 {err: invalid("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"), reason: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"},
-		"a bad request":            {err: apierrors.NewBadRequest("m"), fatal: true, reason: "m"},
-		"a Secret's field":         {err: invalid("s3cret is wrong", "s3cret"), kind: "Secret", fatal: true, reason: "the API server does not accept spec.x"},
-		"a file that is not there": {err: &ExtractError{errors.New("m"), false}, act: Extract, reason: "m"},
-		"a file that is too long":  {err: &ExtractError{errors.New("m"), true}, act: Extract, fatal: true, reason: "m"},
-		"a write to the Instance":  {err: invalid("m"), act: ClearRequest, bad: true},
+		"nothing":                    {err: nil},
+		"a conflict":                 {err: apierrors.NewConflict(secrets, "s", errors.New("x")), bad: true},
+		"no answer":                  {err: errors.New("connection refused"), bad: true},
+		"not allowed":                {err: apierrors.NewForbidden(secrets, "s", errors.New("no")), reason: `secrets "s" is forbidden: no`},
+		"too many requests":          {err: apierrors.NewTooManyRequests("later", 1), reason: "later"},
+		"an immutable field":         {err: invalid("m", "field is immutable"), immutable: true, reason: "m"},
+		"a StatefulSet":              {err: invalid("m", "updates to statefulset spec for fields other than 'replicas' are forbidden"), immutable: true, reason: "m"},
+		"immutable, but it is new":   {err: invalid("m", "field is immutable"), isNew: true, fatal: true, reason: "m"},
+		"an invalid field":           {err: invalid("m", "must be positive"), fatal: true, reason: "m"},
+		"a policy":                   {err: invalid("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"), reason: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"},
+		"a bad request":              {err: apierrors.NewBadRequest("m"), fatal: true, reason: "m"},
+		"a Secret's field":           {err: invalid("s3cret is wrong", "s3cret"), kind: "Secret", fatal: true, reason: "the API server does not accept spec.x"},
+		"a file that does not exist": {err: &ExtractError{errors.New("m"), false}, act: Extract, reason: "m"},
+		"a file that is too long":    {err: &ExtractError{errors.New("m"), true}, act: Extract, fatal: true, reason: "m"},
+		"a write to the Instance":    {err: invalid("m"), act: ClearRequest, bad: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Write{Act: Apply, Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}, Path: rollout.Path{"p"}}

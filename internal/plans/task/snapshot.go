@@ -83,7 +83,8 @@ func (s *Snapshot) UIDOf(ref object.Ref) types.UID {
 	return ""
 }
 
-// isOwned is true of an object that belongs to this Instance, whoever applied it.
+// isOwned reports whether an object belongs to this Instance. It does not matter which
+// client applied it.
 func (s *Snapshot) isOwned(live *unstructured.Unstructured) bool {
 	for _, owner := range live.GetOwnerReferences() {
 		if owner.UID == s.Instance.UID {

@@ -105,7 +105,7 @@ func (e *Explanation) StageHold(stage string) *rollout.Hold {
 	return rollout.Plan{Holds: e.Holds}.At(unitStages, stage).Hold
 }
 
-// explain puts the facts of one module together.
+// Explain puts the facts of one module together.
 func Explain(o *model.Observed) Explanation {
 	d := decide(o)
 	if o.Module.Deleting {
@@ -133,7 +133,7 @@ func Explain(o *model.Observed) Explanation {
 	return e
 }
 
-// explainCluster is the state of one cluster, also if it is none of the module's.
+// ExplainCluster is the state of one cluster, also if it is none of the module's.
 func ExplainCluster(o *model.Observed, name string) ClusterExplanation {
 	d := decide(o)
 	if m := d.member(name); m != nil {
@@ -153,7 +153,7 @@ func (d *decision) due(hold *rollout.Hold) *time.Time {
 	return momentOrNil(hold.Since.Add(d.deadline()))
 }
 
-// explainWritten tells what the manager has written, where the caller may not see
+// ExplainWritten tells what the manager has written, where the caller may not see
 // what it was decided from.
 func ExplainWritten(o *model.Observed, err error) Explanation {
 	status := &o.Module.Status

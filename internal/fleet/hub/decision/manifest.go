@@ -9,7 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// ProblemsOf are the mistakes that would stall a module, as far as its manifest
+// Problems are the mistakes that would stall a module, as far as its manifest
 // shows them. Which revisions there are to go back to is not known from it.
 func Problems(module client.Object, now time.Time) []string {
 	return decide(fromManifest(module, nil, now)).problems

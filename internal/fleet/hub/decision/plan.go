@@ -114,7 +114,7 @@ type Write struct {
 	Until time.Time
 }
 
-// target is what is written to, by name.
+// Target is what is written to, by name.
 func (w *Write) Target() string {
 	switch {
 	case w.Record != nil:

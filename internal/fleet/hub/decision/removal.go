@@ -195,7 +195,7 @@ func (d *decision) removalCorrections() []Write {
 // down is not, once the cluster is up: the budget was not asked for it.
 func (d *decision) wantsRemoval(move *v1alpha1.Move) bool {
 	m := d.known[move.Cluster]
-	return m != nil && m.isAssigned() && !m.Deleting && !move.Withdrawn && !(move.Repair && m.isUp()) && d.selector != nil && !d.isSelected(m.Cluster) &&
+	return m != nil && m.isAssigned() && !m.Deleting && !move.Withdrawn && (!move.Repair || !m.isUp()) && d.selector != nil && !d.isSelected(m.Cluster) &&
 		!d.isPaused() && !d.o.Module.IsExternal() && !d.o.Module.Deleting && !d.o.Foreign[move.Cluster] && !d.isOrphanPending(m.record)
 }
 

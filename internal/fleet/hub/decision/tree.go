@@ -98,8 +98,8 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	if !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	max := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
-	return rollout.Policy{MaxUnavailable: limitOf(max), Budget: s.name}
+	budget := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
+	return rollout.Policy{MaxUnavailable: limitOf(budget), Budget: s.name}
 }
 
 // isNews is true while a revision is rolled out that has not got everywhere. Going

@@ -46,6 +46,7 @@ func GateName(revision, stage string, g v1alpha1.Gate) string {
 	return revision + "-" + stage + "-" + Hash(stage, g.Name, GateTime(g))
 }
 
+// GateTime returns when a gate is decided: after its stage if the module says nothing.
 func GateTime(g v1alpha1.Gate) v1alpha1.GateTime {
 	if g.When == "" {
 		return v1alpha1.After
@@ -82,7 +83,7 @@ func bounded(name string, length int) string {
 // succeeds; it is written down before another cluster is assigned the revision, and all
 // get that from then on: those that were assigned the tag at the same time as well.
 
-// exact is what a revision says once it is known what its tag stands for: that very
+// Pinned is what a revision says once it is known what its tag stands for: that very
 // commit or digest, in place of the tag. It is the revision's own template where it
 // names no tag, or one that is meant to move, and while nothing is known.
 func Pinned(t *v1alpha1.TemplateSpec, resolved string) *v1alpha1.TemplateSpec {

@@ -41,6 +41,7 @@ type Observed struct {
 	Foreign map[string]bool
 }
 
+// Revision returns a ModuleRevision by name, nil if it was not observed.
 func (o *Observed) Revision(name string) *Revision {
 	for i := range o.Revisions {
 		if o.Revisions[i].Name == name && name != "" {
@@ -50,6 +51,7 @@ func (o *Observed) Revision(name string) *Revision {
 	return nil
 }
 
+// Gate returns a RolloutGate by name, nil if it was not observed.
 func (o *Observed) Gate(name string) *Gate {
 	for i := range o.Gates {
 		if o.Gates[i].Name == name {
@@ -77,7 +79,7 @@ type Module struct {
 	Status  v1alpha1.ModuleStatus
 }
 
-// template is what is to run, from either shape of the spec.
+// Template is what is to run, from either shape of the spec.
 func (m *Module) Template() v1alpha1.TemplateSpec {
 	switch {
 	case m.Spec.Template != nil:
@@ -89,7 +91,7 @@ func (m *Module) Template() v1alpha1.TemplateSpec {
 	}
 }
 
-// rollout are the particulars, none of them set where there are none.
+// Rollout are the particulars, none of them set where there are none.
 func (m *Module) Rollout() v1alpha1.Rollout {
 	if m.Spec.Rollout == nil {
 		return v1alpha1.Rollout{}
@@ -97,13 +99,15 @@ func (m *Module) Rollout() v1alpha1.Rollout {
 	return *m.Spec.Rollout
 }
 
+// IsExternal is true if another program rolls the module out.
 func (m *Module) IsExternal() bool { return m.Spec.Strategy == v1alpha1.External }
 
 func (m *Module) isIncremental() bool { return m.Spec.Strategy == v1alpha1.Incremental }
 
-// staged is true of strategies that have stages.
+// IsStaged is true of strategies that have stages.
 func (m *Module) IsStaged() bool { return m.isIncremental() || m.IsExternal() }
 
+// DeletionPolicy returns what becomes of what runs, Delete if the module says nothing.
 func (m *Module) DeletionPolicy() v1alpha1.DeletionPolicy {
 	if m.Spec.DeletionPolicy == "" {
 		return v1alpha1.Delete

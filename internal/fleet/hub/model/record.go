@@ -67,7 +67,7 @@ type Record struct {
 	Sync any
 }
 
-// leaf is how a cluster does that was assigned something.
+// Leaf is how a cluster does that was assigned something.
 func (r *Record) Leaf() rollout.Leaf {
 	leaf := rollout.Leaf{Current: r.Revision, Health: rollout.Progressing}
 	if !r.Reported {
@@ -89,17 +89,17 @@ func (r *Record) Leaf() rollout.Leaf {
 	return leaf
 }
 
-// succeeded is true if what it is assigned was reported to have succeeded.
+// HasSucceeded is true if what it is assigned was reported to have succeeded.
 func (r *Record) HasSucceeded() bool { return r.Reported && r.State == v1alpha1.StateSucceeded }
 
-// tells is true of a report from which it is known what a revision turned out to be: of
+// Resolves is true of a report from which it is known what a revision turned out to be: of
 // one that says what the revision does, and that no user holds, as it may be something
 // else for a while what runs there.
 func (r *Record) Resolves(revision string) bool {
 	return r.Revision == revision && r.HasSucceeded() && r.Resolved != "" && !r.Edited && !r.Stale && r.Hold == nil
 }
 
-// drift says why.
+// DriftReason says why a record has drifted, empty if it has not.
 func (r *Record) DriftReason() string {
 	if r.Drifted {
 		return "not what its revision says"

@@ -55,7 +55,7 @@ func SteeringOf(module client.Object) *Steering {
 	return s
 }
 
-// writerOf is the field manager that was the last to write what a module stands for,
+// WriterOf is the field manager that was the last to write what a module stands for,
 // empty if the API server does not say.
 func WriterOf(module client.Object) string {
 	writer, latest := "", metav1.Time{}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// saidLength bounds what others have said where it is quoted.
+// SaidLength bounds what others have said where it is quoted.
 const SaidLength = 200
 
-// short is the beginning of a text, on one line.
+// Short is the beginning of a text, on one line.
 func Short(text string, length int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= length {
@@ -17,6 +17,7 @@ func Short(text string, length int) string {
 	return strings.ToValidUTF8(text[:length], "") + "..."
 }
 
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
