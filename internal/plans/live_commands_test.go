@@ -54,7 +54,7 @@ func TestCommands(t *testing.T) {
 	c.says("plan history web", "backup", "deploy", "Complete")
 	c.says("plan status instance/web --wait", "plan backup")
 	c.fails("plan trigger web none --wait", "has no plan none")
-	c.fails("plan abandon web", "no plan runs")
+	c.fails("plan abandon web", "no plan is running")
 	c.fails("plan retry web", "has not failed")
 	c.fails("plan status absent", "not found")
 }
@@ -68,7 +68,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.instance("web", "app-1")
 	c.waits("web", "does not belong")
 	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
-	c.says("plan abandon web --reason mine --wait", "asked to give up")
+	c.says("plan abandon web --reason mine --wait", "asked to abandon its plan")
 	c.says("plan history web", "Abandoned", "mine")
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")

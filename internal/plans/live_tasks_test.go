@@ -185,7 +185,7 @@ func TestFatalErrors(t *testing.T) {
 apiVersion: batch/v1
 kind: Job
 metadata: {name: job}
-spec: {activeDeadlineSeconds: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}`, "Job job has failed"},
+spec: {activeDeadlineSeconds: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}`, "Job job failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
