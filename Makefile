@@ -14,7 +14,7 @@ SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
 RINGS := config zones plans
 # What the race detector runs: the engine and what rings share, and tests of the rings
 # in which two managers work at the same time. A release runs all tests of the rings.
-RACE_PURE := ./rollout $(if $(wildcard internal/ring),./internal/ring/...)
+RACE_PURE := ./rollout $(if $(wildcard internal/ring),./internal/ring)
 RACE_RINGS := ./internal/config ./internal/zones ./internal/plans ./internal/fleet/hub
 RACE ?= ^TestFaultTwo
 
@@ -42,8 +42,9 @@ build: ## Build bin/spillway
 	$(GO) build -trimpath -o bin/spillway ./cmd/spillway
 
 .PHONY: lint
-lint: ## Run the linters
+lint: ## Run the linters, and find words that the project does not use
 	$(TOOL) golangci-lint run
+	$(GO) run ./hack/words
 
 .PHONY: verify
 verify: ## Check that generated files are up to date, and that the modules are tidy

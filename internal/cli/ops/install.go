@@ -41,8 +41,8 @@ func NewInstall(command.Environment) *cobra.Command {
 		Short: "Install or upgrade Spillway, or print its manifests",
 		Example: "  spillway install --export | kubectl diff -f -\n" +
 			"  spillway install --watch-namespaces=shop,payments -- --max-rolling=5",
-		Long: "Apply the namespace, the permissions and the Deployment of the manager; what is\n" +
-			"there already is brought up to date. What stands after -- is given to the manager.",
+		Long: "Apply the namespace, the permissions and the Deployment of the manager.\n" +
+			"Objects that exist are updated. Arguments after -- are passed to the manager.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(source), !webhooks
 			if f := cmd.Flags(); !f.Changed("package-kinds") {

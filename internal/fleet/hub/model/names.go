@@ -1,7 +1,7 @@
 package model
 
 import (
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // it is what Git uses
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
