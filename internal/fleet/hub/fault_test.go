@@ -167,17 +167,9 @@ func TestFaultARemovalFromAnOldView(t *testing.T) {
 			<-refused // it is about to remove it
 			release := w.requests.HoldWatches(unseen)
 			test.reselect(w)
+			w.asksBeforeItRemoves() // a pass that asked before the change has ended
 			w.requests.Conflict(nil)
-			w.requests.Reset()
-			w.eventually(func() error {
-				for _, r := range w.requests.Requests() {
-					// It reads the module, or permits the removal anew by its resourceVersion.
-					if r.Resource == "modules" && (r.Verb == "list" || r.Verb == "update") {
-						return nil
-					}
-				}
-				return errors.New("it does not look before it removes something")
-			})
+			w.asksBeforeItRemoves()
 			release()
 			w.bystander()
 			w.complete("a:v1")
@@ -186,6 +178,21 @@ func TestFaultARemovalFromAnOldView(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asksBeforeItRemoves waits until the hub reads the module live, or permits the removal
+// anew by the module's resourceVersion.
+func (w *world) asksBeforeItRemoves() {
+	w.t.Helper()
+	w.requests.Reset()
+	w.eventually(func() error {
+		for _, r := range w.requests.Requests() {
+			if r.Resource == "modules" && (r.Verb == "list" || r.Verb == "update") {
+				return nil
+			}
+		}
+		return errors.New("it does not ask before it removes something")
+	})
 }
 
 // TestFaultConflicts refuses every other write.
