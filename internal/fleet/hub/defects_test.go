@@ -127,7 +127,7 @@ func TestDefect3WhatFailsHasFailed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.player.decree(v1alpha1.StateFailed, "v2")
-	w.waits("Failed", "a failed: not healthy (HealthCheckFailed)")
+	w.waits("Failed", " failed: not healthy (HealthCheckFailed)")
 	w.player.decree(v1alpha1.StateSucceeded, "v2") // by then it is ready after all
 	w.complete("a:v2 b:v2")
 }
