@@ -92,14 +92,6 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-
-	return 0
-}
-
 // TestPhaseOf is that the phase of a leaf agrees with that of a group of it alone.
 func TestPhaseOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -54,7 +54,8 @@ type Unit struct {
 // Whole describes a unit of which another controller moves all leaves, under a
 // budget of its own, once it may move one. Nothing beneath is moved before all of
 // it may be: not even what is down already, which elsewhere waits for no turn. Only
-// a budget, a rate, a retry or a Block of its own may keep single leaves.
+// a budget, a rate, a retry or a Block of its own may keep single leaves. Its leaves are
+// Parallel: one that has to wait for another would keep the unit for good.
 //
 // Where several such units wait for each other alone, because leaves are down in
 // each, the first is started leaf by leaf; see [StartEach].
