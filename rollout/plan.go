@@ -104,8 +104,8 @@ const (
 	// after all.
 	ReasonGateRefused Reason = "GateRefused"
 	// ReasonRemovalApproval: more is to be removed than may be without an approval.
-	// Action: check that the selector is what it should be; if so, approve the number that
-	// the message names.
+	// Action: check that the selector is what it should be; if so, approve the number with
+	// the command that the message names.
 	ReasonRemovalApproval Reason = "RemovalNotApproved"
 	// ReasonOrder: an earlier unit is not complete.
 	// Action: nothing if that unit goes on; otherwise fix what the message says of it.

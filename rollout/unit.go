@@ -188,6 +188,9 @@ type Policy struct {
 	MaxRemoved Limit
 	// RemovalsApproved is how many removals a user has approved, zero if none.
 	RemovalsApproved int
+	// ApproveWith is the command that approves removals, but for their number, which
+	// follows it in the sentence of a [Hold]. Optional.
+	ApproveWith string
 	// MaxFailures is how many failed leaves beneath are tolerated before OnFailure
 	// applies. The zero value tolerates none but those that a unit beneath tolerates
 	// already; a limit that is Set counts every failed leaf beneath. A failure

@@ -66,6 +66,10 @@ const (
 	// ReasonApproved: a user has let a rollout through a gate.
 	// Action: nothing, it is news; spillway fleet approve --refuse takes it back.
 	ReasonApproved rollout.Reason = "Approved"
+	// ReasonRemovalApproved: a user has approved that clusters lose a module.
+	// Action: nothing, for information only; to take it back, remove the annotation
+	// spillway.dev/approve-removal.
+	ReasonRemovalApproved rollout.Reason = "RemovalApproved"
 	// ReasonRefused: a user has stopped a rollout at a gate.
 	// Action: to let it through after all: spillway fleet approve.
 	ReasonRefused rollout.Reason = "Refused"
