@@ -95,7 +95,7 @@ type ClusterExplanation struct {
 	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
 	Selected bool `json:"-"`
 	// Removed is true if the module is to be removed from it, or is being removed.
-	Removed bool `json:"-"`
+	Removed  bool `json:"-"`
 	Deleting bool `json:"-"`
 	IsNext   bool `json:"-"`
 }
