@@ -193,3 +193,8 @@ func count(yes bool) int {
 
 	return 0
 }
+
+// splitPath are the names in a path.
+func splitPath(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}

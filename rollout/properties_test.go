@@ -145,7 +145,7 @@ func TestRemovalsAreApproved(t *testing.T) {
 				}
 			}
 
-			if got := rollout.Count(o, strings.FieldsFunc(s.path, isSlash)...).Removals; got != asked {
+			if got := rollout.Count(o, splitPath(s.path)...).Removals; got != asked {
 				t.Fatalf("%q: %d are counted as to be removed, want %d", s.path, got, asked)
 			}
 		}
@@ -162,8 +162,6 @@ func TestRemovalsAreApproved(t *testing.T) {
 		}
 	})
 }
-
-func isSlash(r rune) bool { return r == '/' }
 
 // TestRemovalsWaitForTheirTurn is that what is down already is not removed before its
 // turn: that takes something away.
