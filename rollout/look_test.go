@@ -66,7 +66,7 @@ func (s *seen) available() bool {
 
 func (s *seen) isRemoval() bool { return s.unit.Leaf.Target == rollout.Removed }
 
-// isRemoving: it was told to go, and is not seen to be gone.
+// isRemoving: its removal has begun, and it is not seen to be gone.
 func (s *seen) isRemoving() bool {
 	return s.isRemoval() && !s.outdated() && s.unit.Leaf.Health != rollout.Healthy
 }
