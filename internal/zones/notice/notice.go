@@ -96,7 +96,7 @@ func (c *Caller) CallAll(ctx context.Context, method string, targets []Target) (
 	})
 	for _, a := range answers {
 		if a.Err != nil {
-			return answers, fmt.Errorf("tell Pods: %w", context.Cause(ctx))
+			return answers, fmt.Errorf("call Pods: %w", context.Cause(ctx))
 		}
 	}
 	return answers, nil

@@ -242,12 +242,12 @@ func (o *Observed) minTime(s *Set) *rollout.Block {
 		}
 		wait, said := s.waitAfter(other)
 		if !said {
-			return &rollout.Block{Reason: ReasonMinTime, Message: "it does not say how long to wait after " + other.Name +
-				" was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale"}
+			return &rollout.Block{Reason: ReasonMinTime, Message: "its minimum time after a downscale of " + other.Name +
+				" is not set; annotate it with spillway.dev/min-time-between-zones-downscale"}
 		}
 		if until := last.Add(wait); o.Now.Before(until) && (block == nil || until.After(block.Until)) {
 			block = &rollout.Block{Reason: ReasonMinTime, Since: last, Until: until, Message: fmt.Sprintf(
-				"%s was scaled down at %s, and %s have to pass", other.Name, rollout.Clock(last), wait)}
+				"%s was scaled down at %s; the minimum time is %s", other.Name, rollout.Clock(last), wait)}
 		}
 	}
 	return block
@@ -269,7 +269,7 @@ func (s *Set) waitAfter(other *Set) (time.Duration, bool) {
 func (o *Observed) mirror(w *wish) {
 	s := w.set
 	if s.Mirrored == nil || s.Mirrored.Problem != "" {
-		why := "it was not read yet"
+		why := "it has not been read yet"
 		if s.Mirrored != nil {
 			why = s.Mirrored.Problem
 		}
