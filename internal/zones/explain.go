@@ -184,7 +184,7 @@ func notWatched(namespace, name string, namespaces []string) Explanation {
 
 // explain puts the facts of one group together.
 func explain(s *snapshot) Explanation {
-	d := decide(&s.Observed)
+	d := decide(&s.Observed, rollout.Decide)
 	status := d.status()
 	e := Explanation{
 		Namespace: s.key.Namespace, Name: s.key.Name, Phase: status.Phase,

@@ -499,7 +499,7 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v1! v1", held)).locked("a"),
 			"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
+				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); its zone, which is held by its partition, brings it back at v1\n",
 		},
 		"one at a revision that is not wanted goes": {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
@@ -510,7 +510,7 @@ func planCases() map[string]planCase {
 		"broken Pods of two zones do not wait for each other": {
 			group(zoneOf("a", "v1!", held), zoneOf("b", "v1!", held)),
 			"permits a for \"a\"\n" +
-				"HeldByPartition: b-0 is waiting: it is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff), and its zone, which is held by its partition, brings it back at v1\n",
+				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); its zone, which is held by its partition, brings it back at v1\n",
 		},
 		"a strategy that a user has set back is cleared up": {
 			group(zoneOf("a", "v2", held, done, func(s *Set) { s.Lent = true })),

@@ -21,11 +21,6 @@ type zone struct {
 	row     v1alpha1.Zone
 	// moves are those of the zone, by Pod; that of the empty name opens it.
 	moves map[string]*v1alpha1.Move
-	// barred is true once it is known that the zone cannot be opened now.
-	barred bool
-	// lends is true if it is to be lent, though it is not its turn, because Pods that
-	// are down in several zones would otherwise wait for each other.
-	lends bool
 }
 
 // byName are the sets by name.
@@ -180,6 +175,7 @@ func (z *zone) unit() rollout.Unit {
 			Soak:           z.o.soak(),
 		},
 		Gates: z.gates(),
+		Whole: z.whole(),
 	}
 	if z.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
@@ -192,6 +188,18 @@ func (z *zone) unit() rollout.Unit {
 		unit.Children = append(unit.Children, z.leaf(ordinal))
 	}
 	return unit
+}
+
+// whole is how the engine sees a zone that is held: its controller moves all of it
+// once it is opened, and until then brings each Pod back at the current revision.
+func (z *zone) whole() *rollout.Whole {
+	if !z.held() {
+		return nil
+	}
+	return &rollout.Whole{
+		Revision: z.CurrentRevision, Reason: ReasonHeld,
+		Message: "its zone, which is held by its partition, brings it back at " + z.CurrentRevision,
+	}
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
