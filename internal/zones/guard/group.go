@@ -11,7 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // zone is a StatefulSet with the Pods that it owns.
@@ -64,11 +64,11 @@ func readySince(p *corev1.Pod) (time.Time, bool) {
 // spec, all may be at another revision.
 func (z *zone) unsettled() (notUpdated, notReady int) {
 	updated, ready := 0, 0
-	first := notice.FirstOrdinal(z.set)
+	first := preparehook.FirstOrdinal(z.set)
 	end := first + z.replicas()
 	for i := range z.pods {
 		p := &z.pods[i]
-		if n := notice.Ordinal(z.set.Name, p.Name); n < first || n >= end {
+		if n := preparehook.Ordinal(z.set.Name, p.Name); n < first || n >= end {
 			continue
 		}
 		if p.Labels[appsv1.StatefulSetRevisionLabel] == z.set.Status.UpdateRevision {
