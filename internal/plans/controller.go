@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,7 +21,8 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
-	"github.com/spillway-dev/spillway/internal/plans/watch"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // These are the permissions of the ring itself. Permissions to apply what packages
@@ -48,7 +50,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // start adds the controller.
 func start(mgr ctrl.Manager, o Options) error {
-	w, err := watch.New(mgr, o.Namespaces)
+	w, err := watch.New(mgr, watch.Options{
+		Namespaces: o.Namespaces, Marked: labels.SelectorFromSet(labels.Set{vocabulary.Heritage: vocabulary.HeritageOf}),
+		Verbs: "get, list, watch, create, patch and delete",
+	})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // snapshot is one Instance and what its decision depends on, read at one moment.
@@ -50,7 +51,7 @@ type snapshot struct {
 // reconciled when the object changes.
 type follower interface {
 	// Follow watches an object: marked ones carry the label of what plans apply.
-	Follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error
+	Follow(ctx context.Context, instance types.NamespacedName, o watch.Object, marked bool) error
 	// Begin and End enclose the reads of a pass; what was not read in it is no longer
 	// watched.
 	Begin(instance types.NamespacedName)
@@ -141,7 +142,7 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 	}
 	gvk := v1beta1.GroupVersion.WithKind("OperatorVersion")
 	ref := object.Ref{GroupVersionKind: gvk, Namespace: key.Namespace, Name: key.Name}
-	if err := b.follower.Follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
+	if err := b.follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
 		return nil, err
 	}
 	head := &metav1.PartialObjectMetadata{}
@@ -264,7 +265,7 @@ func isMarkedKind(ref object.Ref) bool {
 }
 
 func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref object.Ref, marked bool) (*unstructured.Unstructured, error) {
-	if err := b.follower.Follow(ctx, key, ref, marked); err != nil {
+	if err := b.follow(ctx, key, ref, marked); err != nil {
 		return nil, err
 	}
 	u := &unstructured.Unstructured{}
@@ -273,6 +274,17 @@ func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref o
 		return nil, ignoreNotFound(err, "get "+ref.String())
 	}
 	return u, nil
+}
+
+// follow has the Instance reconciled when an object changes. A kind that is not installed
+// cannot be watched, and has no objects.
+func (b *observer) follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error {
+	o := watch.Object{GroupVersionKind: ref.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+	err := b.follower.Follow(ctx, instance, o, marked)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	return err //nolint:wrapcheck // it says which kind
 }
 
 // ignoreNotFound is nil for an error that says that an object or its kind does not

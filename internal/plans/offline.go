@@ -13,6 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // Offline is the ring without a manager: the caller makes it reconcile.
@@ -54,7 +55,7 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 type watchless struct{}
 
 // Follow implements follower.
-func (watchless) Follow(context.Context, types.NamespacedName, object.Ref, bool) error { return nil }
+func (watchless) Follow(context.Context, types.NamespacedName, watch.Object, bool) error { return nil }
 
 // Begin implements follower.
 func (watchless) Begin(types.NamespacedName) {}
