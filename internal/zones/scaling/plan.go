@@ -233,10 +233,10 @@ func (o *Observed) cycle(s *Set) string {
 // minTime keeps a set from being scaled down too early after another: by what it says
 // itself, and by what the guards would say because of the other.
 func (o *Observed) minTime(s *Set) *rollout.Block {
-	var block *rollout.Block
+	var others []lock.Downscaled
 	for i := range o.Sets {
 		other := &o.Sets[i]
-		last := o.lastDownscale(other)
+		last := lock.LastDownscale(&o.Status, other.Name, other.Settings.LastDownscale)
 		if other.Name == s.Name || last.IsZero() {
 			continue
 		}
@@ -245,12 +245,11 @@ func (o *Observed) minTime(s *Set) *rollout.Block {
 			return &rollout.Block{Reason: ReasonMinTime, Message: "its minimum time after a downscale of " + other.Name +
 				" is not set; annotate it with spillway.dev/min-time-between-zones-downscale"}
 		}
-		if until := last.Add(wait); o.Now.Before(until) && (block == nil || until.After(block.Until)) {
-			block = &rollout.Block{Reason: ReasonMinTime, Since: last, Until: until, Message: fmt.Sprintf(
-				"%s was scaled down at %s; the minimum time is %s", other.Name, rollout.Clock(last), wait)}
-		}
+		others = append(others, lock.Downscaled{Zone: other.Name, Last: last, Wait: wait})
 	}
-	return block
+	return lock.MinTime(o.Now, others, func(d lock.Downscaled) string {
+		return fmt.Sprintf("%s was scaled down at %s; the minimum time is %s", d.Zone, rollout.Clock(d.Last), d.Wait)
+	})
 }
 
 // waitAfter is how long a set waits after another was scaled down.
