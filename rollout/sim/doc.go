@@ -26,9 +26,10 @@
 //     one object that holds the lock, by compare-and-swap on the version that its
 //     view shows. A view that misses an earlier such write cannot win.
 //   - An actor that reads such an intent of which the leaf has not changed since
-//     takes the leaf for down, or for being removed if that is what is intended, until the intent is so old that its writer has
-//     given up. That must be longer than an actor goes on with what it once
-//     decided, and longer by as much as a view may be out of date.
+//     takes the leaf for down, or for being removed if that is what is intended,
+//     until the intent is so old that its writer has given up. That must be longer
+//     than an actor goes on with what it once decided, and longer by as much as a
+//     view may be out of date.
 //   - A leaf is moved only if it is still as the view showed it (resourceVersion). It
 //     is removed only if that is still wanted at that moment.
 package sim
