@@ -379,7 +379,7 @@ func (m *manager) writeStatus(r *request) {
 			m.own[move.Cluster] = move.At.Time
 		}
 	}
-	w.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
+	w.notef("%s writes the status: %s %s, moves [%s], target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, nameMoves(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
 }
 
 // resolve writes down what a tag is, if no manager has done so.
@@ -469,4 +469,23 @@ func (m *manager) writeRecord(r *request) {
 		a.policy = cmp.Or(m.view.module.spec.DeletionPolicy, v1alpha1.Delete)
 	}
 	w.changed(c.Name, a, true)
+}
+
+// nameMoves says what is permitted, for the log.
+func nameMoves(moves []v1alpha1.Move) string {
+	names := make([]string, len(moves))
+	for i := range moves {
+		m := &moves[i]
+		names[i] = m.Cluster + " to " + m.Revision
+		if m.Remove {
+			names[i] = m.Cluster + " removed"
+		}
+		if m.Repair {
+			names[i] += " (down)"
+		}
+		if m.Withdrawn {
+			names[i] += " (withdrawn)"
+		}
+	}
+	return strings.Join(names, ", ")
 }

@@ -343,7 +343,7 @@ func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
+		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, r) || !c.Ready && (r == nil || !r.Assigned) {
 			continue
 		}
 		n++
@@ -397,14 +397,15 @@ func (o *oracle) checkSoak(v *model.Observed, s *v1alpha1.Stage, r *model.Record
 }
 
 // isNew is true of a cluster that has never run the module, where there is a
-// revision for such.
-func (o *oracle) isNew(v *model.Observed, _ *model.Cluster, r *model.Record) bool {
+// revision for such that it has, or is about to have.
+func (o *oracle) isNew(v *model.Observed, r *model.Record) bool {
 	good := v.Module.Status.CurrentRevision
 	if r == nil || !r.Assigned {
 		return good != ""
 	}
+	isPermitted := func(m v1alpha1.Move) bool { return m.Cluster == r.Cluster && !m.Remove && m.Revision == good }
 
-	return good != "" && r.Succeeded == "" && r.Revision == good
+	return good != "" && r.Succeeded == "" && (r.Revision == good || slices.ContainsFunc(v.Module.Status.Moves, isPermitted))
 }
 
 func (o *oracle) checkGates(v *model.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {

@@ -62,7 +62,8 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))}
 			if step.To == rollout.Removed {
 				c := d.known[name]
-				move.Revision, move.Remove, move.Repair, move.At = step.From, true, !c.isUp(), metav1.NewMicroTime(d.o.Now)
+				// With a move that may still be made it counted as down, and the budget was not asked.
+				move.Revision, move.Remove, move.Repair, move.At = step.From, true, !c.isUp() || c.move != nil, metav1.NewMicroTime(d.o.Now)
 				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
 			moves = append(moves, move)
