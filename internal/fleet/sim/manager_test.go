@@ -250,19 +250,19 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
-	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
+	succeeded, elsewhere := r.Reported && r.State == v1alpha1.StateSucceeded, false
 
 	switch {
 	case a.exact == digest(resolved):
 	case a.exact != "" || succeeded && digest(a.resolved) != digest(resolved):
-		r.Drifted = true
+		r.Drifted, elsewhere = true, true
 	case r.Drifted: // it is put right as it is
 	default:
 		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
 	r.Edited = a.drifted || a.exact != "" && a.exact != digest(resolved)
-	r.Stale = succeeded && !r.Edited && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
+	r.Stale = succeeded && !r.Edited && !elsewhere && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
 
 	return r
 }
