@@ -19,19 +19,6 @@ const (
 	maxIndent = 1_000
 )
 
-// Context is what a template can refer to.
-type Context struct {
-	// Name and Namespace are the Instance's.
-	Name, Namespace string
-	// OperatorName, OperatorVersion and AppVersion are those of the package.
-	OperatorName, OperatorVersion, AppVersion string
-	// PlanName, PhaseName and StepName are where the task stands.
-	PlanName, PhaseName, StepName string
-	// Params are the parameters, Pipes the names of what Pipes have kept.
-	Params map[string]any
-	Pipes  map[string]string
-}
-
 // data is what the template sees: maps of its own, since it can change them.
 func (c *Context) data() map[string]any {
 	pipes := map[string]any{}
@@ -65,8 +52,8 @@ func deepCopy(v any) any {
 	}
 }
 
-// Render executes a template. The name is that of its file, for errors.
-func Render(name, text string, c Context) (string, error) {
+// execute renders a template in this process. Nothing ends it but its own end.
+func execute(name, text string, c *Context) (string, error) {
 	t, err := compile(name, text)
 	if err != nil {
 		return "", err
@@ -76,13 +63,6 @@ func Render(name, text string, c Context) (string, error) {
 		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
 	}
 	return out.String(), nil
-}
-
-// Verify finds what is wrong with a template without executing it: that it
-// cannot be parsed, or names a function that is refused.
-func Verify(name, text string) error {
-	_, err := compile(name, text)
-	return err
 }
 
 // compile makes a template that knows the functions that it names, and no others.
@@ -122,10 +102,10 @@ func names(name, text string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), err
 }
 
-// Parameters are the names of the parameters that a template refers to, and those
+// parameters are the names of the parameters that a template refers to, and those
 // of Pipes, executed or not; sorted. Those that it looks up by the function index,
 // which may be missing, are not among them.
-func Parameters(name, text string) (params, pipes []string, _ error) {
+func parameters(name, text string) (params, pipes []string, _ error) {
 	found := map[string]map[string]bool{"Params": {}, "Pipes": {}}
 	err := inspect(name, text, func(n parse.Node) {
 		var path []string

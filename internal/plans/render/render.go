@@ -1,0 +1,64 @@
+package render
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Context is what a template can refer to.
+type Context struct {
+	// Name and Namespace are the Instance's.
+	Name, Namespace string
+	// OperatorName, OperatorVersion and AppVersion are those of the package.
+	OperatorName, OperatorVersion, AppVersion string
+	// PlanName, PhaseName and StepName are where the task stands.
+	PlanName, PhaseName, StepName string
+	// Params are the parameters, Pipes the names of what Pipes have kept.
+	Params map[string]any `json:"-"`
+	Pipes  map[string]string
+}
+
+// Render executes a template. The name is that of its file, for errors.
+func Render(name, text string, c Context) (string, error) {
+	r, err := ask(&request{Do: doRender, Name: name, Text: text, Context: c, Params: c.Params})
+	return r.Text, err
+}
+
+// Objects executes a template and reads the objects of the manifest that it makes.
+func Objects(name, text string, c Context) ([]*unstructured.Unstructured, error) {
+	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c, Params: c.Params})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(r.Objects))
+	for i, raw := range r.Objects {
+		objects[i] = &unstructured.Unstructured{}
+		if err := objects[i].UnmarshalJSON(raw); err != nil {
+			return nil, fmt.Errorf("template %s: %w", name, err)
+		}
+	}
+	return objects, nil
+}
+
+// Values executes a template and reads the parameters of an Instance in what it makes.
+// Values that are not strings are written as YAML, as an Instance has them.
+func Values(name, text string, c Context) (map[string]string, error) {
+	r, err := ask(&request{Do: doValues, Name: name, Text: text, Context: c, Params: c.Params})
+	return r.Values, err
+}
+
+// Verify finds what is wrong with a template without executing it: that it
+// cannot be parsed, or names a function that is refused.
+func Verify(name, text string) error {
+	_, err := ask(&request{Do: doVerify, Name: name, Text: text})
+	return err
+}
+
+// Parameters are the names of the parameters that a template refers to, and those
+// of Pipes, executed or not; sorted. Those that it looks up by the function index,
+// which may be missing, are not among them.
+func Parameters(name, text string) (params, pipes []string, _ error) {
+	r, err := ask(&request{Do: doParameters, Name: name, Text: text})
+	return r.Params, r.Pipes, err
+}
