@@ -88,57 +88,66 @@ type Reason string
 // The reasons that the engine itself gives. Rings add their own with [Block]. Of
 // each, the comment says the cause, and then, after "Action:", what a person does about it.
 const (
-	// ReasonPaused: a user has paused the unit or one above it.
-	// Action: resume it, after asking the user whom the message names: spillway resume,
-	// or spillway fleet unpin for a cluster; or remove the annotation or field that pauses it.
+	// ReasonPaused: a user has paused the unit, or the rollout that it is part of.
+	// Action: ask the user whom the message names, and resume it: spillway resume, or
+	// spillway fleet unpin for a cluster; if a manifest pauses it, remove the annotation
+	// or field there.
 	ReasonPaused Reason = "Paused"
 	// ReasonLocked: another client holds the lock.
-	// Action: nothing, it passes automatically when the holder that the message names is done.
+	// Action: nothing, the wait ends automatically when the holder that the message names
+	// releases the lock.
 	ReasonLocked Reason = "Locked"
 	// ReasonGate: a gate has not passed yet.
-	// Action: decide the gate: spillway fleet approve for one of a module; or wait for
-	// what decides it.
+	// Action: decide the gate of a module: spillway fleet approve; or wait for the program
+	// that decides it.
 	ReasonGate Reason = "GatePending"
 	// ReasonGateRefused: a gate was refused.
-	// Action: correct what was refused and roll out another revision, or let the gate pass
+	// Action: correct what was refused and roll out another revision, or approve the gate
 	// after all.
 	ReasonGateRefused Reason = "GateRefused"
-	// ReasonRemovalApproval: more is to be removed than may be without an approval.
-	// Action: check that the selector is what it should be; if so, approve the number that
-	// the message names.
+	// ReasonRemovalApproval: more would be removed than is allowed without an approval.
+	// Action: check that the selector is correct; if it is, approve the number that the
+	// message names.
 	ReasonRemovalApproval Reason = "RemovalNotApproved"
 	// ReasonOrder: an earlier unit is not complete.
-	// Action: nothing if that unit goes on; otherwise fix what the message says of it.
+	// Action: nothing if that unit progresses; otherwise fix what the message says about
+	// it.
 	ReasonOrder Reason = "WaitingForPrevious"
 	// ReasonTurn: another unit of the group is disrupted, and only one may be at a time.
-	// Action: nothing if that unit becomes healthy; otherwise fix what the message says of it.
+	// Action: nothing if that unit becomes healthy; otherwise fix what the message says
+	// about it.
 	ReasonTurn Reason = "WaitingForTurn"
-	// ReasonBudget: as many as may be are unavailable already.
-	// Action: nothing if those become healthy; otherwise fix them, or raise maxUnavailable.
+	// ReasonBudget: as many units as the budget allows are unavailable.
+	// Action: nothing if they become healthy; otherwise fix them, or raise the budget:
+	// maxUnavailable of a group, maxUnreadyClusters of a module, --max-rolling of the
+	// manager.
 	ReasonBudget Reason = "BudgetExhausted"
-	// ReasonRate: steps are taken as often as they may be.
-	// Action: nothing, it passes automatically.
+	// ReasonRate: as many steps as the rate limit allows were taken.
+	// Action: nothing, the wait ends automatically; --update-rate of the manager sets the
+	// limit.
 	ReasonRate Reason = "RateLimited"
-	// ReasonSoak: it, or what it waits for, has to stay healthy for a while yet:
-	// a leaf for MinReady, a unit for Soak.
-	// Action: nothing, it passes automatically.
+	// ReasonSoak: the unit, or the one that it waits for, must stay healthy for some time:
+	// a leaf for MinReady, another unit for Soak.
+	// Action: nothing, the wait ends automatically.
 	ReasonSoak Reason = "Soaking"
-	// ReasonProgressing: it has moved and is not healthy yet.
-	// Action: nothing, it passes automatically; if it does not, the message says what is lacking.
+	// ReasonProgressing: the unit is updating, and is not healthy yet.
+	// Action: nothing, the update normally completes without help; if it does not, fix
+	// what the message names.
 	ReasonProgressing Reason = "Progressing"
-	// ReasonUnhealthy: it is up to date and was not brought down by a step.
-	// Action: fix it as the message says; it is not the rollout that broke it.
+	// ReasonUnhealthy: the unit is up to date and not healthy, and no step of the rollout
+	// caused that.
+	// Action: fix what the message names.
 	ReasonUnhealthy Reason = "Unhealthy"
-	// ReasonDeadline: it has moved and did not become healthy in time.
-	// Action: fix it as the message says, or roll out another revision; spillway retry
-	// gives a group the time anew.
+	// ReasonDeadline: the unit was updated and did not become healthy before its deadline.
+	// Action: fix what the message names, or roll out another revision; spillway retry
+	// starts the deadline of a group again.
 	ReasonDeadline Reason = "DeadlineExceeded"
-	// ReasonFailed: it has failed, or too many others have.
-	// Action: fix it as the message says, or roll out another revision.
+	// ReasonFailed: the unit failed, or more units failed than are allowed to.
+	// Action: fix what the message names, or roll out another revision.
 	ReasonFailed Reason = "Failed"
-	// ReasonRetry: a step failed and is tried again later.
-	// Action: nothing, it is tried again automatically; if it fails each time, fix what the
-	// message says.
+	// ReasonRetry: a step failed and will be retried.
+	// Action: nothing, the step is retried automatically; if it fails each time, fix what
+	// the message names.
 	ReasonRetry Reason = "RetryLater"
 )
 

@@ -7,7 +7,7 @@ import (
 
 // The ring's own reasons for a Hold, and for the condition on a workload.
 const (
-	// ReasonConfigMissing: something that a Pod cannot start without does not exist.
+	// ReasonConfigMissing: config that a Pod cannot start without does not exist.
 	// Action: create the object or the key that the message names.
 	ReasonConfigMissing rollout.Reason = "ConfigMissing"
 	// ReasonNotPermitted: config must not be read.
@@ -17,11 +17,11 @@ const (
 	// long changes are collected.
 	ReasonCoalescing rollout.Reason = "Coalescing"
 	// ReasonUnread: the config could not be read.
-	// Action: nothing if a retry succeeds; otherwise the log of the manager has the
-	// answer of the API server.
+	// Action: nothing if a retry succeeds; otherwise fix the error that the log of the
+	// manager shows.
 	ReasonUnread rollout.Reason = "Unread"
-	// ReasonReleasing: the workload was released, and Pods created before are not
-	// scheduled yet.
+	// ReasonReleasing: the workload was released, and its earlier Pods are not scheduled
+	// yet.
 	// Action: nothing, they are recreated automatically, unless the message names a Pod
 	// that the partition keeps: then lower the partition of the StatefulSet.
 	ReasonReleasing rollout.Reason = "Releasing"
@@ -38,12 +38,12 @@ const (
 // The reasons of Events that are not conditions, as in wave.
 const (
 	// EventChanged: the config has changed, and the workload has the new hash.
-	// Action: nothing, the Event is information.
+	// Action: nothing, for information only.
 	EventChanged rollout.Reason = "ConfigChanged"
 	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
 	// Action: create the object or the key that the message names.
 	EventSuspended rollout.Reason = "SchedulingDisabled"
 	// EventReleased: the missing config exists now, and the Pods are scheduled.
-	// Action: nothing, the Event is information.
+	// Action: nothing, for information only.
 	EventReleased rollout.Reason = "SchedulingEnabled"
 )

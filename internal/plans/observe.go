@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,11 +25,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // snapshot is one Instance and what its decision depends on, read at one moment.
 type snapshot struct {
 	task.Snapshot
+
+	// decision is made while observing, because what it depends on it says itself.
+	decision decision
 
 	now time.Time
 	// newUID is for an execution that begins in this pass.
@@ -50,7 +53,7 @@ type snapshot struct {
 // reconciled when the object changes.
 type follower interface {
 	// Follow watches an object: marked ones carry the label of what plans apply.
-	Follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error
+	Follow(ctx context.Context, instance types.NamespacedName, o watch.Object, marked bool) error
 	// Begin and End enclose the reads of a pass; what was not read in it is no longer
 	// watched.
 	Begin(instance types.NamespacedName)
@@ -68,21 +71,35 @@ type observer struct {
 	mapper    apimeta.RESTMapper
 	follower  follower
 	versions  *lru.Cache
-
-	mu       sync.Mutex
-	refusals map[types.NamespacedName]map[object.Ref]task.Refusal
 }
 
 func newObserver(mgr ctrl.Manager, o Options, f follower) *observer {
 	return &observer{
 		options: o, instances: mgr.GetClient(), live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), follower: f,
-		versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
+		versions: lru.New(versionsKept),
 	}
 }
 
-// observe reads the Instance and what it refers to. If the Instance does not exist,
-// the snapshot is empty.
-func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snapshot, error) {
+// observe reads the Instance, what it refers to, and all that the decision needs. If the
+// Instance does not exist, the snapshot is empty.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
+	s, err := b.observeInstance(ctx, key, m)
+	if err != nil || s.Instance == nil {
+		return s, err
+	}
+	for range maxReads {
+		if s.decision = decide(&s); s.decision.needs.IsEmpty() {
+			b.follower.End(key)
+			return s, nil
+		}
+		if err := b.read(ctx, key, &s, s.decision.needs); err != nil {
+			return s, err
+		}
+	}
+	return s, errors.New("the decision needs too many reads")
+}
+
+func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
 	instance := &v1beta1.Instance{}
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
@@ -90,7 +107,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snaps
 	s := snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: b.refused(key), PipeImage: b.options.PipeImage,
+			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
 		},
 		now: b.options.Now(), newUID: uuid.NewUUID(),
 	}
@@ -98,11 +115,15 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snaps
 	if err := b.observeVersions(ctx, &s); err != nil {
 		return snapshot{}, err
 	}
-	var err error
-	if instance.DeletionTimestamp != nil {
-		s.namespaceGoes, err = b.namespaceGoes(ctx, key.Namespace)
+	if instance.DeletionTimestamp == nil {
+		return s, nil
 	}
-	return s, err
+	goes, err := b.namespaceGoes(ctx, key.Namespace)
+	if err != nil {
+		return snapshot{}, err
+	}
+	s.namespaceGoes = goes
+	return s, nil
 }
 
 // observeVersions reads the OperatorVersion of the spec, the one that was last applied,
@@ -141,7 +162,7 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 	}
 	gvk := v1beta1.GroupVersion.WithKind("OperatorVersion")
 	ref := object.Ref{GroupVersionKind: gvk, Namespace: key.Namespace, Name: key.Name}
-	if err := b.follower.Follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
+	if err := b.follow(ctx, client.ObjectKeyFromObject(i), ref, false); err != nil {
 		return nil, err
 	}
 	head := &metav1.PartialObjectMetadata{}
@@ -192,22 +213,6 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 	default:
 		return ns.DeletionTimestamp != nil, nil
 	}
-}
-
-// decide decides, and reads all that the decision needs.
-func (b *observer) decide(ctx context.Context, s *snapshot) (decision, error) {
-	key := client.ObjectKeyFromObject(s.Instance)
-	for range maxReads {
-		d := decide(s)
-		if d.needs.IsEmpty() {
-			b.follower.End(key)
-			return d, nil
-		}
-		if err := b.read(ctx, key, s, d.needs); err != nil {
-			return decision{}, err
-		}
-	}
-	return decision{}, errors.New("the decision needs too many reads")
 }
 
 func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapshot, needs task.Needs) error {
@@ -264,7 +269,7 @@ func isMarkedKind(ref object.Ref) bool {
 }
 
 func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref object.Ref, marked bool) (*unstructured.Unstructured, error) {
-	if err := b.follower.Follow(ctx, key, ref, marked); err != nil {
+	if err := b.follow(ctx, key, ref, marked); err != nil {
 		return nil, err
 	}
 	u := &unstructured.Unstructured{}
@@ -275,6 +280,17 @@ func (b *observer) followed(ctx context.Context, key types.NamespacedName, ref o
 	return u, nil
 }
 
+// follow has the Instance reconciled when an object changes. A kind that is not installed
+// cannot be watched, and has no objects.
+func (b *observer) follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error {
+	o := watch.Object{GroupVersionKind: ref.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+	err := b.follower.Follow(ctx, instance, o, marked)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	return err //nolint:wrapcheck // it says which kind
+}
+
 // ignoreNotFound is nil for an error that says that an object or its kind does not
 // exist.
 func ignoreNotFound(err error, doing string) error {
@@ -282,35 +298,4 @@ func ignoreNotFound(err error, doing string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// refused are the writes of an Instance that the API server has refused.
-func (b *observer) refused(key types.NamespacedName) map[object.Ref]task.Refusal {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.refusals[key])
-}
-
-// note remembers what was refused, until a write to the same object succeeds.
-func (b *observer) note(key types.NamespacedName, r *results) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, result := range r.writes {
-		if result.refusal == nil {
-			delete(b.refusals[key], result.write.Ref)
-			continue
-		}
-		if b.refusals[key] == nil {
-			b.refusals[key] = map[object.Ref]task.Refusal{}
-		}
-		b.refusals[key][result.write.Ref] = *result.refusal
-	}
-}
-
-// forget forgets an Instance that no longer exists.
-func (b *observer) forget(key types.NamespacedName) {
-	b.follower.Forget(key)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.refusals, key)
 }

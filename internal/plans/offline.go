@@ -11,8 +11,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/watch"
 )
 
 // Offline is the ring without a manager: the caller makes it reconcile.
@@ -27,7 +26,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 	return &Offline{&reconciler{
 		observer: &observer{
 			options: o, instances: on, live: on, mapper: on.RESTMapper(), follower: watchless{},
-			versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
+			versions: lru.New(versionsKept),
 		},
 		actor:    actor{client: on, live: on, files: o.Files, now: o.Now},
 		reporter: newReporter(on.Events()),
@@ -54,7 +53,7 @@ func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
 type watchless struct{}
 
 // Follow implements follower.
-func (watchless) Follow(context.Context, types.NamespacedName, object.Ref, bool) error { return nil }
+func (watchless) Follow(context.Context, types.NamespacedName, watch.Object, bool) error { return nil }
 
 // Begin implements follower.
 func (watchless) Begin(types.NamespacedName) {}

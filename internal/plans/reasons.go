@@ -37,10 +37,10 @@ const (
 // The reasons of the Events.
 const (
 	// EventStarted: a plan has started.
-	// Action: nothing, this is information.
+	// Action: nothing, for information only.
 	EventStarted rollout.Reason = "PlanStarted"
 	// EventComplete: a plan is complete.
-	// Action: nothing, this is information.
+	// Action: nothing, for information only.
 	EventComplete rollout.Reason = "PlanComplete"
 	// EventFailed: a plan failed, was abandoned, or was superseded by another.
 	// Action: nothing if the plan was abandoned or superseded; otherwise fix what the

@@ -9,14 +9,13 @@ const (
 	Complete rollout.Reason = "Complete"
 	// Invalid: the object, or an annotation of it, is invalid, and nothing of it is
 	// updated.
-	// Action: change the field that the message names as it says.
+	// Action: correct the field or annotation that the message names.
 	Invalid rollout.Reason = "InvalidInput"
-	// NotPermitted: access to something that it depends on is not permitted.
-	// Action: share the object, add its namespace to --namespaces, or grant the
-	// permission that the message names.
+	// NotPermitted: the object depends on something that Spillway may not read.
+	// Action: share the object, add its namespace to --namespaces, or grant the permission
+	// that the message names.
 	NotPermitted rollout.Reason = "NotPermitted"
-	// Foreign: an object of the required name exists already, and belongs to another
-	// owner.
+	// Foreign: an object with the required name exists already, and has another owner.
 	// Action: rename or delete one of the two, or let it be adopted as the message says.
 	Foreign rollout.Reason = "ForeignObject"
 	// WriteRefused: the API server refuses a write: it is not permitted or not valid, a
@@ -24,23 +23,23 @@ const (
 	// Action: change what is refused as the message says; the write is retried
 	// automatically. If a cluster has an older version of the kind, update Spillway there.
 	WriteRefused rollout.Reason = "WriteRefused"
-	// Deleting: it is being deleted.
-	// Action: nothing, deletion normally completes without help; if it does not, check
-	// the finalizers of the object that the message names.
+	// Deleting: the object is being deleted.
+	// Action: nothing, deletion normally completes without help; if it does not, check the
+	// finalizers of the object that the message names.
 	Deleting rollout.Reason = "Deleting"
-	// Terminating: an object of the required name is being deleted.
-	// Action: nothing, deletion normally completes without help; if it does not, check
-	// the finalizers of the object that the message names.
+	// Terminating: an object with the required name is being deleted.
+	// Action: nothing, deletion normally completes without help; if it does not, check the
+	// finalizers of the object that the message names.
 	Terminating rollout.Reason = "Terminating"
 	// OutsideWindow: no maintenance window is open.
 	// Action: wait for the window that the message names, or change the windows in the
 	// spec.
 	OutsideWindow rollout.Reason = "OutsideWindow"
-	// Suspended: a user has suspended it, such as a Kustomization of Flux.
-	// Action: resume it: flux resume kustomization for a Kustomization.
+	// Suspended: a user has suspended the object, such as a Kustomization of Flux.
+	// Action: resume it; for a Kustomization: flux resume kustomization.
 	Suspended rollout.Reason = "Suspended"
 	// RolloutStuck: a rollout cannot continue until a user acts.
-	// Action: do what the message says; spillway explain shows the whole cause.
+	// Action: do what the message says; spillway explain shows the root cause.
 	RolloutStuck rollout.Reason = "RolloutStuck"
 	// RolloutPaused: a user has paused a rollout.
 	// Action: resume it: spillway resume.

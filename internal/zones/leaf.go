@@ -35,7 +35,6 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	case z.onItsWay(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
 		leaf.Reason = cmp.Or(leaf.Reason, "about to be replaced")
-		unit.Block = z.barMissing(leaf)
 	case pod.Ready && z.ripens(pod):
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
 		leaf.Reason, unit.Block = "not ready for long enough yet", z.ripening(pod)
@@ -43,7 +42,7 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 		leaf.Current, leaf.Health, leaf.HealthySince = pod.Revision, rollout.Healthy, pod.Since
 	default:
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
-		unit.Block = z.barStuck(pod, leaf)
+		unit.Block = z.keptStuck(leaf)
 	}
 	unit.StartedAt = z.startedAt(pod, move)
 	if r, ok := z.o.Refusals[unit.Name]; ok {
@@ -69,7 +68,7 @@ func (z *zone) ripens(pod *Pod) bool {
 func (z *zone) ripening(pod *Pod) *rollout.Block {
 	until := pod.Since.Add(z.minReady())
 	return &rollout.Block{
-		Reason: ReasonRipening, Message: "it has to stay ready until " + rollout.Clock(until),
+		Reason: ReasonRipening, Message: "soaking until " + rollout.Clock(until) + " (minReadySeconds)",
 		Since: pod.Since, Until: until,
 	}
 }
@@ -200,35 +199,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// barStuck is why a Pod that is outdated and not ready is not replaced, nil if it
+// keptStuck is why a Pod that is outdated and not ready is not replaced, nil if it
 // may be.
-func (z *zone) barStuck(pod *Pod, leaf *rollout.Leaf) *rollout.Block {
-	switch {
-	case leaf.Current == leaf.Target:
-		return nil
-	case z.o.Group.Spec.StuckPods == v1alpha1.KeepStuckPods:
-		return &rollout.Block{Reason: ReasonStuck, Message: "it is " + leaf.Reason + ", and spec.stuckPods is " + string(v1alpha1.KeepStuckPods)}
-	case z.barred && !z.gains(pod):
-		return z.heldBack(leaf)
-	default:
+func (z *zone) keptStuck(leaf *rollout.Leaf) *rollout.Block {
+	if leaf.Current == leaf.Target || z.o.Group.Spec.StuckPods != v1alpha1.KeepStuckPods {
 		return nil
 	}
+	return &rollout.Block{Reason: ReasonStuck, Message: "it is " + leaf.Reason + ", and spec.stuckPods is " + string(v1alpha1.KeepStuckPods)}
 }
-
-// barMissing is why a replica without a Pod waits for its zone.
-func (z *zone) barMissing(leaf *rollout.Leaf) *rollout.Block {
-	if !z.barred || leaf.Current == leaf.Target {
-		return nil
-	}
-	return z.heldBack(leaf)
-}
-
-func (z *zone) heldBack(leaf *rollout.Leaf) *rollout.Block {
-	return &rollout.Block{
-		Reason:  ReasonHeld,
-		Message: "it is " + leaf.Reason + ", and its zone, which is held by its partition, brings it back at " + z.CurrentRevision,
-	}
-}
-
-// gains is true if a Pod comes back at another revision while its zone is held.
-func (z *zone) gains(pod *Pod) bool { return pod.Revision != z.CurrentRevision }

@@ -142,9 +142,11 @@ func (o *Observed) moveOf(z *zone, pod *Pod) v1alpha1.Move {
 	}
 }
 
-func (o *Observed) opening(z *zone) v1alpha1.Move {
+// opening is the move that opens a zone. It is lent if each of its Pods that moves is
+// to be deleted by Spillway.
+func (o *Observed) opening(z *zone, each bool) v1alpha1.Move {
 	return v1alpha1.Move{
-		Zone: z.Name, Lend: z.lends || !z.opensNatively(), UID: z.UID, ResourceVersion: z.ResourceVersion,
+		Zone: z.Name, Lend: each || !z.opensNatively(), UID: z.UID, ResourceVersion: z.ResourceVersion,
 		Revision: z.UpdateRevision, At: metav1.NewMicroTime(o.Now),
 	}
 }

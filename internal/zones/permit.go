@@ -45,8 +45,8 @@ func (d *decision) newMoves() []v1alpha1.Move {
 		z := d.zone(step.Path[0])
 		pod := z.podNamed(step.Path[1])
 		switch {
-		case z.held() && !z.barred && !opening[z.Name]:
-			moves = append(moves, d.o.opening(z))
+		case step.Start != rollout.StartNone && !opening[z.Name]:
+			moves = append(moves, d.o.opening(z, step.Start == rollout.StartEach))
 			opening[z.Name] = true
 		case pod == nil || pod.Terminating || opening[z.Name] || !z.isOnUs(step):
 		default:

@@ -87,9 +87,16 @@ func (w *Write) change() ring.Change {
 
 // Decide makes the plan for a group. What moves is the engine's decision; the
 // rest is permitting it, doing it, and keeping the records straight.
-func Decide(o Observed) Plan {
+func Decide(o Observed) Plan { return plan(o, rollout.Decide) }
+
+// engine is [rollout.Decide], or what a test puts around it.
+type engine func(rollout.Observed) rollout.Plan
+
+// plan asks the engine once about what is observed. If something is permitted, it
+// asks once more about what is observed then, because that is what the status says.
+func plan(o Observed, ask engine) Plan {
 	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
-	d := decide(&o)
+	d := decide(&o, ask)
 	p := Plan{Plan: d.plan, Tree: d.tree, Problems: d.problems, Status: o.Group.Status}
 	p.Wake = d.wake()
 	if p.NeedsLive = o.isBehind(); p.NeedsLive {
@@ -101,7 +108,7 @@ func Decide(o Observed) Plan {
 		p.NeedsLive = d.needsLive(after)
 		if permits && !p.NeedsLive {
 			p.Permits = true
-			p.Status = decide(after).status()
+			p.Status = decide(after, ask).status()
 			return p
 		}
 		p.Writes = d.acts()
@@ -120,26 +127,13 @@ type decision struct {
 	problems []Problem
 }
 
-// decide asks the engine. A zone that is held and must not be opened now is set
-// apart by what the engine says of its other Pods and zones, and it is asked again.
-func decide(o *Observed) *decision {
+// decide asks the engine.
+func decide(o *Observed, ask engine) *decision {
 	d := &decision{o: o, zones: o.zones(), problems: o.problems()}
 	d.intents = o.intents(d.zone)
-	d.ask()
-	barred := d.bar()
-	if len(barred) > 0 {
-		d.ask()
-	}
-	if len(barred) > 1 && d.isStuck() {
-		barred[0].barred, barred[0].lends = false, true
-		d.ask()
-	}
+	d.tree = o.tree(d.zones)
+	d.plan = ask(d.tree)
 	return d
-}
-
-func (d *decision) ask() {
-	d.tree = d.o.tree(d.zones)
-	d.plan = rollout.Decide(d.tree)
 }
 
 func (d *decision) zone(name string) *zone {
@@ -151,11 +145,9 @@ func (d *decision) zone(name string) *zone {
 }
 
 // isDone is true if every replica of a zone is where it should be.
-func (d *decision) isDone(i int) bool {
-	z := &d.tree.Root.Children[i]
-	return !d.zones[i].stale() && !slices.ContainsFunc(z.Children, func(u rollout.Unit) bool {
-		return d.plan.At(z.Name, u.Name) != rollout.Answer{}
-	})
+func (d *decision) isDone(z *zone) bool {
+	counts := d.plan.Group(z.Name).Counts
+	return !z.stale() && counts.Ready == counts.Total
 }
 
 // isOurs is true if the lock permits to disrupt a zone.
@@ -185,7 +177,7 @@ func (z *zone) act(m *v1alpha1.Move) Write {
 	case m.Lend:
 		w.Act = Lend
 	default:
-		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
+		w.Act, w.MaxUnavailable = Open, z.policy.Of(z.Replicas)
 	}
 	return w
 }
@@ -194,9 +186,9 @@ func (z *zone) act(m *v1alpha1.Move) Write {
 // of type OnDelete.
 func (d *decision) advances() []Write {
 	var writes []Write
-	for i, z := range d.zones {
+	for _, z := range d.zones {
 		due := z.Strategy == OnDelete && !d.o.Server.AdvancesRevision && z.CurrentRevision != z.UpdateRevision
-		if due && !z.Deleting && len(d.problems) == 0 && d.isDone(i) && !d.o.isPutOff(z.Name) {
+		if due && !z.Deleting && len(d.problems) == 0 && d.isDone(z) && !d.o.isPutOff(z.Name) {
 			writes = append(writes, Write{Act: Advance, Zone: z.Name, UID: z.UID, ResourceVersion: z.ResourceVersion, Revision: z.UpdateRevision})
 		}
 	}

@@ -28,7 +28,7 @@ const PhaseStalled rollout.Phase = "Stalled"
 // The states of a zone that are no reasons to wait.
 const (
 	StateComplete = "Complete"
-	StateMoving   = "Moving"
+	StateUpdating = "Updating"
 )
 
 // status is what the status of the group must be after this decision.
@@ -85,16 +85,15 @@ func (d *decision) phase() rollout.Phase {
 // rows has one for each zone.
 func (d *decision) rows() []v1alpha1.Zone {
 	var rows []v1alpha1.Zone
-	for i := range d.zones {
-		rows = append(rows, d.row(i))
+	for _, z := range d.zones {
+		rows = append(rows, d.row(z))
 	}
 	return rows
 }
 
-func (d *decision) row(i int) v1alpha1.Zone {
-	z := d.zones[i]
+func (d *decision) row(z *zone) v1alpha1.Zone {
 	row := z.row
-	counts := d.count(i)
+	counts := d.plan.Group(z.Name).Counts
 	row.Name, row.Total, row.Opened = z.Name, small(z.Replicas), z.isOpened()
 	row.Updated, row.Ready = small(counts.Ready), small(counts.Available)
 	if !z.stale() {
@@ -104,7 +103,7 @@ func (d *decision) row(i int) v1alpha1.Zone {
 	row.State, row.Message, row.Since = StateComplete, answer.Message(), nil
 	switch {
 	case answer.Step != nil:
-		row.State = StateMoving
+		row.State = StateUpdating
 	case answer.Hold != nil:
 		row.State, row.Since = string(answer.Hold.Reason), at(answer.Hold.Since)
 	case !z.stale():
@@ -160,7 +159,7 @@ func at(t time.Time) *metav1.Time {
 func (d *decision) place() string {
 	n := len(d.zones)
 	for i, z := range d.zones {
-		if l := d.tree.Root.Lock; l.Holder == d.tree.Self && l.Unit == z.Name && !d.isDone(i) {
+		if l := d.tree.Root.Lock; l.Holder == d.tree.Self && l.Unit == z.Name && !d.isDone(z) {
 			return share(i+1, n)
 		}
 	}
@@ -170,11 +169,6 @@ func (d *decision) place() string {
 		}
 	}
 	return share(n, n)
-}
-
-// count counts the Pods of a zone.
-func (d *decision) count(i int) rollout.Counts {
-	return rollout.Count(rollout.Observed{Now: d.o.Now, Root: d.tree.Root.Children[i]})
 }
 
 // progress is how many Pods are where they should be, of how many.

@@ -21,11 +21,6 @@ type zone struct {
 	row     v1alpha1.Zone
 	// moves are those of the zone, by Pod; that of the empty name opens it.
 	moves map[string]*v1alpha1.Move
-	// barred is true once it is known that the zone cannot be opened now.
-	barred bool
-	// lends is true if it is to be lent, though it is not its turn, because Pods that
-	// are down in several zones would otherwise wait for each other.
-	lends bool
 }
 
 // byName are the sets by name.
@@ -147,7 +142,7 @@ func (o *Observed) block(zones []*zone) *rollout.Block {
 		return &rollout.Block{Reason: ReasonInvalid, Message: sentences(problems)}
 	}
 	if o.isBehind() {
-		return &rollout.Block{Reason: ReasonStaleView, Message: "its Pods or StatefulSets were seen newer than they are seen now"}
+		return &rollout.Block{Reason: ReasonStaleView, Message: "the cache of Pods or StatefulSets is older than the last decision"}
 	}
 	for _, z := range zones {
 		if z.stale() {
@@ -180,6 +175,7 @@ func (z *zone) unit() rollout.Unit {
 			Soak:           z.o.soak(),
 		},
 		Gates: z.gates(),
+		Whole: z.whole(),
 	}
 	if z.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
@@ -194,6 +190,18 @@ func (z *zone) unit() rollout.Unit {
 	return unit
 }
 
+// whole is how the engine sees a zone that is held: its controller moves all of it
+// once it is opened, and until then brings each Pod back at the current revision.
+func (z *zone) whole() *rollout.Whole {
+	if !z.held() {
+		return nil
+	}
+	return &rollout.Whole{
+		Revision: z.CurrentRevision, Reason: ReasonHeld,
+		Message: "the partition holds its zone, so it would come back at " + z.CurrentRevision,
+	}
+}
+
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // gates stand behind a zone that looks done and is not.
@@ -203,7 +211,7 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, rollout.Gate{Name: "status", When: rollout.After, Message: z.notObserved()})
 	}
 	if z.open() {
-		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "it is open, and is to be held again" + z.o.refusalOf(z.Name)})
+		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "the zone is open, and must be held again" + z.o.refusalOf(z.Name)})
 	}
 	return gates
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/manager"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // managerFlags are the flags of the manager alone.
@@ -63,8 +63,8 @@ func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 // addZones adds the flags of what the zones ring does about replicas and evictions.
 func (f *managerFlags) addZones(flags *pflag.FlagSet) {
 	o := &f.options.Guard
-	flags.StringVar(&o.ClusterDomain, "cluster-domain", notice.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
-	flags.DurationVar(&o.PodTimeout, "pod-timeout", notice.DefaultTimeout, "how long a Pod may take to answer the call that prepares its removal")
+	flags.StringVar(&o.ClusterDomain, "cluster-domain", preparehook.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
+	flags.DurationVar(&o.PodTimeout, "pod-timeout", preparehook.DefaultTimeout, "how long a Pod may take to answer the call that prepares its removal")
 	failClosedFlag(flags, &o.FailClosed)
 }
 

@@ -62,7 +62,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options, f flavor, clusters 
 	if clusters != nil {
 		r.observer.orphans = &Orphans{Live: mgr.GetAPIReader()}
 	}
-	if err := referents.Build(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
+	if err := referents.Wake(func() (controller.Controller, error) { return r.build(mgr, f, clusters) }); err != nil {
 		return fmt.Errorf("build the controller of %ss: %w", f.kind, err)
 	}
 	return startCollectors(mgr, f)

@@ -49,6 +49,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	if err != nil {
 		return nil, false, fmt.Errorf("get %s: %w", b.flavor.kind, err)
 	}
+	b.referents.Begin(key)
 	o = &Observed{
 		Now: b.options.Now(), Assemblage: b.flavor.read(obj), Known: binding.Known{},
 		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
@@ -242,16 +243,8 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 		if b.ask(o, p.Asks) {
 			continue
 		}
-		if len(p.Needs) == 0 {
-			b.referents.Follow(o.Assemblage.NamespacedName, o.Known)
-			return p, nil
-		}
-		for _, object := range p.Needs {
-			look, err := b.referents.Look(ctx, o.Assemblage.NamespacedName, object)
-			if err != nil {
-				return Plan{}, err
-			}
-			o.Known[object] = look
+		if more, err := b.referents.Complete(ctx, o.Assemblage.NamespacedName, p.Needs, o.Known); err != nil || !more {
+			return p, err
 		}
 	}
 	return Plan{}, errors.New("the plan keeps asking for more objects")

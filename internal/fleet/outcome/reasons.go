@@ -18,8 +18,8 @@ const (
 	// Action: nothing, this is the desired state.
 	ReasonApplied rollout.Reason = "Applied"
 	// ReasonApplying: Flux fetches or applies the sync, or is about to.
-	// Action: nothing, it passes automatically; if it does not, check whether Flux runs where
-	// the Kustomization is.
+	// Action: nothing, it normally completes without help; if it does not, check that Flux
+	// runs where the Kustomization is.
 	ReasonApplying rollout.Reason = "Applying"
 	// ReasonInvalidBinding: a binding is invalid, or has no usable value.
 	// Action: correct the binding that the message names.
@@ -36,17 +36,17 @@ const (
 	ReasonForeign = reasons.Foreign
 	// ReasonSuspended: a user has suspended the Kustomization.
 	ReasonSuspended = reasons.Suspended
-	// ReasonNotAssigned: the sync only pins the cluster.
-	// Action: nothing; spillway fleet unpin lets the cluster follow again.
+	// ReasonNotAssigned: the sync has no revision; it only pins the cluster.
+	// Action: nothing; spillway fleet unpin lets the cluster follow the rollout.
 	ReasonNotAssigned rollout.Reason = "NotAssigned"
 	// ReasonTerminating: what has the name that it needs is being deleted.
 	ReasonTerminating = reasons.Terminating
-	// ReasonKubeconfig: there is no kubeconfig of the cluster, or it cannot be used.
+	// ReasonKubeconfig: the kubeconfig of the cluster does not exist, or cannot be used.
 	// Action: create or correct the Secret that the message names.
 	ReasonKubeconfig rollout.Reason = "KubeconfigNotUsable"
 	// ReasonUnreachable: the cluster does not answer.
-	// Action: see whether the API server of the cluster runs, and can be reached from the
-	// hub at the address in its kubeconfig.
+	// Action: check that the API server of the cluster runs, and that the hub can reach
+	// the address in its kubeconfig.
 	ReasonUnreachable rollout.Reason = "ClusterUnreachable"
 	// ReasonDeleting: the assemblage is being deleted.
 	ReasonDeleting = reasons.Deleting
@@ -54,34 +54,35 @@ const (
 
 // The reasons that Flux gives for a Kustomization that is not ready.
 const (
-	// ReasonDependency: a Kustomization that it depends on is not ready.
-	// Action: see the Kustomization that the message names.
+	// ReasonDependency: a Kustomization that this one depends on is not ready.
+	// Action: check the Kustomization that the message names.
 	ReasonDependency = rollout.Reason(meta.DependencyNotReadyReason)
 	// ReasonBuild: kustomize cannot build the manifests.
-	// Action: correct the manifests as the message says, and let the module point at them.
+	// Action: correct the manifests as the message says, and point the module at the
+	// corrected version.
 	ReasonBuild = rollout.Reason(meta.BuildFailedReason)
 	// ReasonExpression: a health check of the Kustomization has an invalid CEL expression.
 	// Action: correct the expression that the message names.
 	ReasonExpression = rollout.Reason(meta.InvalidCELExpressionReason)
-	// ReasonHealthCheck: what was applied did not become healthy in time.
+	// ReasonHealthCheck: the applied objects did not become healthy in time.
 	// Action: fix the objects that the message names, on their cluster.
 	ReasonHealthCheck = rollout.Reason(meta.HealthCheckFailedReason)
-	// ReasonPrune: what is not wanted any more could not be deleted.
+	// ReasonPrune: objects that are no longer wanted could not be deleted.
 	// Action: grant the permission or remove the finalizer that the message names.
 	ReasonPrune = rollout.Reason(meta.PruneFailedReason)
-	// ReasonReconciliation: the manifests could not be applied, or Flux gave a reason
-	// that is not known.
+	// ReasonReconciliation: the manifests could not be applied, or Flux gave an unknown
+	// reason.
 	// Action: correct the manifests or the permissions as the message says.
 	ReasonReconciliation = rollout.Reason(meta.ReconciliationFailedReason)
 	// ReasonAccess: the source may not be used from this namespace.
-	// Action: allow it in spec.accessFrom of the source, or have a source in the same
+	// Action: allow it in spec.accessFrom of the source, or use a source in the same
 	// namespace.
 	ReasonAccess = rollout.Reason(acl.AccessDeniedReason)
-	// ReasonFeatureGate: the Kustomization asks for what is switched off in Flux.
-	// Action: switch on the feature gate that the message names.
+	// ReasonFeatureGate: the Kustomization uses a feature that is disabled in Flux.
+	// Action: enable the feature gate that the message names.
 	ReasonFeatureGate = rollout.Reason(meta.FeatureGateDisabledReason)
 	// ReasonDisk: Flux cannot write to its disk.
-	// Action: give kustomize-controller room for its temporary files.
+	// Action: free disk space for the temporary files of kustomize-controller.
 	ReasonDisk = rollout.Reason(sourcev1.DirCreationFailedReason)
 )
 
@@ -100,7 +101,7 @@ func ReasonOf(ready *metav1.Condition) rollout.Reason {
 // The reasons of Events.
 const (
 	// EventSucceeded: a sync has succeeded.
-	// Action: nothing, it is news.
+	// Action: nothing, for information only.
 	EventSucceeded rollout.Reason = "SyncSucceeded"
 	// EventFailed: a sync has failed.
 	// Action: correct what the message says; the sync is retried automatically.

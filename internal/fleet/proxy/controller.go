@@ -115,7 +115,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
-	return referents.Build(func() (controller.Controller, error) {
+	return referents.Wake(func() (controller.Controller, error) {
 		c, err := ctrl.NewControllerManagedBy(mgr).Named("fleet-proxyassemblage").
 			Watches(&v1alpha1.ProxyAssemblage{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(matters())).
 			WatchesRawSource(w.source()).

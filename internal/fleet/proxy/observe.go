@@ -47,6 +47,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Ob
 	if err != nil {
 		return nil, nil, fmt.Errorf("get ProxyAssemblage: %w", err)
 	}
+	b.referents.Begin(key)
 	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
 	o.Orphaned, err = b.orphans.Orphaned(ctx, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), p, len(p.Spec.Assemblage.Syncs))
 	if err != nil {
@@ -115,16 +116,8 @@ func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
 	key := client.ObjectKeyFromObject(o.Proxy)
 	for range looksParallel {
 		p := Decide(o)
-		if len(p.Needs) == 0 {
-			b.referents.Follow(key, o.Known)
-			return p, nil
-		}
-		for _, object := range p.Needs {
-			look, err := b.referents.Look(ctx, key, object)
-			if err != nil {
-				return Plan{}, err
-			}
-			o.Known[object] = look
+		if more, err := b.referents.Complete(ctx, key, p.Needs, o.Known); err != nil || !more {
+			return p, err
 		}
 	}
 	return Plan{}, errors.New("the plan keeps asking for more objects")

@@ -9,7 +9,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
@@ -66,7 +66,7 @@ func unprepared(m *manifest.Manifests, r *reporter) {
 		if vocabulary.PrepareDownscale.Get(set.Labels) != "true" {
 			return
 		}
-		if _, missing := notice.EndpointOf(set); missing != "" {
+		if _, missing := preparehook.EndpointOf(set); missing != "" {
 			r.findf(o, o.Keyed(vocabulary.PrepareDownscale), "its Pods are to be prepared before they are removed, but %s", strings.TrimSuffix(missing, "."))
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 const (
@@ -85,11 +85,11 @@ func rules(operation admissionregistrationv1.OperationType, group, version strin
 // Routes answer the webhooks of [Declared].
 func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	if o.ClusterDomain == "" {
-		o.ClusterDomain = notice.DefaultDomain
+		o.ClusterDomain = preparehook.DefaultDomain
 	}
 	look := observer{live: mgr.GetAPIReader()}
 	keeper := lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()}
-	caller := notice.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+	caller := preparehook.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
 	return []admission.Route{
 		{Path: PathNoDownscale, Handler: &forbidder{options: o, live: mgr.GetAPIReader()}},
 		{Path: PathPrepareDownscale, Handler: &preparer{options: o, observer: look, keeper: keeper, caller: caller}},

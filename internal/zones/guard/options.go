@@ -13,7 +13,7 @@ const (
 // Options are what the user of the manager chooses.
 type Options struct {
 	// ClusterDomain is the domain under which Services have names.
-	// Empty is [notice.DefaultDomain].
+	// Empty is [preparehook.DefaultDomain].
 	ClusterDomain string
 	// PodTimeout is how long a Pod has to answer; zero has a default.
 	PodTimeout time.Duration

@@ -18,7 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 const (
@@ -35,7 +35,7 @@ type preparer struct {
 	options  Options
 	observer observer
 	keeper   lock.Keeper
-	caller   *notice.Caller
+	caller   *preparehook.Caller
 }
 
 // removal is a downscale to prepare.
@@ -44,7 +44,7 @@ type removal struct {
 
 	set      *appsv1.StatefulSet
 	group    string
-	endpoint notice.Endpoint
+	endpoint preparehook.Endpoint
 }
 
 // Handle answers one request.
@@ -70,7 +70,7 @@ func (p *preparer) Handle(ctx context.Context, req admission.Request) admission.
 	}
 	r := removal{change: c, set: set, group: vocabulary.GroupOf(set.Labels, set.Annotations)}
 	var missing string
-	if r.endpoint, missing = notice.EndpointOf(set); missing != "" {
+	if r.endpoint, missing = preparehook.EndpointOf(set); missing != "" {
 		return deny(r.refused(missing))
 	}
 	response := p.remove(ctx, &r)
@@ -108,20 +108,20 @@ func (p *preparer) remove(ctx context.Context, r *removal) admission.Response {
 
 // take takes the lock, if the group allows the downscale. It returns what was written
 // down, and where the Pods are that go; or why not.
-func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, []notice.Target, string) {
+func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, []preparehook.Target, string) {
 	for range tries {
 		g, err := p.observer.group(ctx, r.namespace, r.group)
 		if errors.Is(err, errNoGroup) {
-			return nil, nil, "the lock of group " + r.group + " cannot be taken: " + err.Error()
+			return nil, nil, "the lock of group " + r.group + " cannot be acquired: " + err.Error()
 		}
 		if err != nil {
-			log.FromContext(ctx).Error(err, "cannot look at the group", "group", r.group)
+			log.FromContext(ctx).Error(err, "cannot read the group", "group", r.group)
 			return nil, nil, "finding other statefulsets failed."
 		}
 		now := p.options.Now()
 		z := g.zone(r.name)
 		if z == nil || z.set.UID != r.set.UID {
-			return nil, nil, "it is another StatefulSet by now"
+			return nil, nil, "the StatefulSet was replaced by another with the same name"
 		}
 		g.settle()
 		if v := decideDownscale(g, &r.change, now); !v.allowed {
@@ -134,24 +134,24 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		if err := p.keeper.Write(ctx, g.object); err == nil {
 			return g.object.Status.Downscale, r.targets(p.options.ClusterDomain, z), ""
 		} else if !apierrors.IsConflict(err) {
-			log.FromContext(ctx).Error(err, "cannot take the lock", "group", r.group)
-			return nil, nil, "the lock of group " + r.group + " could not be taken"
+			log.FromContext(ctx).Error(err, "cannot acquire the lock", "group", r.group)
+			return nil, nil, "the lock of group " + r.group + " could not be acquired"
 		}
 	}
-	return nil, nil, "others were faster to take the lock of group " + r.group
+	return nil, nil, "conflict with other clients for the lock of group " + r.group
 }
 
-func (r *removal) targets(domain string, z *zone) []notice.Target {
-	return r.endpoint.Targets(r.namespace, domain, notice.Leaving(z.set, z.pods, *r.from, *r.to))
+func (r *removal) targets(domain string, z *zone) []preparehook.Target {
+	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
 }
 
 // underLock tells the Pods, and makes sure that the lock is held still.
-func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downscale, pods []notice.Target) admission.Response {
+func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downscale, pods []preparehook.Target) admission.Response {
 	key := client.ObjectKey{Namespace: r.namespace, Name: r.group}
 	told, err := p.caller.CallAll(ctx, http.MethodPost, pods)
 	because := "one or more pods failed to prepare for shutdown."
 	if err == nil {
-		because = "the lock of group " + r.group + " was lost meanwhile"
+		because = "the lock of group " + r.group + " was lost"
 		err = p.admit(ctx, key, d)
 	}
 	if err == nil {
@@ -187,7 +187,7 @@ func (p *preparer) admit(ctx context.Context, key client.ObjectKey, d *v1alpha1.
 // giveUp tells the Pods otherwise, and gives the lock back; with a context that lives
 // on when the request is over. Where an earlier attempt of the same downscale was
 // admitted, its write may still come: then all stays as it is until that is settled.
-func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale, told []notice.Answer) {
+func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale, told []preparehook.Answer) {
 	if d.AdmittedAt != nil {
 		return
 	}
@@ -204,14 +204,15 @@ func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1
 		return held
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot give the lock back; it expires automatically", "group", key.Name)
+		log.FromContext(ctx).Error(err, "cannot release the lock; it expires automatically", "group", key.Name)
 	}
 }
 
 // undo tells Pods that they stay: all of them, in case one did not say what it did. It
-// is true if those know that have, or may have, prepared themselves.
-func (p *preparer) undo(ctx context.Context, told []notice.Answer) bool {
-	targets := make([]notice.Target, len(told))
+// is true if those know that have, or may have, prepared themselves. Of one whose
+// preparation was given up, and may still come, that is not known.
+func (p *preparer) undo(ctx context.Context, told []preparehook.Answer) bool {
+	targets := make([]preparehook.Target, len(told))
 	for i := range told {
 		targets[i] = told[i].Target
 	}
@@ -221,6 +222,7 @@ func (p *preparer) undo(ctx context.Context, told []notice.Answer) bool {
 			log.FromContext(ctx).Error(a.Err, "cannot undo the preparation of a Pod", "pod", a.Target.Pod)
 			known = false
 		}
+		known = known && !told[i].Pending
 	}
 	return known
 }
@@ -230,7 +232,7 @@ func (p *preparer) undo(ctx context.Context, told []notice.Answer) bool {
 func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Response {
 	pods, _, err := p.observer.pods(ctx, r.set)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot look at the Pods")
+		log.FromContext(ctx).Error(err, "cannot read the Pods")
 		return deny(r.refused("finding its pods failed."))
 	}
 	targets := r.targets(p.options.ClusterDomain, &zone{set: r.set, pods: pods})

@@ -146,6 +146,59 @@ func TestWhatPodsMayDo(t *testing.T) {
 	}
 }
 
+// A call that is under way when another one fails ends before it is undone: of two calls
+// nothing says which a Pod obeys first.
+func TestACallThatIsUnderWayEndsBeforeItIsUndone(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.guarded()
+	w.group(zone("zone-a", 3, told(pods)), zone("zone-b", 1))
+	called, obeyed := make(chan struct{}), make(chan struct{})
+	pods.Answer("zone-a-1", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			<-called
+			rw.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	pods.Answer("zone-a-2", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			close(called)
+			<-time.After(300 * time.Millisecond) // longer than zone-a-1 takes to fail, whether the caller waits or not
+			defer close(obeyed)
+		}
+		pods.Obey(rw, r)
+	})
+	wantError(t, w.scale("zone-a", 1), "one or more pods failed to prepare for shutdown.")
+	<-obeyed
+	wantPrepared(t, pods)
+	if s := w.status(); s.Downscale != nil || s.Lock != nil {
+		t.Errorf("written down: %+v, lock %+v", s.Downscale, s.Lock)
+	}
+}
+
+// A Pod that has not answered in its time may obey later. The downscale stays written
+// down, and the scaling ring undoes it once more.
+func TestAPodThatMayObeyLaterIsNotUndone(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.options.PodTimeout = time.Second
+	w.guarded()
+	w.group(zone("zone-a", 2, told(pods)), zone("zone-b", 1))
+	denied, obeyed := make(chan struct{}), make(chan struct{})
+	pods.Answer("zone-a-1", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			<-denied
+			defer close(obeyed)
+		}
+		pods.Obey(rw, r)
+	})
+	wantError(t, w.scale("zone-a", 1), "one or more pods failed to prepare for shutdown.")
+	close(denied)
+	<-obeyed
+	wantPrepared(t, pods, "zone-a-1")
+	if s := w.status(); s.Downscale == nil || s.Lock == nil {
+		t.Errorf("written down: %+v, lock %+v", s.Downscale, s.Lock)
+	}
+}
+
 // Defect 9: rollout-operator undoes with the context of a request that is over.
 func TestDefect9OfAHundredPodsOneFailsAndAllOthersAreUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
@@ -285,7 +338,7 @@ func TestNoLockNoDownscale(t *testing.T) {
 	w.guarded()
 	w.create(zone("zone-a", 2, told(pods)))
 	w.ready("zone-a", 2)
-	wantError(t, w.scale("zone-a", 1), "the lock of group ingester cannot be taken: its RolloutGroup does not exist")
+	wantError(t, w.scale("zone-a", 1), "the lock of group ingester cannot be acquired: its RolloutGroup does not exist")
 }
 
 func TestWithoutAGroupThereIsNothingToLock(t *testing.T) {

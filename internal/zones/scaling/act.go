@@ -19,7 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // actor makes all the writes and calls.
@@ -27,7 +27,7 @@ type actor struct {
 	observer *observer
 	client   client.Client
 	keeper   lock.Keeper
-	caller   *notice.Caller
+	caller   *preparehook.Caller
 	options  Options
 }
 
@@ -72,7 +72,7 @@ func (a *actor) call(ctx context.Context, s *snapshot, call Call, m *memory) err
 	}
 	said := map[int]Answer{}
 	listening := a.listening(object, pods, call, said)
-	endpoint := notice.Endpoint{URL: set.Settings.Delay.URL, Service: object.Spec.ServiceName}
+	endpoint := preparehook.Endpoint{URL: set.Settings.Delay.URL, Service: object.Spec.ServiceName}
 	targets := endpoint.Targets(object.Namespace, a.domain(), listening)
 	method := http.MethodDelete
 	if call.Prepare {
@@ -85,7 +85,7 @@ func (a *actor) call(ctx context.Context, s *snapshot, call Call, m *memory) err
 			failed = errors.Join(failed, err)
 			continue
 		}
-		said[notice.Ordinal(set.Name, listening[i].Name)] = told
+		said[preparehook.Ordinal(set.Name, listening[i].Name)] = told
 	}
 	m.note(set.UID, said)
 	return failed
@@ -101,7 +101,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	}
 	var listening []corev1.Pod
 	for i := range pods {
-		if n := notice.Ordinal(set.Name, pods[i].Name); wanted[n] && notice.CanListen(&pods[i]) {
+		if n := preparehook.Ordinal(set.Name, pods[i].Name); wanted[n] && preparehook.CanListen(&pods[i]) {
 			listening = append(listening, pods[i])
 			delete(said, n)
 		}
@@ -111,7 +111,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 
 // told is what an answer means. One of a Pod that stays and says 409 is kept as it is
 // by another client.
-func (a *actor) answer(call Call, answer *notice.Answer) (Answer, error) {
+func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
 	asked := a.options.Now()
 	switch {
 	case !call.Prepare && answer.Status == http.StatusConflict:
@@ -132,7 +132,7 @@ func (a *actor) answer(call Call, answer *notice.Answer) (Answer, error) {
 
 func (a *actor) domain() string {
 	if a.options.ClusterDomain == "" {
-		return notice.DefaultDomain
+		return preparehook.DefaultDomain
 	}
 	return a.options.ClusterDomain
 }
@@ -248,12 +248,12 @@ func (a *actor) undo(ctx context.Context, d *v1alpha1.Downscale, set *appsv1.Sta
 	if err != nil {
 		return err
 	}
-	return a.stay(ctx, set, notice.Leaving(set, pods, d.From, d.To))
+	return a.stay(ctx, set, preparehook.Leaving(set, pods, d.From, d.To))
 }
 
 // stay tells Pods that they stay.
 func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
-	endpoint, missing := notice.EndpointOf(set)
+	endpoint, missing := preparehook.EndpointOf(set)
 	if missing != "" { // it was taken away since; there is nothing to call
 		return nil
 	}
@@ -289,7 +289,7 @@ func (a *actor) revive(ctx context.Context, s *snapshot, d *v1alpha1.Downscale, 
 // survivors are the Pods that are as old as a downscale that they were to go with.
 func survivors(d *v1alpha1.Downscale, set *appsv1.StatefulSet, pods []corev1.Pod) []corev1.Pod {
 	remain := int32(min(int(d.From), liveSet(set).Replicas)) //nolint:gosec // of two numbers one of which is such a one
-	return slices.DeleteFunc(notice.Leaving(set, pods, remain, d.To), func(p corev1.Pod) bool {
+	return slices.DeleteFunc(preparehook.Leaving(set, pods, remain, d.To), func(p corev1.Pod) bool {
 		return p.CreationTimestamp.After(d.At.Time)
 	})
 }

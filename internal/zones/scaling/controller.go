@@ -27,7 +27,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgroups,verbs=get;list;watch
@@ -87,7 +87,7 @@ func newReconciler(mgr ctrl.Manager, o Options) *reconciler {
 	r.actor = actor{
 		observer: &r.observer, client: mgr.GetClient(), options: o,
 		keeper: lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
-		caller: notice.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12}),
+		caller: preparehook.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12}),
 	}
 	return r
 }

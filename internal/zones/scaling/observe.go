@@ -18,7 +18,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // observer does all the reads.
@@ -75,7 +75,7 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 func setOf(s *appsv1.StatefulSet) Set {
 	set := Set{
 		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Deleting: s.DeletionTimestamp != nil,
-		FirstOrdinal: notice.FirstOrdinal(s), Replicas: 1, ReadyReplicas: int(s.Status.ReadyReplicas),
+		FirstOrdinal: preparehook.FirstOrdinal(s), Replicas: 1, ReadyReplicas: int(s.Status.ReadyReplicas),
 		Settled: s.Generation == s.Status.ObservedGeneration, Settings: SettingsOf(s.Labels, s.Annotations),
 	}
 	if s.Spec.Replicas != nil {

@@ -10,8 +10,8 @@ import (
 const (
 	// ReasonInvalid: an annotation cannot be understood.
 	ReasonInvalid = reasons.Invalid
-	// ReasonLeader: the leader does not exist, or follows the set itself.
-	// Action: name a StatefulSet of the group as the leader that follows no other.
+	// ReasonLeader: the leader does not exist, or follows the StatefulSet itself.
+	// Action: name a StatefulSet of the same group that does not follow this one.
 	ReasonLeader rollout.Reason = "LeaderMissing"
 	// ReasonLeaderNotReady: not all Pods of the leader are ready.
 	// Action: nothing if they become ready; otherwise fix the Pods of the leader.
@@ -22,22 +22,22 @@ const (
 	// Action: create the object that the message names, or grant the permission that it
 	// names.
 	ReasonMirror rollout.Reason = "MirrorUnreadable"
-	// ReasonDelay: Pods have not been prepared for long enough.
-	// Action: nothing, it passes automatically; if Pods do not answer when they are asked to
-	// prepare, see whether they serve the path that the annotation names.
+	// ReasonDelay: the Pods that are to be removed have not been prepared for long enough.
+	// Action: nothing, the wait ends automatically; if Pods do not answer, check that they
+	// serve the path that the annotation names.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
 )
 
 // The reasons of Events that are no Holds.
 const (
-	// EventScaledUp: a StatefulSet was given more replicas.
-	// Action: nothing, it is news.
+	// EventScaledUp: the replicas of a StatefulSet were raised.
+	// Action: nothing, for information only.
 	EventScaledUp rollout.Reason = "ScaledUp"
-	// EventScaledDown: a StatefulSet was given fewer replicas.
-	// Action: nothing, it is news.
+	// EventScaledDown: the replicas of a StatefulSet were lowered.
+	// Action: nothing, for information only.
 	EventScaledDown rollout.Reason = "ScaledDown"
-	// EventLabel: the minimum time between downscales is a label, which counts, but
-	// is hard to edit.
+	// EventLabel: the minimum time between downscales is set by a label, which is valid,
+	// but harder to change.
 	// Action: move it to the annotation that the message names.
 	EventLabel rollout.Reason = "LabelInsteadOfAnnotation"
 )

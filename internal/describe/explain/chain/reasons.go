@@ -20,26 +20,27 @@ const (
 
 // The reasons of the links of a chain that lie beneath what the rings observe.
 const (
-	// ReasonUnseen: the chain continues where the caller may not read, or cannot.
-	// Action: ask for the permission that the message names, or ask again where the
-	// command says.
+	// ReasonUnseen: the chain continues at an object that the caller may not or cannot
+	// read.
+	// Action: request the permission that the message names, or run the command that
+	// explain shows.
 	ReasonUnseen rollout.Reason = "CannotBeSeen"
 	// ReasonNotReady: a workload, or an object of another kind, is not ready yet, or
 	// not any more.
 	// Action: follow the chain, and check the object that its last link names.
 	ReasonNotReady rollout.Reason = "NotReady"
-	// ReasonMissing: an object that is needed does not exist.
+	// ReasonMissing: a required object does not exist.
 	// Action: create it, as the command says.
 	ReasonMissing rollout.Reason = "ObjectMissing"
 	// ReasonKeyMissing: a ConfigMap or a Secret does not have a key that is used.
 	// Action: add the key, as the command says.
 	ReasonKeyMissing rollout.Reason = "KeyMissing"
-	// ReasonUnschedulable: there is no node for a Pod, or no scheduler processes it.
-	// Action: change what the Pod asks of a node, or add a node that has it.
+	// ReasonUnschedulable: no node fits the Pod, or no scheduler processes it.
+	// Action: change what the Pod requires of a node, or add a node that has it.
 	ReasonUnschedulable rollout.Reason = "Unschedulable"
 	// ReasonGated: a scheduling gate keeps a Pod from being scheduled.
-	// Action: for the gate spillway.dev/config-missing create the config; for another
-	// ask the owner of the gate.
+	// Action: for the gate spillway.dev/config-missing create the config; for another gate
+	// ask its owner.
 	ReasonGated rollout.Reason = "SchedulingGated"
 	// ReasonImage: the image of a container cannot be pulled.
 	// Action: name an image that exists, or create the Secret for its registry.
@@ -47,8 +48,8 @@ const (
 	// ReasonCrash: a container crashes repeatedly.
 	// Action: read its last log, as the command says.
 	ReasonCrash rollout.Reason = "ContainerCrashes"
-	// ReasonMemory: a container has used more memory than it may.
-	// Action: raise its limit, or find out what it needs the memory for.
+	// ReasonMemory: a container exceeded its memory limit.
+	// Action: raise the limit, or find out what uses the memory.
 	ReasonMemory rollout.Reason = "OutOfMemory"
 	// ReasonProbe: a container runs, and its readiness probe fails.
 	// Action: read its log; check that the probe requests what it serves.
@@ -66,13 +67,13 @@ const (
 	// Action: check what the node has run out of; a Pod with a controller is replaced.
 	ReasonEvicted rollout.Reason = "PodEvicted"
 	// ReasonQuota: a quota is exhausted.
-	// Action: raise the quota, or make room.
+	// Action: raise the quota, or delete what uses it.
 	ReasonQuota rollout.Reason = "QuotaExceeded"
 	// ReasonRefused: the API server refuses a write, or a policy or a webhook does.
 	ReasonRefused = reasons.WriteRefused
-	// ReasonWebhook: a webhook must be called, and does not answer.
-	// Action: start its server again, or, if it was removed, delete its
-	// configuration.
+	// ReasonWebhook: a webhook that must be called does not answer.
+	// Action: start its server again, or delete its configuration if the server was
+	// removed.
 	ReasonWebhook rollout.Reason = "WebhookDown"
 	// ReasonEndpoints: a Service has no ready endpoint.
 	// Action: find out why the Pods that it selects are not ready, or whether it selects any.

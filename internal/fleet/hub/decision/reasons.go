@@ -12,61 +12,61 @@ const (
 	// ReasonWindow: no window is open.
 	ReasonWindow = reasons.OutsideWindow
 	// ReasonNoStage: no stage selects the cluster.
-	// Action: add a stage that selects the cluster, or leave it as it is.
+	// Action: nothing if that is intended; otherwise add a stage that selects the cluster.
 	ReasonNoStage rollout.Reason = "NoStage"
-	// ReasonOrphan: the cluster loses the module, and what runs is to stay, but the
-	// Kustomization does not say so yet.
-	// Action: nothing if the cluster answers; otherwise see why its assemblage is not
-	// carried out.
+	// ReasonOrphan: the module is being removed from the cluster, and what runs is to
+	// stay, but the Kustomization does not say so yet.
+	// Action: nothing if the cluster answers; otherwise check why its assemblage is not
+	// applied.
 	ReasonOrphan rollout.Reason = "OrphanPending"
-	// ReasonForeign: another manager keeps a sync of the module's name in the cluster's
-	// assemblage.
-	// Action: remove one of the two, or give one of them another name.
+	// ReasonForeign: another manager has a sync with the module's name in an assemblage of
+	// the cluster.
+	// Action: remove or rename one of the two.
 	ReasonForeign rollout.Reason = "DuplicateSync"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
-	// ReasonRevision: there is no ModuleRevision yet.
-	// Action: nothing, it passes automatically; if it does not, the log of the manager says
-	// why the revision cannot be written.
+	// ReasonRevision: the ModuleRevision does not exist yet.
+	// Action: nothing, it is created automatically; if it is not, fix the error that the
+	// log of the manager shows.
 	ReasonRevision rollout.Reason = "RevisionMissing"
-	// ReasonRevisionTaken: there is a ModuleRevision of the name that the module needs, and
-	// it has another owner.
-	// Action: delete it, unless it is that of a module that was deleted: then it is deleted
-	// automatically.
+	// ReasonRevisionTaken: a ModuleRevision with the name that the module needs exists,
+	// and has another owner.
+	// Action: delete it, unless its module was deleted: then it is deleted automatically.
 	ReasonRevisionTaken rollout.Reason = "RevisionTaken"
-	// ReasonUnresolved: it cannot be written down what the tag of a revision is.
-	// Action: nothing if it passes automatically, since it is tried again; otherwise let the
-	// manager write modulerevisions/status, as the role of spillway install does.
+	// ReasonUnresolved: the commit or digest of a revision's tag cannot be recorded.
+	// Action: nothing if a retry succeeds; otherwise let the manager write
+	// modulerevisions/status, as the role of spillway install does.
 	ReasonUnresolved rollout.Reason = "RevisionUnresolved"
 )
 
 // The reasons of conditions and Events, besides those of Holds.
 const (
-	// ReasonRolledBack: a revision has failed and was given up: the clusters go back,
-	// or are back, to the last one that was on all of them.
+	// ReasonRolledBack: a revision failed, and the clusters return to the last one that
+	// reached all of them.
 	// Action: fix what failed, and change the template of the module to try again.
 	ReasonRolledBack rollout.Reason = "RolledBack"
-	// EventComplete: a revision is on all clusters.
-	// Action: nothing, it is news.
+	// EventComplete: a revision has reached all clusters.
+	// Action: nothing, for information only.
 	EventComplete rollout.Reason = "RolloutComplete"
-	// EventStageStarted: a stage begins to move to a revision.
-	// Action: nothing, it is news.
+	// EventStageStarted: the update of a stage to a revision has started.
+	// Action: nothing, for information only.
 	EventStageStarted rollout.Reason = "StageStarted"
 	// EventStageDone: all clusters of a stage are up to date, and its gates have passed.
-	// Action: nothing, it is news.
+	// Action: nothing, for information only.
 	EventStageDone rollout.Reason = "StageDone"
 	// EventGate: a stage waits for a gate.
-	// Action: decide it: spillway fleet approve, with --refuse to stop the rollout there.
+	// Action: decide the gate: spillway fleet approve; with --refuse the rollout stops
+	// there.
 	EventGate rollout.Reason = "GateWaiting"
 )
 
 // What a user has decided of a gate: the reasons of its condition, and of the Event
 // that the command leaves.
 const (
-	// ReasonApproved: a user has let a rollout through a gate.
-	// Action: nothing, it is news; spillway fleet approve --refuse takes it back.
+	// ReasonApproved: a user has approved a gate.
+	// Action: nothing, for information only; spillway fleet approve --refuse reverts it.
 	ReasonApproved rollout.Reason = "Approved"
-	// ReasonRefused: a user has stopped a rollout at a gate.
-	// Action: to let it through after all: spillway fleet approve.
+	// ReasonRefused: a user has refused a gate, and the rollout stops there.
+	// Action: to approve it after all: spillway fleet approve.
 	ReasonRefused rollout.Reason = "Refused"
 )

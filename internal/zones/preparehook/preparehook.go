@@ -1,10 +1,15 @@
-// Package notice tells Pods over HTTP that they are about to go, or that they are
+// Package preparehook tells Pods over HTTP that they are about to go, or that they are
 // not after all.
 //
-// Nothing that a Pod does can harm: each call has its time, only so many run side
-// by side, redirects are not followed, and no more of a body is read than can
-// matter.
-package notice
+// # Invariants
+//
+//   - Nothing that a Pod does can harm: each call has its time, only so many run side
+//     by side, redirects are not followed, and no more of a body is read than can
+//     matter.
+//   - No call is under way when [Caller.Call] and [Caller.CallAll] return. Of a call
+//     that had to be given up, [Answer.Pending] says that the Pod may still obey it:
+//     two calls are two connections, and which of them a Pod obeys first is unknown.
+package preparehook
 
 import (
 	"context"
@@ -48,6 +53,9 @@ type Answer struct {
 	Body   []byte
 	// Reached is true if the Pod may have been told, whatever it said.
 	Reached bool
+	// Pending is true if the Pod may do what it was asked later than this, because the
+	// call was given up and not ended by the Pod.
+	Pending bool
 	// Err says why it does not count as told, nil if it does.
 	Err error
 }
@@ -82,24 +90,35 @@ func (c *Caller) Call(ctx context.Context, method string, targets []Target) []An
 	return c.each(ctx, targets, func(ctx context.Context, t Target) Answer { return c.call(ctx, method, t) })
 }
 
-// CallAll is Call for what is of use only if all succeed: with the first failure
-// the calls that are under way are given up, and no more are made.
+// CallAll is Call for what is of use only if all succeed: after the first failure no
+// more calls are made. Those that are under way end by themselves, so that what undoes
+// them comes after them.
 func (c *Caller) CallAll(ctx context.Context, method string, targets []Target) ([]Answer, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	var failed atomic.Bool
 	answers := c.each(ctx, targets, func(ctx context.Context, t Target) Answer {
+		if failed.Load() {
+			return Answer{Target: t, Err: errNotCalled}
+		}
 		a := c.call(ctx, method, t)
 		if a.Err != nil {
-			cancel(a.Err) // of which only the first counts
+			failed.Store(true)
 		}
 		return a
 	})
+	return answers, failure(answers)
+}
+
+// errNotCalled is the error of a call that was not made because another one failed.
+var errNotCalled = errors.New("another Pod failed")
+
+// failure is why not all have succeeded, nil if they have.
+func failure(answers []Answer) error {
 	for _, a := range answers {
-		if a.Err != nil {
-			return answers, fmt.Errorf("tell Pods: %w", context.Cause(ctx))
+		if a.Err != nil && !errors.Is(a.Err, errNotCalled) {
+			return fmt.Errorf("call Pods: %w", a.Err)
 		}
 	}
-	return answers, nil
+	return nil
 }
 
 func (*Caller) each(ctx context.Context, targets []Target, call func(context.Context, Target) Answer) []Answer {
@@ -129,14 +148,14 @@ func (c *Caller) call(ctx context.Context, method string, t Target) Answer {
 
 func (c *Caller) send(ctx context.Context, method string, t Target) (Answer, error) {
 	var reached atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { reached.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }})
 	req, err := request(ctx, method, t)
 	if err != nil {
 		return Answer{}, err
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
-		return Answer{Reached: reached.Load()}, withoutURL(err)
+		return Answer{Reached: reached.Load(), Pending: reached.Load() && ctx.Err() != nil}, withoutURL(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	answer := Answer{Status: res.StatusCode, Reached: true}
@@ -145,6 +164,7 @@ func (c *Caller) send(ctx context.Context, method string, t Target) (Answer, err
 	}
 	answer.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
+		answer.Pending = ctx.Err() != nil
 		return answer, fmt.Errorf("read the answer: %w", err)
 	}
 	return answer, nil

@@ -1,4 +1,4 @@
-package notice_test
+package preparehook_test
 
 import (
 	"crypto/tls"
@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spillway-dev/spillway/internal/zones/notice"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
 // A Pod is called by its name, at its address: the certificate is checked for the name,
@@ -26,27 +26,27 @@ func TestByNameAtItsAddress(t *testing.T) {
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	caller := notice.New(0, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	caller := preparehook.New(0, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
 	u, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		target notice.Target
+		target preparehook.Target
 		want   string
 	}{
-		"its address":             {notice.Target{URL: "https://example.com:" + u.Port(), IP: u.Hostname()}, ""},
-		"no address":              {notice.Target{URL: server.URL}, ""},
-		"another's certificate":   {notice.Target{URL: "https://example.org:" + u.Port(), IP: u.Hostname()}, "certificate"},
-		"nothing at this address": {notice.Target{URL: "https://example.com:1", IP: u.Hostname()}, "refused"},
-		"no URL":                  {notice.Target{URL: "https://[", IP: u.Hostname()}, "missing"},
+		"its address":             {preparehook.Target{URL: "https://example.com:" + u.Port(), IP: u.Hostname()}, ""},
+		"no address":              {preparehook.Target{URL: server.URL}, ""},
+		"another's certificate":   {preparehook.Target{URL: "https://example.org:" + u.Port(), IP: u.Hostname()}, "certificate"},
+		"nothing at this address": {preparehook.Target{URL: "https://example.com:1", IP: u.Hostname()}, "refused"},
+		"no URL":                  {preparehook.Target{URL: "https://[", IP: u.Hostname()}, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := caller.Call(t.Context(), http.MethodPost, []notice.Target{test.target})[0]
+			got := caller.Call(t.Context(), http.MethodPost, []preparehook.Target{test.target})[0]
 			if test.want == "" && got.Err != nil || test.want != "" && (got.Err == nil || !strings.Contains(got.Err.Error(), test.want)) {
 				t.Errorf("%v, want %q", got.Err, test.want)
 			}
-			if got.Reached != (test.want == "") || got.MayCount() != (test.want == "") {
+			if got.Reached != (test.want == "") || got.MayCount() != (test.want == "") || got.Pending {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -65,9 +65,9 @@ func TestSlowOnesAreCalledSideBySide(t *testing.T) {
 		now.Add(-1)
 	}))
 	t.Cleanup(server.Close)
-	answers := notice.New(time.Second, nil).Call(t.Context(), http.MethodDelete, make48(server.URL))
+	answers := preparehook.New(time.Second, nil).Call(t.Context(), http.MethodDelete, make48(server.URL))
 	for _, a := range answers {
-		if a.Err == nil || !a.MayCount() {
+		if a.Err == nil || !a.MayCount() || !a.Pending {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -76,8 +76,8 @@ func TestSlowOnesAreCalledSideBySide(t *testing.T) {
 	}
 }
 
-func make48(at string) []notice.Target {
-	targets := make([]notice.Target, 48)
+func make48(at string) []preparehook.Target {
+	targets := make([]preparehook.Target, 48)
 	for i := range targets {
 		targets[i].URL = at
 	}
@@ -105,7 +105,7 @@ func TestIssue72OnlyPodsThatCanListenAreCalled(t *testing.T) {
 		pod("zone-a-17"),
 	}
 	var got []string
-	for _, p := range notice.Leaving(set, pods, 7, 1) {
+	for _, p := range preparehook.Leaving(set, pods, 7, 1) {
 		got = append(got, p.Name)
 	}
 	if want := "zone-a-11 zone-a-13 zone-a-15"; strings.Join(got, " ") != want {
@@ -118,9 +118,9 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := notice.Endpoint{URL: *at, Service: "ingester"}
-	got := e.Targets("mimir", notice.DefaultDomain, []corev1.Pod{pod("zone-a-1")})[0]
-	want := notice.Target{Pod: "zone-a-1", URL: "https://zone-a-1.ingester.mimir.svc.cluster.local.:8080/a/b?c=d", IP: "10.0.0.1"}
+	e := preparehook.Endpoint{URL: *at, Service: "ingester"}
+	got := e.Targets("mimir", preparehook.DefaultDomain, []corev1.Pod{pod("zone-a-1")})[0]
+	want := preparehook.Target{Pod: "zone-a-1", URL: "https://zone-a-1.ingester.mimir.svc.cluster.local.:8080/a/b?c=d", IP: "10.0.0.1"}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

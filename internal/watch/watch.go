@@ -1,13 +1,3 @@
-// Package watch wakes an Instance up when an object changes that its last decision
-// depended on.
-//
-// # Invariants
-//
-//   - A kind is watched before the first object of it is read, so no change after that
-//     read is missed.
-//   - Watches only say when to read. What they deliver is metadata, and is not decided
-//     upon.
-//   - What an Instance did not read in its last complete pass does not wake it up.
 package watch
 
 import (
@@ -17,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,21 +20,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // syncTimeout is how long a watch may take to start.
 const syncTimeout = 20 * time.Second
 
-// Watches knows which Instances have read which objects. A kind is watched, by the
-// metadata of its objects alone, from when the first of them is read.
+// Options are the choices of a ring.
+type Options struct {
+	// Namespaces are those that are watched, all if empty.
+	Namespaces []string
+	// Marked selects the objects that are followed as marked ones, so that of their kinds
+	// no others are watched. Nil if there are none.
+	Marked labels.Selector
+	// Verbs are what the manager needs to be permitted, as errors name them.
+	Verbs string
+}
+
+// Object names an object.
+type Object struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// Watches know which readers have read which objects. A reader is what the controller
+// has requests for. They are safe for concurrent use.
 type Watches struct {
-	// marked and all are caches of metadata: of objects with the label of what plans
-	// apply, and of all objects.
+	// marked and all are caches of metadata.
 	marked, all cache.Cache
 	live        client.Reader
 	namespaces  []string
+	verbs       string
 
 	// starting guards controller and started.
 	starting   sync.Mutex
@@ -54,8 +57,8 @@ type Watches struct {
 	started    map[watchedKind]bool
 
 	mu sync.Mutex
-	// readers are the Instances that have read an object; reads are the objects that an
-	// Instance has read.
+	// readers are those that have read an object; reads are the objects that a reader has
+	// read.
 	readers map[key]map[types.NamespacedName]bool
 	reads   map[types.NamespacedName]*reads
 }
@@ -72,21 +75,25 @@ type key struct {
 	types.NamespacedName
 }
 
-// reads are the objects that an Instance has read in its last pass, and in the present
-// one.
+// reads are the objects that were read in the last pass, and in the present one.
 type reads struct{ before, now map[key]bool }
 
-// New makes watches for a manager, in these namespaces, all if there are none.
-func New(mgr ctrl.Manager, namespaces []string) (*Watches, error) {
+// New returns watches that run with a manager.
+func New(mgr ctrl.Manager, o Options) (*Watches, error) {
 	w := &Watches{
-		live: mgr.GetAPIReader(), namespaces: namespaces, started: map[watchedKind]bool{},
+		live: mgr.GetAPIReader(), namespaces: o.Namespaces, verbs: o.Verbs, started: map[watchedKind]bool{},
 		readers: map[key]map[types.NamespacedName]bool{}, reads: map[types.NamespacedName]*reads{},
 	}
-	var err error
-	if w.marked, err = newMetadataCache(mgr, namespaces, labels.SelectorFromSet(labels.Set{vocabulary.Heritage: vocabulary.HeritageOf})); err != nil {
-		return nil, err
+	if len(w.namespaces) == 0 {
+		w.namespaces = []string{metav1.NamespaceAll}
 	}
-	w.all, err = newMetadataCache(mgr, namespaces, labels.Everything())
+	var err error
+	if o.Marked != nil {
+		if w.marked, err = newMetadataCache(mgr, o.Namespaces, o.Marked); err != nil {
+			return nil, err
+		}
+	}
+	w.all, err = newMetadataCache(mgr, o.Namespaces, labels.Everything())
 	return w, err
 }
 
@@ -120,14 +127,14 @@ func (w *Watches) Wake(build func() (controller.Controller, error)) (err error) 
 	return err
 }
 
-// Begin begins a pass of an Instance.
-func (w *Watches) Begin(instance types.NamespacedName) {
+// Begin begins a pass of a reader.
+func (w *Watches) Begin(reader types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.reads[instance]
+	r := w.reads[reader]
 	if r == nil {
 		r = &reads{}
-		w.reads[instance] = r
+		w.reads[reader] = r
 	}
 	if r.before == nil {
 		r.before = map[key]bool{}
@@ -136,23 +143,24 @@ func (w *Watches) Begin(instance types.NamespacedName) {
 	r.now = map[key]bool{}
 }
 
-// Follow wakes the Instance up when an object changes; marked objects carry the label
-// of what plans apply. It returns once the kind is watched.
-func (w *Watches) Follow(ctx context.Context, instance types.NamespacedName, ref object.Ref, marked bool) error {
-	w.note(instance, key{ref.GroupKind(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
-	return w.watch(ctx, watchedKind{ref.GroupVersionKind, marked})
+// Follow wakes the reader up when an object changes. It returns once the kind is
+// watched. If it is not, the error says why: the API server does not know the kind, does
+// not permit it, or does not answer.
+func (w *Watches) Follow(ctx context.Context, reader types.NamespacedName, o Object, marked bool) error {
+	w.note(reader, key{o.GroupKind(), o.NamespacedName})
+	return w.watch(ctx, watchedKind{o.GroupVersionKind, marked})
 }
 
-func (w *Watches) note(instance types.NamespacedName, o key) {
+func (w *Watches) note(reader types.NamespacedName, o key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.reads[instance]; r != nil {
+	if r := w.reads[reader]; r != nil {
 		r.now[o] = true
 	}
 	if w.readers[o] == nil {
 		w.readers[o] = map[types.NamespacedName]bool{}
 	}
-	w.readers[o][instance] = true
+	w.readers[o][reader] = true
 }
 
 func (w *Watches) watch(ctx context.Context, kind watchedKind) error {
@@ -161,11 +169,8 @@ func (w *Watches) watch(ctx context.Context, kind watchedKind) error {
 	if w.started[kind] {
 		return nil
 	}
-	switch err := w.mayWatch(ctx, kind); {
-	case apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("watch %s, for which permission to get, list, watch, create, patch and delete is needed: %w", kind.Kind, err)
+	if err := w.mayWatch(ctx, kind); err != nil {
+		return fmt.Errorf("watch %s, for which permission to %s is needed: %w", kind.Kind, w.verbs, err)
 	}
 	metadata := w.all
 	if kind.marked {
@@ -190,11 +195,7 @@ func (w *Watches) watch(ctx context.Context, kind watchedKind) error {
 func (w *Watches) mayWatch(ctx context.Context, kind watchedKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	namespaces := w.namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range w.namespaces {
 		if err := w.live.List(ctx, list, client.Limit(1), client.InNamespace(namespace)); err != nil {
 			return err //nolint:wrapcheck // the caller says what it is about
 		}
@@ -207,47 +208,40 @@ func (w *Watches) toReaders(kind schema.GroupKind) handler.MapFunc {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		var requests []reconcile.Request
-		for instance := range w.readers[key{kind, client.ObjectKeyFromObject(obj)}] {
-			requests = append(requests, reconcile.Request{NamespacedName: instance})
+		for reader := range w.readers[key{kind, client.ObjectKeyFromObject(obj)}] {
+			requests = append(requests, reconcile.Request{NamespacedName: reader})
 		}
 		return requests
 	}
 }
 
-// End ends a pass: objects that the Instance has not read in it no longer wake it up.
-func (w *Watches) End(instance types.NamespacedName) {
+// End ends a pass: objects that the reader has not read in it no longer wake it up.
+func (w *Watches) End(reader types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.reads[instance]
+	r := w.reads[reader]
 	if r == nil {
 		return
 	}
 	for o := range r.before {
 		if !r.now[o] {
-			w.unfollow(instance, o)
+			w.unfollow(reader, o)
 		}
 	}
 	r.before = nil
+	if len(r.now) == 0 {
+		delete(w.reads, reader)
+	}
 }
 
-// Forget forgets an Instance that no longer exists.
-func (w *Watches) Forget(instance types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.reads[instance]
-	if r == nil {
-		return
-	}
-	for _, set := range []map[key]bool{r.before, r.now} {
-		for o := range set {
-			w.unfollow(instance, o)
-		}
-	}
-	delete(w.reads, instance)
+// Forget forgets a reader that no longer exists.
+func (w *Watches) Forget(reader types.NamespacedName) {
+	w.Begin(reader)
+	w.End(reader)
 }
 
-func (w *Watches) unfollow(instance types.NamespacedName, o key) {
-	delete(w.readers[o], instance)
+func (w *Watches) unfollow(reader types.NamespacedName, o key) {
+	delete(w.readers[o], reader)
 	if len(w.readers[o]) == 0 {
 		delete(w.readers, o)
 	}
