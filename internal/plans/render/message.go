@@ -19,19 +19,22 @@ const (
 
 // request is a line to the process that renders.
 type request struct {
-	Do, Name, Text string
-	Context        Context
-	Params         numbered
+	Do      string   `json:"do"`
+	Name    string   `json:"name"`
+	Text    string   `json:"text"`
+	Context Context  `json:"context"`
+	Params  numbered `json:"params"`
 }
 
 // reply is its answer.
 type reply struct {
-	Text          string            `json:",omitempty"`
-	Objects       []json.RawMessage `json:",omitempty"`
-	Values        map[string]string `json:",omitempty"`
-	Params, Pipes []string          `json:",omitempty"`
+	Text    string            `json:"text,omitempty"`
+	Objects []json.RawMessage `json:"objects,omitempty"`
+	Values  map[string]string `json:"values,omitempty"`
+	Params  []string          `json:"params,omitempty"`
+	Pipes   []string          `json:"pipes,omitempty"`
 	// Error is what is wrong with the template, empty if nothing is.
-	Error string `json:",omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // numbered are parameters whose numbers are the same on both sides: what is a float64

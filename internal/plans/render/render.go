@@ -9,14 +9,19 @@ import (
 // Context is what a template can refer to.
 type Context struct {
 	// Name and Namespace are the Instance's.
-	Name, Namespace string
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 	// OperatorName, OperatorVersion and AppVersion are those of the package.
-	OperatorName, OperatorVersion, AppVersion string
+	OperatorName    string `json:"operatorName"`
+	OperatorVersion string `json:"operatorVersion"`
+	AppVersion      string `json:"appVersion"`
 	// PlanName, PhaseName and StepName are where the task stands.
-	PlanName, PhaseName, StepName string
+	PlanName  string `json:"planName"`
+	PhaseName string `json:"phaseName"`
+	StepName  string `json:"stepName"`
 	// Params are the parameters, Pipes the names of what Pipes have kept.
-	Params map[string]any `json:"-"`
-	Pipes  map[string]string
+	Params map[string]any    `json:"-"`
+	Pipes  map[string]string `json:"pipes"`
 }
 
 // Render executes a template. The name is that of its file, for errors.

@@ -82,7 +82,7 @@ func (p *process) rest(err error) *process {
 	if err != nil {
 		return nil
 	}
-	p.idle = time.AfterFunc(idleFor, p.end)
+	p.idle = time.AfterFunc(idleFor, p.end) //nolint:forbidigo // it ends a process, and decides nothing
 	return p
 }
 
@@ -126,7 +126,7 @@ func start() (*process, error) {
 
 // ask sends a request and waits for the answer. With an error the process has ended.
 func (p *process) ask(r *request) (reply, error) {
-	late := time.AfterFunc(maxWait, func() { _ = p.command.Process.Kill() })
+	late := time.AfterFunc(maxWait, func() { _ = p.command.Process.Kill() }) //nolint:forbidigo // it ends a process, and decides nothing
 	defer late.Stop()
 	raw, err := json.Marshal(r)
 	if err != nil {

@@ -103,7 +103,7 @@ func (w *work) childParameters() (map[string]any, error) {
 	}
 	values, err := render.Values(w.spec.ParameterFile, text, w.context())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the template
+		return nil, err
 	}
 	parameters := make(map[string]any, len(values))
 	for name, value := range values {

@@ -135,7 +135,7 @@ func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error)
 		}
 		objects, err := render.Objects(name, text, w.context())
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the template
+			return nil, err
 		}
 		for _, u := range objects {
 			all = append(slices.DeleteFunc(all, func(other *unstructured.Unstructured) bool {
