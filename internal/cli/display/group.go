@@ -5,7 +5,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // Group writes the facts of a group.
@@ -28,7 +28,7 @@ func Group(f *Facts, e *explain.GroupDetails) {
 	}
 }
 
-func writeGroupState(f *Facts, e *zones.Explanation) {
+func writeGroupState(f *Facts, e *decision.Explanation) {
 	phase := e.Phase
 	if e.Reason != "" && string(e.Reason) != e.Phase {
 		phase += fmt.Sprintf(" (%s)", e.Reason)
