@@ -65,14 +65,8 @@ func (l *Loop[S, P, R]) Run(ctx context.Context) (reconcile.Result, error) {
 	for range l.Most {
 		// 1. Observe: all the reads.
 		s, err := l.Observe(ctx, live)
-		if errors.Is(err, ErrGone) {
-			if l.Forget != nil {
-				l.Forget()
-			}
-			return reconcile.Result{}, nil
-		}
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, l.forgetGone(err)
 		}
 		// 2. Plan: pure, but it may turn out to need more.
 		p, err := l.plan(ctx, &s)
@@ -99,6 +93,17 @@ func (l *Loop[S, P, R]) Run(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: l.Pause}, nil
 	}
 	return l.result(ctx, next.Wake), nil
+}
+
+// forgetGone is nil for the error of an object that is gone.
+func (l *Loop[S, P, R]) forgetGone(err error) error {
+	if !errors.Is(err, ErrGone) {
+		return err
+	}
+	if l.Forget != nil {
+		l.Forget()
+	}
+	return nil
 }
 
 func (l *Loop[S, P, R]) plan(ctx context.Context, s *S) (P, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // actor makes the writes.
@@ -107,6 +108,14 @@ func (a actor) change(ctx context.Context, o *Observed, w *Write, patch map[stri
 		return nil
 	}
 	return wrapped(err, "change Kustomization %s", w.Name)
+}
+
+// collect deletes a source as it was seen.
+func collect(ctx context.Context, w client.Writer, source client.Object) error {
+	err := ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
+		return w.Delete(ctx, source, ring.Preconditions(source.GetUID(), source.GetResourceVersion()))
+	})
+	return wrapped(err, "collect %s", source.GetName())
 }
 
 func kustomization(o *Observed, w *Write) *kustomizev1.Kustomization {

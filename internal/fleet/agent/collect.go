@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -79,13 +78,11 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	err = ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
-		return c.writer.Delete(ctx, source, ring.Preconditions(source.GetUID(), source.GetResourceVersion()))
-	})
+	err = collect(ctx, c.writer, source)
 	if ring.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: assemblage.ConflictPause}, nil
 	}
-	return reconcile.Result{}, wrapped(err, "collect %s", source.GetName())
+	return reconcile.Result{}, err
 }
 
 func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {
