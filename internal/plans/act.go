@@ -26,11 +26,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
-
-// errConflict: the snapshot that a decision was made from is outdated.
-var errConflict = errors.New("conflict")
 
 // actor makes the writes.
 type actor struct {
@@ -40,34 +38,35 @@ type actor struct {
 	now    func() time.Time
 }
 
-// result is the result of a write.
-type result struct {
-	write task.Write
-	// refusal is nil if the write was made.
+// results are what became of a pass. The last write may have ended it.
+type results = ring.Results[*v1beta1.Instance, made]
+
+// made is a write with the answer of the API server, nil if that accepted it or there was
+// none.
+type made struct {
+	task.Write
+
 	refusal *task.Refusal
 }
 
-// results are the results of a decision.
-type results struct {
-	// written is true if the status was.
-	written bool
-	writes  []result
-	// err ended the pass; nothing after it was tried.
-	err error
+// endedBy is the error that ended a pass, nil if none did.
+func endedBy(r *results) error {
+	if n := len(r.Writes); n > 0 && r.Writes[n-1].Write.refusal == nil {
+		return r.Writes[n-1].Err
+	}
+	return r.Err
 }
 
 // act pins content, writes the status, and then makes the writes that the status
 // permits, if the Instance is still as it was observed.
-func (a actor) act(ctx context.Context, s *snapshot, d *decision) results {
-	r := results{}
+func (a actor) act(ctx context.Context, s *snapshot, d *decision) (r results) {
 	switch {
 	case d.changes:
-		r.err = a.permit(ctx, s.Instance, d)
-		r.written = r.err == nil
+		r.Object, r.Err = a.permit(ctx, s.Instance, d)
 	case len(d.writes) > 0:
-		r.err = a.confirm(ctx, s.Instance)
+		r.Err = a.confirm(ctx, s.Instance)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return r
 	}
 	var refused []string
@@ -78,39 +77,40 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision) results {
 		}
 		err := a.write(ctx, s.Instance, w)
 		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
+		if refusal != nil {
+			refused, err = append(refused, path), errors.New(refusal.Reason)
+		}
+		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal}, err)
 		if ends {
-			if r.err = err; apierrors.IsConflict(err) {
-				r.err = errConflict
-			}
 			return r
 		}
-		if refusal != nil {
-			refused = append(refused, path)
-		}
-		r.writes = append(r.writes, result{w, refusal})
 	}
 	return r
 }
 
-// permit writes the status, once, with the resourceVersion that was observed.
-func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	if d.pin != nil {
-		if err := a.pin(ctx, d.pin); err != nil {
-			return err
-		}
-	}
+// permit writes the status, once, with the resourceVersion that was observed. Reads of
+// Instances wait until the cache shows it, because which contents are kept depends on
+// what all of them run.
+func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision) (*v1beta1.Instance, error) {
 	instance := observed.DeepCopy()
 	instance.Status = d.status
-	err := a.client.Status().Update(ctx, instance, client.FieldOwner(kube.FieldOwner))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errConflict
-	}
+	err := a.do(ctx, func(ctx context.Context) error {
+		if d.pin != nil {
+			if err := a.pin(ctx, d.pin); err != nil {
+				return err
+			}
+		}
+		return wrapped(a.client.Status().Update(ctx, instance, client.FieldOwner(kube.FieldOwner)), "write the status")
+	})
 	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+		return nil, err
 	}
-	return nil
+	return instance, nil
+}
+
+// do makes writes within [writeTimeout].
+func (a actor) do(ctx context.Context, write func(context.Context) error) error {
+	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write) //nolint:wrapcheck // write does
 }
 
 // pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
@@ -172,11 +172,11 @@ func (a actor) confirm(ctx context.Context, observed *v1beta1.Instance) error {
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), head)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errConflict
+		return ring.ErrConflict
 	case err != nil:
 		return fmt.Errorf("confirm the Instance: %w", err)
 	case head.UID != observed.UID || head.ResourceVersion != observed.ResourceVersion:
-		return errConflict
+		return ring.ErrConflict
 	default:
 		return nil
 	}
@@ -184,25 +184,22 @@ func (a actor) confirm(ctx context.Context, observed *v1beta1.Instance) error {
 
 // write makes one write.
 func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
-	timeout := writeTimeout
 	if w.Act == task.Extract {
-		timeout = extractTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	switch w.Act {
-	case task.Apply:
-		if err := a.takeOver(ctx, w); err != nil {
-			return err
-		}
-		return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
-	case task.Delete:
-		return a.remove(ctx, w)
-	case task.Extract:
 		return a.extract(ctx, i, w)
-	default:
-		return a.change(ctx, i, w)
 	}
+	return a.do(ctx, func(ctx context.Context) error {
+		switch w.Act {
+		case task.Apply:
+			if err := a.takeOver(ctx, w); err != nil {
+				return err
+			}
+			return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+		case task.Delete:
+			return a.remove(ctx, w)
+		default:
+			return a.change(ctx, i, w)
+		}
+	})
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
@@ -213,7 +210,7 @@ func (a actor) takeOver(ctx context.Context, w task.Write) error {
 	err := a.client.Patch(ctx, w.Object.DeepCopy(), client.RawPatch(types.JSONPatchType, w.TakeOver), client.FieldOwner(kube.FieldOwner),
 		client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
-		return errConflict
+		return ring.ErrConflict
 	}
 	return wrapped(err, "take over "+w.Ref.String())
 }
@@ -237,13 +234,11 @@ func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, gener
 			values[key] = random(generate[key])
 		}
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion()}, "stringData": values,
-	})
+	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
 	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
+		return err //nolint:wrapcheck // the error says what failed
 	}
-	err = a.client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
 	return wrapped(err, "generate values of "+object.RefOf(u).String())
 }
 
@@ -286,22 +281,20 @@ func (a actor) change(ctx context.Context, i *v1beta1.Instance, w task.Write) er
 		return fmt.Errorf("unknown act %q", w.Act)
 	}
 	patch := client.MergeFromWithOptions(i, client.MergeFromWithOptimisticLock{})
-	err := a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errConflict
-	}
-	return wrapped(err, string(w.Act))
+	return wrapped(a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner)), string(w.Act))
 }
 
 // extract reads files of the Pod that was read, and applies the objects that keep them.
 func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
+	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
+	defer cancel()
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(w.Ref.GroupVersionKind)
 	if err := a.live.Get(ctx, client.ObjectKey{Namespace: w.Ref.Namespace, Name: w.Ref.Name}, pod); err != nil {
 		return fmt.Errorf("get %s: %w", w.Ref, err)
 	}
 	if pod.UID != w.UID {
-		return errConflict
+		return ring.ErrConflict
 	}
 	for _, file := range w.Extraction.Files {
 		content, err := a.files.Read(ctx, w.Ref.Namespace, w.Ref.Name, w.Extraction.Container, file.Path, pipe.MaxFile+1)

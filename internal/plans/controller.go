@@ -2,14 +2,13 @@ package plans
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,7 +19,10 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/watch"
 )
@@ -72,7 +74,7 @@ func start(mgr ctrl.Manager, o Options) error {
 			Watches(&v1beta1.Instance{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(exceptStatus())).
 			WithOptions(controller.Options{
 				MaxConcurrentReconciles: maxConcurrent,
-				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+				RateLimiter:             ring.Passes().RateLimiter(),
 			}).Build(r)
 	})
 	if err != nil {
@@ -95,50 +97,46 @@ func exceptStatus() predicate.Predicate {
 type reconciler struct {
 	observer *observer
 	actor    actor
-	reporter *reporter
+	reporter reporter
+	memories ring.Memories[memory]
 }
 
-// Reconcile observes, decides, acts and reports; and once more immediately while there
-// is more to do.
+// Reconcile makes passes over an Instance.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range maxPasses {
-		// 1. Observe: the Instance and what it refers to.
-		s, err := r.observer.observe(ctx, req.NamespacedName)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if s.Instance == nil {
-			r.observer.forget(req.NamespacedName)
-			r.reporter.forget(req.NamespacedName)
-			return reconcile.Result{}, nil
-		}
-		// 2. Decide: pure, except that the decision may need to read more.
-		d, err := r.observer.decide(ctx, &s)
-		if err != nil {
-			return reconcile.Result{}, r.reporter.unreadable(s.Instance, err)
-		}
-		// 3. Act: write the status, and then make the writes that it permits.
-		results := r.actor.act(ctx, &s, &d)
-		// 4. Report: Events, metrics, log.
-		r.reporter.report(ctx, &s, &d, &results)
-		r.observer.note(req.NamespacedName, &results)
-		if results.err != nil || len(results.writes) == 0 && !d.again {
-			return r.next(&d, &results)
-		}
+	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]task.Refusal{}} })
+	loop := ring.Loop[snapshot, decision, results]{
+		Most: maxPasses, Pause: pause, Now: r.observer.options.Now,
+		Observe: func(ctx context.Context, _ bool) (snapshot, error) {
+			s, err := r.observer.observe(ctx, req.NamespacedName, m)
+			return s, r.reporter.unreadable(s.Instance, err)
+		},
+		Plan: func(s *snapshot) decision { return s.decision },
+		Act:  r.actor.act,
+		Report: func(ctx context.Context, s *snapshot, d *decision, done *results) {
+			r.reporter.report(ctx, s, d, done, m)
+		},
+		Learn: func(_ context.Context, s *snapshot, d *decision, done *results) (ring.Next, error) {
+			return r.learn(req.NamespacedName, s, d, done, m)
+		},
 	}
-	return reconcile.Result{RequeueAfter: pause}, nil
+	return loop.Run(ctx)
 }
 
-// next says when to reconcile again.
-func (r *reconciler) next(d *decision, results *results) (reconcile.Result, error) {
-	switch {
-	case errors.Is(results.err, errConflict):
-		return reconcile.Result{RequeueAfter: conflictPause}, nil
-	case results.err != nil:
-		return reconcile.Result{}, results.err
-	case d.Wake.IsZero():
-		return reconcile.Result{}, nil
-	default:
-		return reconcile.Result{RequeueAfter: max(d.Wake.Sub(r.observer.options.Now()), 1)}, nil
+// learn remembers what became of a pass, and says how to go on: immediately, as long as
+// there is something to write.
+func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision, done *results, m *memory) (ring.Next, error) {
+	if s.Instance == nil {
+		r.observer.follower.Forget(key)
+		r.memories.Forget(key)
+		return ring.Next{}, nil
 	}
+	err := endedBy(done)
+	next := ring.Next{
+		Again: err == nil && (len(done.Writes) > 0 || d.again),
+		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), done)),
+	}
+	if ring.IsConflict(err) {
+		return next, nil
+	}
+	return next, err
 }

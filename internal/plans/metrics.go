@@ -5,19 +5,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// WritesMetric counts the writes that plans permit, by act and result, without
-// those of the status.
+// WritesMetric counts writes by act and result; Events are not among them.
 const WritesMetric = "spillway_plans_writes_total"
 
 var (
-	writesMade = prometheus.NewCounterVec(prometheus.CounterOpts{
+	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes that plans permit, by act: made or refused.",
+		Help: "Writes of the status (act Instance) and those that it permits: made, refused by a conflict because another client was faster, or failed.",
 	}, []string{"act", "result"})
-	statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "spillway_plans_status_writes_total",
-		Help: "Writes of the status of Instances.",
-	})
 	executions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "spillway_plans_executions_total",
 		Help: "Executions that have ended, by plan and result.",
@@ -34,5 +29,5 @@ var (
 )
 
 func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
-	metrics.Registry.MustRegister(writesMade, statusWrites, executions, executionSeconds, instances)
+	metrics.Registry.MustRegister(writes, executions, executionSeconds, instances)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +31,9 @@ import (
 // snapshot is one Instance and what its decision depends on, read at one moment.
 type snapshot struct {
 	task.Snapshot
+
+	// decision is made while observing, because what it depends on it says itself.
+	decision decision
 
 	now time.Time
 	// newUID is for an execution that begins in this pass.
@@ -69,21 +71,35 @@ type observer struct {
 	mapper    apimeta.RESTMapper
 	follower  follower
 	versions  *lru.Cache
-
-	mu       sync.Mutex
-	refusals map[types.NamespacedName]map[object.Ref]task.Refusal
 }
 
 func newObserver(mgr ctrl.Manager, o Options, f follower) *observer {
 	return &observer{
 		options: o, instances: mgr.GetClient(), live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), follower: f,
-		versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
+		versions: lru.New(versionsKept),
 	}
 }
 
-// observe reads the Instance and what it refers to. If the Instance does not exist,
-// the snapshot is empty.
-func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snapshot, error) {
+// observe reads the Instance, what it refers to, and all that the decision needs. If the
+// Instance does not exist, the snapshot is empty.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
+	s, err := b.observeInstance(ctx, key, m)
+	if err != nil || s.Instance == nil {
+		return s, err
+	}
+	for range maxReads {
+		if s.decision = decide(&s); s.decision.needs.IsEmpty() {
+			b.follower.End(key)
+			return s, nil
+		}
+		if err := b.read(ctx, key, &s, s.decision.needs); err != nil {
+			return s, err
+		}
+	}
+	return s, errors.New("the decision needs too many reads")
+}
+
+func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
 	instance := &v1beta1.Instance{}
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
@@ -91,7 +107,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snaps
 	s := snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: b.refused(key), PipeImage: b.options.PipeImage,
+			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
 		},
 		now: b.options.Now(), newUID: uuid.NewUUID(),
 	}
@@ -99,11 +115,15 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (snaps
 	if err := b.observeVersions(ctx, &s); err != nil {
 		return snapshot{}, err
 	}
-	var err error
-	if instance.DeletionTimestamp != nil {
-		s.namespaceGoes, err = b.namespaceGoes(ctx, key.Namespace)
+	if instance.DeletionTimestamp == nil {
+		return s, nil
 	}
-	return s, err
+	goes, err := b.namespaceGoes(ctx, key.Namespace)
+	if err != nil {
+		return snapshot{}, err
+	}
+	s.namespaceGoes = goes
+	return s, nil
 }
 
 // observeVersions reads the OperatorVersion of the spec, the one that was last applied,
@@ -195,22 +215,6 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 	}
 }
 
-// decide decides, and reads all that the decision needs.
-func (b *observer) decide(ctx context.Context, s *snapshot) (decision, error) {
-	key := client.ObjectKeyFromObject(s.Instance)
-	for range maxReads {
-		d := decide(s)
-		if d.needs.IsEmpty() {
-			b.follower.End(key)
-			return d, nil
-		}
-		if err := b.read(ctx, key, s, d.needs); err != nil {
-			return decision{}, err
-		}
-	}
-	return decision{}, errors.New("the decision needs too many reads")
-}
-
 func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapshot, needs task.Needs) error {
 	for _, gvk := range needs.Kinds {
 		scope, err := b.scope(gvk)
@@ -294,35 +298,4 @@ func ignoreNotFound(err error, doing string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// refused are the writes of an Instance that the API server has refused.
-func (b *observer) refused(key types.NamespacedName) map[object.Ref]task.Refusal {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.refusals[key])
-}
-
-// note remembers what was refused, until a write to the same object succeeds.
-func (b *observer) note(key types.NamespacedName, r *results) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, result := range r.writes {
-		if result.refusal == nil {
-			delete(b.refusals[key], result.write.Ref)
-			continue
-		}
-		if b.refusals[key] == nil {
-			b.refusals[key] = map[object.Ref]task.Refusal{}
-		}
-		b.refusals[key][result.write.Ref] = *result.refusal
-	}
-}
-
-// forget forgets an Instance that no longer exists.
-func (b *observer) forget(key types.NamespacedName) {
-	b.follower.Forget(key)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.refusals, key)
 }

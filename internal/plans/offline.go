@@ -11,8 +11,6 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/watch"
 )
 
@@ -28,7 +26,7 @@ func NewOffline(on kube.Offline, o Options) *Offline {
 	return &Offline{&reconciler{
 		observer: &observer{
 			options: o, instances: on, live: on, mapper: on.RESTMapper(), follower: watchless{},
-			versions: lru.New(versionsKept), refusals: map[types.NamespacedName]map[object.Ref]task.Refusal{},
+			versions: lru.New(versionsKept),
 		},
 		actor:    actor{client: on, live: on, files: o.Files, now: o.Now},
 		reporter: newReporter(on.Events()),

@@ -35,12 +35,6 @@ const (
 	writeTimeout = 5 * time.Second
 	// extractTimeout bounds the reading of all files of a Pipe.
 	extractTimeout = 30 * time.Second
-	// A pass that failed is retried after retryFirst, then after twice as long, up to
-	// retryLast.
-	retryFirst = 200 * time.Millisecond
-	retryLast  = 15 * time.Second
-	// conflictPause is how long to wait for the cache after a conflict.
-	conflictPause = 200 * time.Millisecond
 	// pause is how long an Instance rests after maxPasses, so that a client which
 	// keeps undoing what the ring does costs little.
 	pause = time.Second

@@ -47,7 +47,7 @@ func decide(s *snapshot) decision {
 		return decision{needs: d.needs, status: s.Instance.Status}
 	}
 	if len(s.Forbidden) > 0 {
-		d.wakeBy(s.now.Add(execution.LastRetry)) // no watch says that a permission was granted
+		d.wakeBy(s.now.Add(execution.Retries().Most)) // no watch says that a permission was granted
 	}
 	d.describe()
 	d.changes = !equality.Semantic.DeepEqual(*d.before, d.status)

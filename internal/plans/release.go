@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -62,7 +62,7 @@ func Release(ctx context.Context, c client.Client, namespaces []string, report f
 		}
 		for i := range instances {
 			switch err := (actor{client: c}).change(ctx, &instances[i], task.Write{Act: task.RemoveFinalizer}); {
-			case errors.Is(err, errConflict): // the next list has what was written meanwhile
+			case ring.IsConflict(err): // the next list has what was written meanwhile
 			case err != nil:
 				return false, fmt.Errorf("release Instance %s: %w", client.ObjectKeyFromObject(&instances[i]), err)
 			default:

@@ -180,16 +180,16 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	if got := w.waitsFor(); !strings.Contains(got, "no permission to read Deployment app") || len(w.objects) > 0 {
 		t.Errorf("%q, %v", got, w.story)
 	}
-	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(execution.FirstRetry)) {
+	if _, p := w.decide(); p.Wake.IsZero() || p.Wake.After(w.now.Add(execution.Retries().First)) {
 		t.Errorf("it wakes at %s", p.Wake)
 	}
-	w.forbidden, w.now = nil, w.now.Add(execution.FirstRetry)
+	w.forbidden, w.now = nil, w.now.Add(execution.Retries().First)
 	w.settle(t)
 	if got := w.plans(); got != "deploy Complete" {
 		t.Fatal(got)
 	}
 	w.forbidden = map[schema.GroupKind]bool{deployments: true}
-	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.LastRetry)) || !strings.Contains(p.sentence, "no permission to read") {
+	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.Retries().Most)) || !strings.Contains(p.sentence, "no permission to read") {
 		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.sentence)
 	}
 }
@@ -211,7 +211,7 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("%d statuses, %+v", w.statuses-before, s)
 		}
 	}
-	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != execution.LastRetry {
+	if wait := s.RetryAt.Sub(w.now).Truncate(time.Second); wait != execution.Retries().Most {
 		t.Errorf("it waits %s", wait)
 	}
 	clear(w.refusals)

@@ -18,6 +18,20 @@ func Refused() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 2 *
 // the cache shows why, or after this time.
 func Conflicts() Backoff { return Backoff{First: 10 * time.Millisecond, Most: 5 * time.Second} }
 
+// Streak counts the passes in a row that lost a conflict. The zero value is ready to use.
+type Streak int
+
+// Again returns when to observe again after a pass that lost a conflict or not, zero for
+// never.
+func (s *Streak) Again(now time.Time, conflict bool) time.Time {
+	if !conflict {
+		*s = 0
+		return time.Time{}
+	}
+	*s++
+	return now.Add(Conflicts().After(int(*s) - 1))
+}
+
 // Passes is the back-off of a pass that could not observe at all.
 func Passes() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 15 * time.Second} }
 

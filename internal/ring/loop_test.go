@@ -76,6 +76,8 @@ func TestLoop(t *testing.T) {
 		"it is gone":                    {passes: []pass{{observe: fmt.Errorf("get: %w", ring.ErrGone)}}, want: "observe forget"},
 		"a plan needs more":             {passes: []pass{{reads: 2}}, want: "observe read read act report learn"},
 		"a plan always needs more":      {passes: []pass{{reads: 1000}}, want: "observe " + strings.Repeat("read ", 100), fails: true},
+		"and the time of the last":      {passes: []pass{{next: again}, {next: again}, {next: ring.Next{Again: true, Wake: noon.Add(time.Minute)}}}, want: strings.Repeat("observe act report learn ", 3), after: time.Minute},
+		"and the shortest pause":        {passes: []pass{{next: again}, {next: again}, {next: again}}, pause: 1, want: strings.Repeat("observe act report learn ", 3), after: 1},
 		"observe fails":                 {passes: []pass{{observe: errDenied}}, want: "observe", fails: true},
 		"the write of the object fails": {passes: []pass{{learn: errDenied}}, want: "observe act report learn", fails: true},
 		"it is time already":            {passes: []pass{{next: ring.Next{Wake: noon}}}, want: "observe act report learn", after: 1},

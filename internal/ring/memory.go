@@ -47,10 +47,9 @@ type Memory[O Object] struct {
 
 	// written is what the API server answered to the last write of the object, until the
 	// cache is as new. created is when the object was made, until the cache shows it.
-	written O
-	created time.Time
-	// conflicts counts the passes in a row that lost one.
-	conflicts int
+	written   O
+	created   time.Time
+	conflicts Streak
 	// differs is since when the status that is written is not the present one.
 	differs time.Time
 }
@@ -161,13 +160,7 @@ func Learn[O Object, W any](m *Memory[O], now time.Time, r *Results[O, W], diffe
 		var none O
 		m.written = none
 	}
-	wake := m.Refusals(now).Wake(now)
-	if !r.Conflict() {
-		m.conflicts = 0
-		return wake
-	}
-	m.conflicts++
-	return Earlier(wake, now.Add(Conflicts().After(m.conflicts-1)))
+	return Earlier(m.Refusals(now).Wake(now), m.conflicts.Again(now, r.Conflict()))
 }
 
 func (m *Memory[O]) learnObject(now time.Time, written O, created, differs bool) {

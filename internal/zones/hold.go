@@ -51,5 +51,5 @@ func (z *zone) opensNatively() bool {
 
 // isTooWide is true if the controller may take down more than may be down.
 func (z *zone) isTooWide() bool {
-	return !z.lent() && z.MaxUnavailable > number(z.policy, z.Replicas)
+	return !z.lent() && z.MaxUnavailable > z.policy.Of(z.Replicas)
 }

@@ -177,7 +177,7 @@ func (z *zone) act(m *v1alpha1.Move) Write {
 	case m.Lend:
 		w.Act = Lend
 	default:
-		w.Act, w.MaxUnavailable = Open, number(z.policy, z.Replicas)
+		w.Act, w.MaxUnavailable = Open, z.policy.Of(z.Replicas)
 	}
 	return w
 }

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -123,13 +122,14 @@ func partitionOf(r *appsv1.RollingUpdateStatefulSetStrategy) int {
 	return int(*r.Partition)
 }
 
-// unavailableOf is maxUnavailable as the controller understands it.
+// unavailableOf is maxUnavailable as the controller understands it: a percentage is
+// rounded down, and what comes to nothing is 1.
 func unavailableOf(r *appsv1.RollingUpdateStatefulSetStrategy, replicas int) int {
-	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(r.MaxUnavailable, intstr.FromInt32(1)), replicas, false)
-	if err != nil {
+	limit, err := limitOf(r.MaxUnavailable)
+	if err != nil || !limit.Set {
 		return 1
 	}
-	return max(n, 1)
+	return limit.Of(replicas)
 }
 
 func ordinalOf(set, pod string) (int, bool) {

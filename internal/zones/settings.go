@@ -125,7 +125,7 @@ func limitOf(value *intstr.IntOrString) (rollout.Limit, error) {
 // disruption budget that allows less wins over both.
 func maxUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit {
 	limit := wantedUnavailable(spec, set)
-	if most := set.Bound.MaxUnavailable; most > 0 && most < number(limit, set.Replicas) {
+	if most := set.Bound.MaxUnavailable; most > 0 && most < limit.Of(set.Replicas) {
 		return rollout.Number(most)
 	}
 	return limit
@@ -139,14 +139,6 @@ func wantedUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit 
 		return set.Settings.MaxUnavailable
 	}
 	return rollout.Number(1)
-}
-
-// number is what a limit comes to, for the field of a StatefulSet.
-func number(limit rollout.Limit, replicas int) int {
-	if limit.Percent {
-		return max(1, replicas*limit.Value/100)
-	}
-	return limit.Value
 }
 
 func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
@@ -208,7 +200,7 @@ func (o *Observed) orderProblems() []Problem {
 		if other, taken := places[*set.Settings.Order]; taken {
 			problems = append(problems, Problem{
 				"StatefulSet " + set.Name, "annotation " + vocabulary.ZoneOrder.Native, strconv.Itoa(*set.Settings.Order),
-				"is the place of StatefulSet " + other + " already; give each its own",
+				"is already used by StatefulSet " + other + "; give each its own",
 			})
 		}
 		places[*set.Settings.Order] = set.Name
@@ -225,7 +217,7 @@ func (o *Observed) strategyProblems() []Problem {
 		object := "StatefulSet " + set.Name
 		switch {
 		case set.Strategy != OnDelete && set.Strategy != RollingUpdate:
-			problems = append(problems, Problem{object, field, set.Strategy, "cannot be held back; use OnDelete or RollingUpdate"})
+			problems = append(problems, Problem{object, field, set.Strategy, "is not supported; use OnDelete or RollingUpdate"})
 		case first == nil:
 			first = set
 		case first.rolling() != set.rolling():

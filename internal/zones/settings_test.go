@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -81,5 +82,21 @@ func TestAStrategyThatCannotBeHeld(t *testing.T) {
 	p := Decide(*o)
 	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0].String(), "use OnDelete or RollingUpdate") || p.Permits || len(p.Writes) > 0 {
 		t.Errorf("%+v", p.Problems)
+	}
+}
+
+// A percentage of a StatefulSet is what its controller makes of it.
+func TestUnavailableAsTheControllerUnderstandsIt(t *testing.T) {
+	for value, want := range map[intstr.IntOrString]int{
+		intstr.FromInt32(1): 1, intstr.FromInt32(12): 12, intstr.FromInt32(0): 1,
+		intstr.FromString("34%"): 3, intstr.FromString("100%"): 10, intstr.FromString("1%"): 1, intstr.FromString("0%"): 1,
+	} {
+		rolling := &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &value}
+		if got := unavailableOf(rolling, 10); got != want {
+			t.Errorf("%s: %d, want %d", value.String(), got, want)
+		}
+	}
+	if got := unavailableOf(&appsv1.RollingUpdateStatefulSetStrategy{}, 10); got != 1 {
+		t.Errorf("not set: %d", got)
 	}
 }

@@ -9,14 +9,12 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-const (
-	// FirstRetry is the time between the first two tries of a step.
-	FirstRetry = time.Second
-	// LastRetry is the longest time between two tries of a step.
-	LastRetry = 5 * time.Minute
-)
+// Retries is the back-off of a step that failed. It is slower than that of a ring, because
+// the failures are in the status, and each try is a write of it.
+func Retries() ring.Backoff { return ring.Backoff{First: time.Second, Most: 5 * time.Minute} }
 
 // record notes in the status which steps are complete, which failed, and which objects
 // are in the inventory.
@@ -93,18 +91,7 @@ func (a *activeStep) failed(message string, at time.Time) {
 	}
 	s.Attempts++
 	s.FailedAt = new(metav1.NewMicroTime(at))
-	s.RetryAt = new(metav1.NewMicroTime(at.Add(backoff(s.Attempts))))
-}
-
-// backoff is how long to wait after so many failures.
-func backoff(attempts int32) time.Duration {
-	wait := FirstRetry
-	for range attempts - 1 {
-		if wait *= 2; wait >= LastRetry {
-			return LastRetry
-		}
-	}
-	return wait
+	s.RetryAt = new(metav1.NewMicroTime(at.Add(Retries().After(int(s.Attempts) - 1))))
 }
 
 // recordObjects keeps the inventory. An object is in it before it is applied, and

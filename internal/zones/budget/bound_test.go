@@ -55,3 +55,22 @@ func TestBoundOfARollout(t *testing.T) {
 		})
 	}
 }
+
+// A percentage is rounded down and at least one, as rollout-operator and every other
+// percentage here have it; only of no replicas it is none.
+func TestPercentagesOfReplicas(t *testing.T) {
+	for _, test := range []struct{ percent, spec, status, want int32 }{
+		{50, 3, 3, 1}, {34, 3, 3, 1}, {67, 3, 3, 2}, {1, 100, 100, 1}, {1, 3, 3, 1}, {99, 10, 10, 9}, {100, 7, 7, 7},
+		{50, 10, 4, 2}, {50, 4, 10, 2}, {0, 10, 10, 0}, {50, 0, 3, 0}, {50, 3, 0, 0},
+	} {
+		object := of(percent(test.percent))
+		b, err := budget.Of(&object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &test.spec}, Status: appsv1.StatefulSetStatus{Replicas: test.status}}
+		if got := b.Unavailable(set); got != int(test.want) {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+}

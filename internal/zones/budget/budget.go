@@ -13,14 +13,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Budget is a ZoneAwarePodDisruptionBudget, understood.
 type Budget struct {
 	// Object is what was understood.
 	Object *zonesv1.ZoneAwarePodDisruptionBudget
-	// max is how many Pods may be down; percent is of the replicas, if it is set.
-	max, percent int
+	// most is how many Pods may be down; a percentage is one of the replicas.
+	most rollout.Limit
 	// partition finds the partition in the name of a Pod; nil in zone mode.
 	partition *regexp.Regexp
 	group     int
@@ -31,20 +32,20 @@ type Budget struct {
 // Of understands a budget, or says in rollout-operator's words why it cannot.
 func Of(object *zonesv1.ZoneAwarePodDisruptionBudget) (*Budget, error) {
 	spec := &object.Spec
-	b := &Budget{Object: object, max: 1}
+	b := &Budget{Object: object, most: rollout.Number(1)}
 	switch {
 	case spec.MaxUnavailable != nil && spec.MaxUnavailablePercentage != nil:
 		return nil, errors.New("invalid value: only one of maxUnavailable or maxUnavailablePercentage may be set")
 	case spec.MaxUnavailable != nil:
-		b.max = int(*spec.MaxUnavailable)
+		b.most = rollout.Number(int(*spec.MaxUnavailable))
 	case spec.MaxUnavailablePercentage != nil:
-		b.max, b.percent = 0, int(*spec.MaxUnavailablePercentage)
+		b.most = rollout.Percentage(int(*spec.MaxUnavailablePercentage))
 	}
-	if b.max < 0 {
-		return nil, fmt.Errorf("invalid value: max unavailable must be 0 <= val, got %d", b.max)
-	}
-	if b.percent < 0 || b.percent > 100 {
-		return nil, fmt.Errorf("invalid value: max unavailable percentage must be 0 <= val <= 100, got %d", b.percent)
+	switch {
+	case b.most.Percent && (b.most.Value < 0 || b.most.Value > 100):
+		return nil, fmt.Errorf("invalid value: max unavailable percentage must be 0 <= val <= 100, got %d", b.most.Value)
+	case b.most.Value < 0:
+		return nil, fmt.Errorf("invalid value: max unavailable must be 0 <= val, got %d", b.most.Value)
 	}
 	if err := b.readPartition(spec); err != nil {
 		return nil, fmt.Errorf("invalid value: regex is not valid, got %w", err)
@@ -52,7 +53,7 @@ func Of(object *zonesv1.ZoneAwarePodDisruptionBudget) (*Budget, error) {
 	if spec.Selector.MatchLabels == nil {
 		return nil, errors.New("invalid value: selector is not found")
 	}
-	if b.percent > 0 && b.partition != nil {
+	if b.most.Percent && b.most.Value > 0 && b.partition != nil {
 		return nil, errors.New("invalid value: max unavailable percentage can not be used with partition awareness")
 	}
 	return b, b.readDelay(spec)
@@ -113,13 +114,14 @@ func Matching(all []zonesv1.ZoneAwarePodDisruptionBudget, podLabels map[string]s
 	return found, nil
 }
 
-// Unavailable is how many Pods may be down, of a StatefulSet or a partition.
+// Unavailable is how many Pods may be down, of a StatefulSet or a partition. A percentage
+// of no replicas is none, as with rollout-operator: what runs there is not known.
 func (b *Budget) Unavailable(set *appsv1.StatefulSet) int {
 	replicas := int(min(ptr.Deref(set.Spec.Replicas, 1), set.Status.Replicas))
-	if b.percent == 0 || replicas == 0 {
-		return b.max
+	if b.most.Percent && replicas == 0 {
+		return 0
 	}
-	return max(1, b.percent*replicas/100)
+	return b.most.Of(replicas)
 }
 
 // PartitionOf is the partition of a Pod, empty in zone mode.

@@ -78,26 +78,23 @@ func replicasText(n int32) string { return strconv.Itoa(int(n)) + " replicas" }
 
 // recentDownscale is what the minimum time of another zone forbids, nil for nothing.
 func (g *group) recentDownscale(except string, now time.Time) (*rollout.Block, error) {
-	var none *rollout.Block
+	var others []lock.Downscaled
 	for i := range g.zones {
 		set := g.zones[i].set
 		if set.Name == except {
 			continue
 		}
-		last, err := g.lastDownscale(set)
+		d, waits, err := lock.Recently(&g.object.Status, set.Name, set.Labels, set.Annotations)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("StatefulSet %s: %w", set.Name, err)
 		}
-		wait, ok, err := minTimeBetween(set)
-		if err != nil {
-			return nil, err
-		}
-		if ok && !last.IsZero() && now.Before(last.Add(wait)) {
-			return &rollout.Block{Reason: lock.ReasonMinTime, Since: last, Until: last.Add(wait), Message: fmt.Sprintf(
-				"statefulset %s was downscaled at %s and is labelled to wait %s between zone downscales", set.Name, last.UTC(), wait)}, nil
+		if waits {
+			others = append(others, d)
 		}
 	}
-	return none, nil
+	return lock.MinTime(now, others, func(d lock.Downscaled) string {
+		return fmt.Sprintf("statefulset %s was downscaled at %s and is labelled to wait %s between zone downscales", d.Zone, d.Last.UTC(), d.Wait)
+	}), nil
 }
 
 // bystander is another zone, as one unit.

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
 
@@ -83,46 +81,4 @@ func (z *zone) unsettled() (notUpdated, notReady int) {
 	}
 	expected := max(z.replicas(), len(z.pods))
 	return z.replicas() - updated, expected - ready
-}
-
-// lastDownscale is when a zone was last scaled down, by us or rollout-operator; zero if
-// it never was.
-func (g *group) lastDownscale(set *appsv1.StatefulSet) (time.Time, error) {
-	var last time.Time
-	if g.object != nil {
-		for i := range g.object.Status.Downscales {
-			if d := &g.object.Status.Downscales[i]; d.Zone == set.Name {
-				last = d.At.Time
-			}
-		}
-	}
-	value, name, ok := vocabulary.LastDownscale.Lookup(set.Annotations)
-	if !ok {
-		return last, nil
-	}
-	noted, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		return last, fmt.Errorf("can't parse %s annotation of %s: %w", name, set.Name, err)
-	}
-	if noted.After(last) {
-		return noted, nil
-	}
-	return last, nil
-}
-
-// minTimeBetween is how long others have to wait after a zone was scaled down; false
-// if it says nothing.
-func minTimeBetween(set *appsv1.StatefulSet) (time.Duration, bool, error) {
-	value, name, ok := vocabulary.MinTimeBetweenZonesDownscale.Lookup(set.Annotations)
-	if !ok {
-		value, name, ok = vocabulary.MinTimeBetweenZonesDownscale.Lookup(set.Labels)
-	}
-	if !ok {
-		return 0, false, nil
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		return 0, false, fmt.Errorf("can't parse %s of %s: %w", name, set.Name, err)
-	}
-	return d, true, nil
 }

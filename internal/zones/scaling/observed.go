@@ -75,14 +75,3 @@ func (o *Observed) set(name string) *Set {
 	}
 	return nil
 }
-
-// lastDownscale is when a set was scaled down last, by us or rollout-operator.
-func (o *Observed) lastDownscale(s *Set) time.Time {
-	last := s.Settings.LastDownscale
-	for i := range o.Status.Downscales {
-		if d := &o.Status.Downscales[i]; d.Zone == s.Name && d.At.After(last) {
-			last = d.At.Time
-		}
-	}
-	return last
-}

@@ -233,24 +233,23 @@ func (o *Observed) cycle(s *Set) string {
 // minTime keeps a set from being scaled down too early after another: by what it says
 // itself, and by what the guards would say because of the other.
 func (o *Observed) minTime(s *Set) *rollout.Block {
-	var block *rollout.Block
+	var others []lock.Downscaled
 	for i := range o.Sets {
 		other := &o.Sets[i]
-		last := o.lastDownscale(other)
+		last := lock.LastDownscale(&o.Status, other.Name, other.Settings.LastDownscale)
 		if other.Name == s.Name || last.IsZero() {
 			continue
 		}
 		wait, said := s.waitAfter(other)
 		if !said {
-			return &rollout.Block{Reason: ReasonMinTime, Message: "it does not say how long to wait after " + other.Name +
-				" was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale"}
+			return &rollout.Block{Reason: ReasonMinTime, Message: "its minimum time after a downscale of " + other.Name +
+				" is not set; annotate it with spillway.dev/min-time-between-zones-downscale"}
 		}
-		if until := last.Add(wait); o.Now.Before(until) && (block == nil || until.After(block.Until)) {
-			block = &rollout.Block{Reason: ReasonMinTime, Since: last, Until: until, Message: fmt.Sprintf(
-				"%s was scaled down at %s, and %s have to pass", other.Name, rollout.Clock(last), wait)}
-		}
+		others = append(others, lock.Downscaled{Zone: other.Name, Last: last, Wait: wait})
 	}
-	return block
+	return lock.MinTime(o.Now, others, func(d lock.Downscaled) string {
+		return fmt.Sprintf("%s was scaled down at %s; the minimum time is %s", d.Zone, rollout.Clock(d.Last), d.Wait)
+	})
 }
 
 // waitAfter is how long a set waits after another was scaled down.
@@ -269,7 +268,7 @@ func (s *Set) waitAfter(other *Set) (time.Duration, bool) {
 func (o *Observed) mirror(w *wish) {
 	s := w.set
 	if s.Mirrored == nil || s.Mirrored.Problem != "" {
-		why := "it was not read yet"
+		why := "it has not been read yet"
 		if s.Mirrored != nil {
 			why = s.Mirrored.Problem
 		}

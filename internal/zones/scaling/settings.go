@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
 // Settings are what the labels and annotations of a StatefulSet ask for.
@@ -91,20 +92,15 @@ func (r *reader) problem(name, value, action string) {
 }
 
 func (r *reader) readMinTime() {
-	value, name, ok := vocabulary.MinTimeBetweenZonesDownscale.Lookup(r.annotations)
-	if !ok {
-		value, name, ok = vocabulary.MinTimeBetweenZonesDownscale.Lookup(r.labels)
-		r.s.MinTimeIsLabel = ok
+	s := lock.MinTimeOf(r.labels, r.annotations)
+	r.s.MinTimeIsLabel = s.IsLabel
+	switch {
+	case s.Field == "":
+	case s.Err != nil || s.Is < 0:
+		r.problem(s.Field, s.Value, `must be a duration such as "12h"`)
+	default:
+		r.s.MinTime = &s.Is
 	}
-	if !ok {
-		return
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d < 0 {
-		r.problem(name, value, `must be a duration such as "12h"`)
-		return
-	}
-	r.s.MinTime = &d
 }
 
 // readForce ignores what it does not understand, as rollout-operator does: the
@@ -162,14 +158,10 @@ func parseURL(at string) (*url.URL, error) {
 }
 
 func (r *reader) readLastDownscale() {
-	value, name, ok := vocabulary.LastDownscale.Lookup(r.annotations)
-	if !ok {
+	s := lock.NotedDownscale(r.annotations)
+	if s.Err != nil {
+		r.problem(s.Field, s.Value, `must be a time such as "2026-05-04T12:00:00Z"`)
 		return
 	}
-	at, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		r.problem(name, value, `must be a time such as "2026-05-04T12:00:00Z"`)
-		return
-	}
-	r.s.LastDownscale = at
+	r.s.LastDownscale = s.Is
 }

@@ -3,7 +3,6 @@ package decision
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -96,6 +94,8 @@ type ClusterExplanation struct {
 	// Selected is true if the module's selector matches it, Deleting if it is being
 	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
 	Selected bool `json:"-"`
+	// Removed is true if the module is to be removed from it, or is being removed.
+	Removed  bool `json:"-"`
 	Deleting bool `json:"-"`
 	IsNext   bool `json:"-"`
 }
@@ -159,11 +159,11 @@ func ExplainWritten(o *model.Observed, err error) Explanation {
 	status := &o.Module.Status
 	e := factsOf(o, *status)
 	e.Unseen = err.Error()
-	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
+	e.Notes = []string{"this is read from the status that the manager wrote; to see its input: " + e.Unseen}
 	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
 	switch {
 	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
-		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
+		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not observed the current spec; check that the manager is running"
 	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
 		e.Reason = rollout.Reason(ready.Reason)
 	}
@@ -185,7 +185,7 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 	switch {
 	case e.Sentence != "":
 	case e.Phase == "":
-		e.Sentence = "the manager has not seen it yet; is one running with --rings=fleet?"
+		e.Sentence = "the manager has not observed it yet; is one running with --rings=fleet?"
 	default:
 		e.Sentence = fmt.Sprintf("%s of its clusters are at %s", status.Clusters, status.TargetRevision)
 	}
@@ -198,11 +198,11 @@ func (d *decision) notes() []string {
 	if d.o.Module.Spec.Selector == nil {
 		notes = append(notes, "it selects no cluster: spec.selector is not set, and {} would be all of them")
 	} else if len(d.members) == 0 && d.selector != nil {
-		notes = append(notes, "none of the clusters that it selects is ready, or it selects none; spillway explain --cluster tells of one")
+		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
 	}
 	if d.isRemovalHeld() {
-		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: kubectl annotate --overwrite -n %s %s %s %s=%s",
-			len(d.removals), d.o.Module.Namespace, strings.ToLower(d.o.Module.Kind), d.o.Module.Name, vocabulary.ApproveRemoval.Native, d.approval))
+		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: %s%d",
+			len(d.removals), model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name), len(d.removals)))
 	}
 	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
@@ -244,7 +244,7 @@ func (d *decision) explainMember(m *member) ClusterExplanation {
 
 // explainRemoval is the state of a cluster that loses the module.
 func (d *decision) explainRemoval(r *removal) ClusterExplanation {
-	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Since: momentOrNil(r.started)}
+	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Removed: true, Since: momentOrNil(r.started)}
 	switch {
 	case r.hold != nil:
 		e.Reason, e.Sentence, e.Until = r.hold.Reason, r.hold.Message, momentOrNil(r.hold.Until)
@@ -317,9 +317,9 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
 	case e.Deleting:
-		e.Sentence = name + " is being deleted, and is left alone"
+		e.Sentence = name + " is being deleted; nothing on it is changed"
 	case !e.Selected && e.Revision != "":
-		e.Sentence = name + " is not selected by spec.selector any more: what it runs is taken away"
+		e.Sentence = name + " is no longer selected by spec.selector: the module is removed from it"
 	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:

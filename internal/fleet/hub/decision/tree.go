@@ -27,7 +27,7 @@ const (
 // and the stages, one after the other.
 func (d *decision) root() rollout.Unit {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{
-		OnFailure: rollout.Continue, MaxRemoved: d.maxRemoved(), RemovalsApproved: d.approved,
+		OnFailure: rollout.Continue, MaxRemoved: MaxRemoved(d.o.Module.Spec.Rollout), RemovalsApproved: d.approved, ApproveWith: model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name),
 	}}
 	stages := rollout.Unit{Name: unitStages, Group: true, Policy: rollout.Policy{Order: rollout.Series}, Block: d.block()}
 	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
@@ -115,7 +115,7 @@ func (d *decision) block() *rollout.Block {
 		return &rollout.Block{Reason: ReasonRevision, Message: "ModuleRevision " + d.target + " not found yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
-		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag resolves to cannot be recorded: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
@@ -153,7 +153,7 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	case leaf.Current == target && m.isDrifted():
 		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, m.record.DriftReason()
 		if leaf.RetryReason != "" {
-			unit.Leaf.Reason += ", and cannot be put right: " + leaf.RetryReason
+			unit.Leaf.Reason += ", and cannot be corrected: " + leaf.RetryReason
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started
