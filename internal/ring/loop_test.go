@@ -62,6 +62,8 @@ func TestLoop(t *testing.T) {
 		"it stays live":                 {passes: []pass{{needsLive: true}, {next: again}, {}}, want: "observe observe live act report learn observe live act report learn"},
 		"at most three":                 {passes: []pass{{next: again}, {next: again}, {next: again}, {}}, want: strings.Repeat("observe act report learn ", 3)},
 		"and a pause":                   {passes: []pass{{next: again}, {next: again}, {next: again}}, pause: time.Second, want: strings.Repeat("observe act report learn ", 3), after: time.Second},
+		"and the time of the last":      {passes: []pass{{next: again}, {next: again}, {next: ring.Next{Again: true, Wake: noon.Add(time.Minute)}}}, want: strings.Repeat("observe act report learn ", 3), after: time.Minute},
+		"and the shortest pause":        {passes: []pass{{next: again}, {next: again}, {next: again}}, pause: 1, want: strings.Repeat("observe act report learn ", 3), after: 1},
 		"observe fails":                 {passes: []pass{{observe: errDenied}}, want: "observe", fails: true},
 		"the write of the object fails": {passes: []pass{{learn: errDenied}}, want: "observe act report learn", fails: true},
 		"it is time already":            {passes: []pass{{next: ring.Next{Wake: noon}}}, want: "observe act report learn", after: 1},
