@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // A group is made for each label in snapshot, and goes with its last member.
@@ -124,7 +125,7 @@ func TestGroupWhoseNameCannotBe(t *testing.T) {
 	})
 }
 
-func (w *world) explain() zones.Explanation {
+func (w *world) explain() decision.Explanation {
 	w.t.Helper()
 	e, err := zones.Explain(w.t.Context(), w.client, w.options, w.namespace, ingester)
 	if err != nil {

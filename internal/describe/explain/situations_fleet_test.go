@@ -238,7 +238,7 @@ var fleetSituations = []situation{{
 	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet unpin module/shop -n NS --cluster c1",
 }, {
 	name: "a cluster does not exist", plant: module("suspend: true"),
-	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
+	ask: "module/shop@c9", root: "cluster/c9", says: "cluster c9 not found", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
 }, {
 	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
 	ask: "module/shop@c1", root: "cluster/c1", says: "is not selected by spec.selector", next: "kubectl get secret/c1-kubeconfig -n NS --show-labels",

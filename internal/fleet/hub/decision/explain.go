@@ -314,7 +314,7 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 	case i < 0 && e.Revision != "":
 		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
 	case i < 0:
-		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
+		e.Sentence = fmt.Sprintf("cluster %s not found in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
 	case e.Deleting:
 		e.Sentence = name + " is being deleted; nothing on it is changed"
