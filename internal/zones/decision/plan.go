@@ -72,17 +72,17 @@ type Write struct {
 	Until time.Time
 }
 
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
+}
+
 // Target is the name of what is written to.
 func (w *Write) Target() string {
 	if w.Pod != "" {
 		return w.Pod
 	}
 	return w.Zone
-}
-
-// Change identifies the write.
-func (w *Write) Change() ring.Change {
-	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
 }
 
 // Decide makes the plan for a group. What moves is the engine's decision; the
@@ -144,18 +144,6 @@ func (d *decision) zone(name string) *zone {
 	return d.zones[i]
 }
 
-// isDone is true if every replica of a zone is where it should be.
-func (d *decision) isDone(z *zone) bool {
-	counts := d.plan.Group(z.Name).Counts
-	return !z.stale() && counts.Ready == counts.Total
-}
-
-// isOurs is true if the lock permits to disrupt a zone.
-func (d *decision) isOurs(z *zone) bool {
-	l := d.tree.Root.Lock
-	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
-}
-
 // acts are the moves to carry out, and what else is due.
 func (d *decision) acts() []Write {
 	var writes []Write
@@ -168,6 +156,12 @@ func (d *decision) acts() []Write {
 		}
 	}
 	return append(writes, d.advances()...)
+}
+
+// isOurs is true if the lock permits to disrupt a zone.
+func (d *decision) isOurs(z *zone) bool {
+	l := d.tree.Root.Lock
+	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
 }
 
 func (z *zone) act(m *v1alpha1.Move) Write {
@@ -193,6 +187,12 @@ func (d *decision) advances() []Write {
 		}
 	}
 	return writes
+}
+
+// isDone is true if every replica of a zone is where it should be.
+func (d *decision) isDone(z *zone) bool {
+	counts := d.plan.Group(z.Name).Counts
+	return !z.stale() && counts.Ready == counts.Total
 }
 
 // isPutOff is true while a write that was refused waits for its next try.

@@ -23,16 +23,6 @@ type zone struct {
 	moves map[string]*v1alpha1.Move
 }
 
-// byName are the sets by name.
-func (o *Observed) byName() []*Set {
-	sets := make([]*Set, len(o.Sets))
-	for i := range o.Sets {
-		sets[i] = &o.Sets[i]
-	}
-	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
-	return sets
-}
-
 // zones are the sets in the order in which they go: those that the group lists,
 // then those that have a place of their own, then the others by name.
 func (o *Observed) zones() []*zone {
@@ -46,6 +36,16 @@ func (o *Observed) zones() []*zone {
 		zones[i] = o.zone(set, stopped)
 	}
 	return zones
+}
+
+// byName are the sets by name.
+func (o *Observed) byName() []*Set {
+	sets := make([]*Set, len(o.Sets))
+	for i := range o.Sets {
+		sets[i] = &o.Sets[i]
+	}
+	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
+	return sets
 }
 
 // listed is the place in spec.zoneOrder, behind all of it for others.
@@ -89,9 +89,6 @@ func (o *Observed) zone(set *Set, stopped bool) *zone {
 	return z
 }
 
-// self is the group as a holder of its lock.
-func (o *Observed) self() string { return string(v1alpha1.PurposeRollout) + "/" + o.Group.Name }
-
 // tree is what the engine decides upon: the Pods of the zones of the group.
 func (o *Observed) tree(zones []*zone) rollout.Observed {
 	spec := &o.Group.Spec
@@ -108,6 +105,9 @@ func (o *Observed) tree(zones []*zone) rollout.Observed {
 	}
 	return rollout.Observed{Now: o.Now, Self: o.self(), Root: root}
 }
+
+// self is the group as a holder of its lock.
+func (o *Observed) self() string { return string(v1alpha1.PurposeRollout) + "/" + o.Group.Name }
 
 func pause(p *v1alpha1.Pause) *rollout.Pause {
 	if p == nil {
@@ -160,10 +160,6 @@ func sentences(problems []Problem) string {
 	return strings.Join(parts, "; ")
 }
 
-func (z *zone) notObserved() string {
-	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
-}
-
 // unit is the zone as the engine sees it.
 func (z *zone) unit() rollout.Unit {
 	unit := rollout.Unit{
@@ -214,4 +210,8 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "the zone is open, and must be held again" + z.o.refusalOf(z.Name)})
 	}
 	return gates
+}
+
+func (z *zone) notObserved() string {
+	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
 }

@@ -24,15 +24,6 @@ const (
 		"object.spec.?replicas.orValue(0) < oldObject.spec.replicas"
 )
 
-// HasLabel is true, in CEL, of objects that had a label set to "true".
-func HasLabel(key vocabulary.Key) string {
-	var mentioned []string
-	for _, name := range key.Names() {
-		mentioned = append(mentioned, "oldObject.metadata.?labels['"+name+"'].orValue('') == 'true'")
-	}
-	return "(" + strings.Join(mentioned, " || ") + ")"
-}
-
 // NoDownscale forbids to lower the replicas of an object that has the label, with no call
 // that leaves the API server; so they hold when the manager is down.
 func NoDownscale() []client.Object {
@@ -46,6 +37,15 @@ func NoDownscale() []client.Object {
 		}),
 		binding(policyName, policyName, nil),
 	}
+}
+
+// HasLabel is true, in CEL, of objects that had a label set to "true".
+func HasLabel(key vocabulary.Key) string {
+	var mentioned []string
+	for _, name := range key.Names() {
+		mentioned = append(mentioned, "oldObject.metadata.?labels['"+name+"'].orValue('') == 'true'")
+	}
+	return "(" + strings.Join(mentioned, " || ") + ")"
 }
 
 func policy(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) client.Object {
