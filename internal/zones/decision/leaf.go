@@ -192,13 +192,6 @@ func (z *zone) startedAt(pod *Pod, move *v1alpha1.Move) time.Time {
 	return at
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // keptStuck is why a Pod that is outdated and not ready is not replaced, nil if it
 // may be.
 func (z *zone) keptStuck(leaf *rollout.Leaf) *rollout.Block {

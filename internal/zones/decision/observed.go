@@ -135,3 +135,6 @@ func (s *Set) pod(ordinal int) *Pod {
 	}
 	return nil
 }
+
+// isPutOff is true while a write that was refused waits for its next try.
+func (o *Observed) isPutOff(name string) bool { return o.Refusals.PutOff(name, o.Now) }

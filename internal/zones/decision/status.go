@@ -68,13 +68,6 @@ func (d *decision) mayRelease() bool {
 	return d.isOver() && !slices.ContainsFunc(d.zones, (*zone).isOpened)
 }
 
-// isOver is true if the lock is ours for nothing, as far as this view shows.
-func (d *decision) isOver() bool {
-	return d.plan.Release && len(d.intents.Kept()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.open() || z.stale()
-	})
-}
-
 // rows has one for each zone.
 func (d *decision) rows() []v1alpha1.Zone {
 	var rows []v1alpha1.Zone
@@ -103,38 +96,6 @@ func (d *decision) row(z *zone) v1alpha1.Zone {
 		row.Revision = z.UpdateRevision
 	}
 	return row
-}
-
-// start notes in the rows when zones begin to move.
-func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
-	rows := make([]v1alpha1.Zone, len(d.zones))
-	for i, z := range d.zones {
-		rows[i] = z.row
-		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
-		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
-		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
-		if begins && rows[i].StartedAt == nil {
-			now := metav1.NewMicroTime(d.o.Now)
-			rows[i].StartedAt = &now
-		}
-		rows[i].Opened = z.isOpened() || opens
-	}
-	return rows
-}
-
-// isOpened is true if the controller may have replaced Pods of which this view
-// does not know, or still may.
-func (z *zone) isOpened() bool {
-	certain := (z.o.Live || z.Verified) && !z.open() && !z.stale() && z.moves[""] == nil
-	return z.row.Opened && !certain
-}
-
-// started is when the zone was first moved to its target, nil if it was not.
-func (z *zone) started() *metav1.MicroTime {
-	if z.row.Target != z.UpdateRevision {
-		return nil
-	}
-	return z.row.StartedAt
 }
 
 // small is a number of Pods; there are never as many as an int32 can count.
@@ -199,13 +160,6 @@ func (d *decision) conditions() []metav1.Condition {
 		{Type: ConditionReconciling, Status: kube.Truth(moving), Reason: string(reason), Message: message},
 		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
-}
-
-func (d *decision) phase() rollout.Phase {
-	if len(d.problems) > 0 {
-		return PhaseStalled
-	}
-	return d.plan.Phase
 }
 
 // verdict is the state of the group as a word and a sentence.

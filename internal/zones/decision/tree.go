@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/rollout"
@@ -198,8 +199,6 @@ func (z *zone) whole() *rollout.Whole {
 	}
 }
 
-func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
-
 // gates stand behind a zone that looks done and is not.
 func (z *zone) gates() []rollout.Gate {
 	var gates []rollout.Gate
@@ -214,4 +213,46 @@ func (z *zone) gates() []rollout.Gate {
 
 func (z *zone) notObserved() string {
 	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
+}
+
+func (d *decision) zone(name string) *zone {
+	i := slices.IndexFunc(d.zones, func(z *zone) bool { return z.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.zones[i]
+}
+
+// isOurs is true if the lock permits to disrupt a zone.
+func (d *decision) isOurs(z *zone) bool {
+	l := d.tree.Root.Lock
+	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
+}
+
+// isDone is true if every replica of a zone is where it should be.
+func (d *decision) isDone(z *zone) bool {
+	counts := d.plan.Group(z.Name).Counts
+	return !z.stale() && counts.Ready == counts.Total
+}
+
+// isOpened is true if the controller may have replaced Pods of which this view
+// does not know, or still may.
+func (z *zone) isOpened() bool {
+	certain := (z.o.Live || z.Verified) && !z.open() && !z.stale() && z.moves[""] == nil
+	return z.row.Opened && !certain
+}
+
+// started is when the zone was first moved to its target, nil if it was not.
+func (z *zone) started() *metav1.MicroTime {
+	if z.row.Target != z.UpdateRevision {
+		return nil
+	}
+	return z.row.StartedAt
+}
+
+func (d *decision) phase() rollout.Phase {
+	if len(d.problems) > 0 {
+		return PhaseStalled
+	}
+	return d.plan.Phase
 }
