@@ -32,7 +32,7 @@ func zoneRules() []rule {
 		}, unspread},
 		{report.Rule{
 			Code: "SPW204", Level: report.Warning, Title: "A RolloutGroup orders StatefulSets that it does not have",
-			Why:    "The name has no effect; the StatefulSet that is meant goes last.",
+			Why:    "The name has no effect; the intended StatefulSet is the last.",
 			Action: "Fix the name in spec.zoneOrder, or give that StatefulSet the label of the group.",
 		}, orderedInVain},
 		{report.Rule{
