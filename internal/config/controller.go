@@ -78,18 +78,17 @@ type reconciler struct {
 	reporter *reporter
 }
 
-// Reconcile observes, plans, acts and reports, once.
+// Reconcile makes one pass over all workloads.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	// 1. Observe: all the reads.
-	observed, err := r.observer.observe(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
+	loop := ring.Loop[Observed, Plan, results]{
+		Most: 1, Now: r.observer.options.Now,
+		Observe: func(ctx context.Context, _ bool) (Observed, error) { return r.observer.observe(ctx) },
+		Plan:    func(o *Observed) Plan { return decide(*o, r.observer.options) },
+		Act:     func(ctx context.Context, _ *Observed, p *Plan) results { return act(ctx, r.writer, p.Writes) },
+		Report:  r.reporter.report,
+		Learn: func(_ context.Context, _ *Observed, p *Plan, done *results) (ring.Next, error) {
+			return ring.Next{Wake: ring.Earlier(p.Wake, r.observer.learn(done))}, nil
+		},
 	}
-	// 2. Plan: pure.
-	plan := decide(observed, r.observer.options)
-	// 3. Act: all the writes.
-	results := act(ctx, r.writer, plan.Writes)
-	// 4. Report: Events, metrics, log.
-	r.reporter.report(ctx, observed, plan, results)
-	return reconcile.Result{RequeueAfter: r.observer.learn(results, plan)}, nil
+	return loop.Run(ctx)
 }

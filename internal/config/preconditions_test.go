@@ -66,8 +66,8 @@ func TestPreconditionOfTheOptIn(t *testing.T) {
 	plan := s.plan()
 	s.patch(&appsv1.DaemonSet{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, vocabulary.ConfigTracked.Aliases[0]))
 	for _, out := range act(t.Context(), s.client, plan.Writes) {
-		if !ring.IsConflict(out.err) {
-			t.Errorf("the write was not refused: %v", out.err)
+		if !ring.IsConflict(out.Err) {
+			t.Errorf("the write was not refused: %v", out.Err)
 		}
 	}
 }
@@ -155,8 +155,8 @@ func (s *stage) mustConflict(plan Plan) {
 	s.t.Helper()
 	before := s.now()
 	for _, out := range act(s.t.Context(), s.client, plan.Writes) {
-		if !ring.IsConflict(out.err) {
-			s.t.Errorf("the write was not refused: %v", out.err)
+		if !ring.IsConflict(out.Err) {
+			s.t.Errorf("the write was not refused: %v", out.Err)
 		}
 	}
 	if diff := cmp.Diff(before, s.now()); diff != "" {

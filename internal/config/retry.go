@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -14,20 +15,19 @@ type Retry struct {
 	Write bool
 }
 
+// retryOf is the retry of a workload, nil if nothing has failed.
+func retryOf(refusals ring.Refusals, w *workload.Workload) *Retry {
+	write, failed := refusals[w.String()]
+	read, unread := refusals[reading(w)]
+	switch {
+	case unread && !read.At.Before(write.At):
+		return &Retry{At: read.At, Reason: read.Reason}
+	case failed:
+		return &Retry{At: write.At, Reason: write.Reason, Write: true}
+	default:
+		return nil
+	}
+}
+
 // pending is true until the next attempt.
 func (r *Retry) pending(now time.Time) bool { return r != nil && now.Before(r.At) }
-
-// backoff is the retry of one workload. It begins anew when the workload's spec
-// changes.
-type backoff struct {
-	next     *Retry
-	attempts int
-}
-
-// fail postpones the next attempt, longer each time.
-func (b *backoff) fail(now time.Time, err error, write bool) {
-	b.next = &Retry{At: now.Add(ring.Refused().After(b.attempts)), Reason: err.Error(), Write: write}
-	b.attempts++
-}
-
-func (b *backoff) reset() { *b = backoff{} }

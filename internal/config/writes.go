@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -24,6 +25,18 @@ type Write struct {
 	Frees []workload.WaitingPod
 	// Events are emitted once all patches are made.
 	Events []Event
+}
+
+// change identifies the write.
+func (w *Write) change() ring.Change {
+	c := ring.Change{Act: "Record", Object: w.Workload.String()}
+	switch {
+	case w.Rolls:
+		c.Act = "Roll"
+	case len(w.Frees) > 0:
+		c.Act = "Free"
+	}
+	return c
 }
 
 // Event is an Event about the workload.
