@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -59,18 +60,18 @@ func endedBy(r *results) error {
 
 // act pins content, writes the status, and then makes the writes that the status
 // permits, if the Instance is still as it was observed.
-func (a actor) act(ctx context.Context, s *snapshot, d *decision) (r results) {
+func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r results) {
 	switch {
-	case d.changes:
+	case d.Changes:
 		r.Object, r.Err = a.permit(ctx, s.Instance, d)
-	case len(d.writes) > 0:
+	case len(d.Writes) > 0:
 		r.Err = a.confirm(ctx, s.Instance)
 	}
 	if r.Err != nil {
 		return r
 	}
 	var refused []string
-	for _, w := range d.writes {
+	for _, w := range d.Writes {
 		path := w.Path.String()
 		if len(w.Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
@@ -91,12 +92,12 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision) (r results) {
 // permit writes the status, once, with the resourceVersion that was observed. Reads of
 // Instances wait until the cache shows it, because which contents are kept depends on
 // what all of them run.
-func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision) (*v1beta1.Instance, error) {
+func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision.Decision) (*v1beta1.Instance, error) {
 	instance := observed.DeepCopy()
-	instance.Status = d.status
+	instance.Status = d.Status
 	err := a.do(ctx, func(ctx context.Context) error {
-		if d.pin != nil {
-			if err := a.pin(ctx, d.pin); err != nil {
+		if d.Pin != nil {
+			if err := a.pin(ctx, d.Pin); err != nil {
 				return err
 			}
 		}

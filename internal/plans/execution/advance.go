@@ -17,8 +17,7 @@ type Outcome struct {
 	Needs task.Needs
 	// Failed is why the execution failed for good, empty if it did not.
 	Failed string
-	// Tree is what the engine decided on, Plan its decision.
-	Tree rollout.Observed
+	// Plan is the engine's decision.
 	Plan rollout.Plan
 	// Writes are those that the engine lets tasks make now.
 	Writes []task.Write
@@ -87,8 +86,7 @@ func (r *run) advance() (out Outcome) {
 		if r.isOver() && r.pruning == nil {
 			continue
 		}
-		out.Tree = r.tree()
-		out.Plan = rollout.Decide(out.Tree)
+		out.Plan = rollout.Decide(r.tree())
 		if out.Failed = failure(&out.Plan); out.Failed != "" {
 			return out
 		}

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"encoding/json"
@@ -67,21 +67,21 @@ func (d *decider) isAbandoned(e *v1beta1.Execution) bool {
 		return false
 	}
 	d.end(v1beta1.ResultAbandoned, "abandoned"+order.clause())
-	d.again = true
+	d.Again = true
 	return true
 }
 
 // retries is the link of a user who retries an execution that failed.
 func (d *decider) retries() bool {
-	e := d.status.Execution
+	e := d.Status.Execution
 	order := d.order(vocabulary.RetryPlan)
 	if !order.is(e) || !isFailure(e.Result) || !choice.SameTarget(d.Instance.Namespace, &e.Spec, &d.Instance.Spec) {
 		return false
 	}
-	if _, ok := d.version.Spec.Plans[e.Plan]; !ok {
+	if _, ok := d.Version.Spec.Plans[e.Plan]; !ok {
 		return d.stalls(choice.Problem{
 			Field:  "annotation " + vocabulary.RetryPlan.Native,
-			Action: "OperatorVersion " + d.version.Name + " has no plan " + e.Plan + "; remove the annotation",
+			Action: "OperatorVersion " + d.Version.Name + " has no plan " + e.Plan + "; remove the annotation",
 		})
 	}
 	d.retry(e)
@@ -99,7 +99,7 @@ func (d *decider) retry(e *v1beta1.Execution) {
 		cause = e.Cause
 	}
 	d.begin(beginning{
-		Choice: choice.Choice{Plan: e.Plan, Cause: cause, Changed: e.Changed}, uid: d.newUID,
-		advances: e.Advances, done: d.status.PlanStatus[e.Plan].Phases,
+		Choice: choice.Choice{Plan: e.Plan, Cause: cause, Changed: e.Changed}, uid: d.NewUID,
+		advances: e.Advances, done: d.Status.PlanStatus[e.Plan].Phases,
 	})
 }

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"maps"
@@ -15,10 +15,10 @@ func (d *decider) remove() {
 	if !d.hasFinalizer() {
 		return
 	}
-	e := d.status.Execution
+	e := d.Status.Execution
 	cleaning := e != nil && e.Cause == v1beta1.CauseDelete
 	switch {
-	case d.namespaceGoes:
+	case d.NamespaceGoes:
 		d.release("the namespace is being deleted")
 	case cleaning && e.FinishedAt == nil:
 		d.clean(e)
@@ -30,15 +30,15 @@ func (d *decider) remove() {
 		d.release("there is no cleanup plan")
 	default:
 		d.end(v1beta1.ResultSuperseded, "the Instance is being deleted")
-		d.begin(beginning{Choice: choice.Choice{Plan: v1beta1.CleanupPlan, Cause: v1beta1.CauseDelete}, uid: d.newUID})
+		d.begin(beginning{Choice: choice.Choice{Plan: v1beta1.CleanupPlan, Cause: v1beta1.CauseDelete}, uid: d.NewUID})
 	}
 }
 
 func (d *decider) canClean() bool {
-	if d.version == nil {
+	if d.Version == nil {
 		return false
 	}
-	_, ok := d.version.Spec.Plans[v1beta1.CleanupPlan]
+	_, ok := d.Version.Spec.Plans[v1beta1.CleanupPlan]
 	return ok
 }
 
@@ -65,9 +65,9 @@ func (d *decider) cleanAgain(e *v1beta1.Execution) {
 
 // release lets the Instance be deleted without its cleanup.
 func (d *decider) release(why string) {
-	if d.status.Running() != nil {
+	if d.Status.Running() != nil {
 		d.end(v1beta1.ResultAbandoned, why)
-		d.again = true
+		d.Again = true
 		return
 	}
 	d.writesInstance(task.Write{Act: task.RemoveFinalizer})
@@ -76,8 +76,8 @@ func (d *decider) release(why string) {
 // cleanupParameters are those with which an Instance is cleaned up. Users can no longer
 // fix them, so if they are invalid, those that were last applied are used.
 func (d *decider) cleanupParameters() map[string]string {
-	applied := d.status.LastAppliedInstanceSpec
-	_, problems := choice.Values(d.version.Spec, d.Instance.Spec.Parameters, d.status.ImmutableParameters)
+	applied := d.Status.LastAppliedInstanceSpec
+	_, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters)
 	if len(problems) == 0 || applied == nil {
 		return maps.Clone(d.Instance.Spec.Parameters)
 	}
