@@ -109,11 +109,6 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 	return instance, nil
 }
 
-// do makes writes within [writeTimeout].
-func (a actor) do(ctx context.Context, write func(context.Context) error) error {
-	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write) //nolint:wrapcheck // write does
-}
-
 // pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
 // OperatorVersion exists.
 func (a actor) pin(ctx context.Context, v *choice.Version) error {
@@ -203,6 +198,11 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) err
 	})
 }
 
+// do makes writes within [writeTimeout].
+func (a actor) do(ctx context.Context, write func(context.Context) error) error {
+	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write) //nolint:wrapcheck // write does
+}
+
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
 func (a actor) takeOver(ctx context.Context, w task.Write) error {
 	if w.TakeOver == nil {
@@ -214,42 +214,6 @@ func (a actor) takeOver(ctx context.Context, w task.Write) error {
 		return ring.ErrConflict
 	}
 	return wrapped(err, "take over "+w.Ref.String())
-}
-
-// apply applies an object by force, and then generates what it has no value for.
-func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
-		client.DisableReadYourWritesConsistency)
-	if err != nil || len(generate) == 0 {
-		return wrapped(err, "apply "+object.RefOf(u).String())
-	}
-	return a.generate(ctx, u, generate)
-}
-
-// generate sets random values for keys of a Secret, unless another client has written
-// the Secret since.
-func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
-	values := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(generate)) {
-		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
-			values[key] = random(generate[key])
-		}
-	}
-	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
-	if err != nil {
-		return err //nolint:wrapcheck // the error says what failed
-	}
-	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
-	return wrapped(err, "generate values of "+object.RefOf(u).String())
-}
-
-// random is a text of this length that cannot be guessed.
-func random(length int) string {
-	text := ""
-	for len(text) < length {
-		text += rand.Text()
-	}
-	return text[:length]
 }
 
 // remove deletes the object that was read, and its dependents first.
@@ -311,6 +275,42 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 		}
 	}
 	return nil
+}
+
+// apply applies an object by force, and then generates what it has no value for.
+func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
+		client.DisableReadYourWritesConsistency)
+	if err != nil || len(generate) == 0 {
+		return wrapped(err, "apply "+object.RefOf(u).String())
+	}
+	return a.generate(ctx, u, generate)
+}
+
+// generate sets random values for keys of a Secret, unless another client has written
+// the Secret since.
+func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
+	values := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(generate)) {
+		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
+			values[key] = random(generate[key])
+		}
+	}
+	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
+	if err != nil {
+		return err //nolint:wrapcheck // the error says what failed
+	}
+	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	return wrapped(err, "generate values of "+object.RefOf(u).String())
+}
+
+// random is a text of this length that cannot be guessed.
+func random(length int) string {
+	text := ""
+	for len(text) < length {
+		text += rand.Text()
+	}
+	return text[:length]
 }
 
 func wrapped(err error, what string) error {

@@ -2,9 +2,7 @@ package decision
 
 import (
 	"maps"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -148,7 +146,13 @@ func (d *decider) end(result v1beta1.Result, message string) {
 	d.Writes = nil
 }
 
-// stamp is the present with the precision that the API keeps.
-func (d *decider) stamp() metav1.MicroTime {
-	return metav1.NewMicroTime(d.Now.Truncate(time.Microsecond))
+// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
+// fix them, so if they are invalid, those that were last applied are used.
+func (d *decider) cleanupParameters() map[string]string {
+	applied := d.Status.LastAppliedInstanceSpec
+	_, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters)
+	if len(problems) == 0 || applied == nil {
+		return maps.Clone(d.Instance.Spec.Parameters)
+	}
+	return maps.Clone(applied.Parameters)
 }

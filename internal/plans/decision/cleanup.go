@@ -1,7 +1,7 @@
 package decision
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -34,14 +34,6 @@ func (d *decider) remove() {
 	}
 }
 
-func (d *decider) canClean() bool {
-	if d.Version == nil {
-		return false
-	}
-	_, ok := d.Version.Spec.Plans[v1beta1.CleanupPlan]
-	return ok
-}
-
 // clean continues the cleanup, unless a user abandons it or its content no longer
 // exists.
 func (d *decider) clean(e *v1beta1.Execution) {
@@ -63,6 +55,14 @@ func (d *decider) cleanAgain(e *v1beta1.Execution) {
 	}
 }
 
+func (d *decider) canClean() bool {
+	if d.Version == nil {
+		return false
+	}
+	_, ok := d.Version.Spec.Plans[v1beta1.CleanupPlan]
+	return ok
+}
+
 // release lets the Instance be deleted without its cleanup.
 func (d *decider) release(why string) {
 	if d.Status.Running() != nil {
@@ -73,13 +73,6 @@ func (d *decider) release(why string) {
 	d.writesInstance(task.Write{Act: task.RemoveFinalizer})
 }
 
-// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
-// fix them, so if they are invalid, those that were last applied are used.
-func (d *decider) cleanupParameters() map[string]string {
-	applied := d.Status.LastAppliedInstanceSpec
-	_, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters)
-	if len(problems) == 0 || applied == nil {
-		return maps.Clone(d.Instance.Spec.Parameters)
-	}
-	return maps.Clone(applied.Parameters)
+func (d *decider) hasFinalizer() bool {
+	return slices.Contains(d.Instance.Finalizers, vocabulary.CleanupFinalizer)
 }

@@ -85,17 +85,17 @@ func (d *decider) stampPlans() {
 	}
 }
 
-func wholeSecond(t time.Time) *metav1.Time {
-	whole := metav1.NewTime(t.Truncate(time.Second))
-	return &whole
-}
-
 // since is when a message began to be true.
 func (d *decider) since(message string) *metav1.Time {
 	if d.before.WaitingFor == message && d.before.Since != nil {
 		return d.before.Since
 	}
 	return wholeSecond(d.Now)
+}
+
+func wholeSecond(t time.Time) *metav1.Time {
+	whole := metav1.NewTime(t.Truncate(time.Second))
+	return &whole
 }
 
 // place is the first step in progress, as PHASE/STEP.

@@ -1,8 +1,6 @@
 package decision
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -72,8 +70,6 @@ func (d *decider) isSuperseded(e *v1beta1.Execution) bool {
 	return true
 }
 
-func isSame(a, b *v1beta1.PlanExecution) bool { return a.PlanName == b.PlanName && a.UID == b.UID }
-
 // waitsForVersion is the link of an Instance whose OperatorVersion does not exist.
 func (d *decider) waitsForVersion() bool {
 	if d.Version != nil {
@@ -105,16 +101,14 @@ func (d *decider) clearsRequest() bool {
 	return d.writesInstance(task.Write{Act: task.ClearRequest})
 }
 
+func isSame(a, b *v1beta1.PlanExecution) bool { return a.PlanName == b.PlanName && a.UID == b.UID }
+
 // addsFinalizer makes sure that the cleanup plan can run before the Instance is deleted.
 func (d *decider) addsFinalizer() bool {
 	if !d.canClean() || d.hasFinalizer() {
 		return false
 	}
 	return d.writesInstance(task.Write{Act: task.AddFinalizer})
-}
-
-func (d *decider) hasFinalizer() bool {
-	return slices.Contains(d.Instance.Finalizers, vocabulary.CleanupFinalizer)
 }
 
 // startsChange is the link of a spec that differs from what was applied. A change that
@@ -144,18 +138,18 @@ func (d *decider) uidFor(c choice.Choice) types.UID {
 	return d.NewUID
 }
 
-// hasFailed is true if this spec was attempted and the plan for it did not succeed.
-func (d *decider) hasFailed() bool {
-	a := d.Status.Attempted
-	return a != nil && a.Result != v1beta1.ResultSuperseded && choice.SameTarget(d.Instance.Namespace, &a.Spec, &d.Instance.Spec)
-}
-
 // forgetFailure forgets a failure of a spec that is no longer wanted.
 func (d *decider) forgetFailure() {
 	if d.Status.Attempted != nil && !d.hasFailed() {
 		d.Status.Attempted = nil
 		d.Status.AggregatedStatus.Status = v1beta1.Complete
 	}
+}
+
+// hasFailed is true if this spec was attempted and the plan for it did not succeed.
+func (d *decider) hasFailed() bool {
+	a := d.Status.Attempted
+	return a != nil && a.Result != v1beta1.ResultSuperseded && choice.SameTarget(d.Instance.Namespace, &a.Spec, &d.Instance.Spec)
 }
 
 // startsRequest is the link of a user who requests a plan.

@@ -20,6 +20,45 @@ type order struct {
 	By     string    `json:"by,omitempty"`
 }
 
+func (d *decider) isAbandoned(e *v1beta1.Execution) bool {
+	order := d.order(vocabulary.AbandonPlan)
+	if !order.is(e) {
+		return false
+	}
+	d.end(v1beta1.ResultAbandoned, "abandoned"+order.clause())
+	d.Again = true
+	return true
+}
+
+// clause says who gave the order, and why.
+func (o order) clause() string {
+	s := ""
+	if o.By != "" {
+		s = " by " + o.By
+	}
+	if o.Reason != "" {
+		s += ": " + o.Reason
+	}
+	return s
+}
+
+// retries is the link of a user who retries an execution that failed.
+func (d *decider) retries() bool {
+	e := d.Status.Execution
+	order := d.order(vocabulary.RetryPlan)
+	if !order.is(e) || !isFailure(e.Result) || !choice.SameTarget(d.Instance.Namespace, &e.Spec, &d.Instance.Spec) {
+		return false
+	}
+	if _, ok := d.Version.Spec.Plans[e.Plan]; !ok {
+		return d.stalls(choice.Problem{
+			Field:  "annotation " + vocabulary.RetryPlan.Native,
+			Action: "OperatorVersion " + d.Version.Name + " has no plan " + e.Plan + "; remove the annotation",
+		})
+	}
+	d.retry(e)
+	return true
+}
+
 // order reads an annotation; an invalid one is a problem.
 func (d *decider) order(key vocabulary.Key) order {
 	o, problem := orderOf(d.Instance.Annotations, key)
@@ -48,45 +87,6 @@ func orderOf(annotations map[string]string, key vocabulary.Key) (order, *choice.
 
 // is true of an order about this execution.
 func (o order) is(e *v1beta1.Execution) bool { return e != nil && o.UID != "" && o.UID == e.UID }
-
-// clause says who gave the order, and why.
-func (o order) clause() string {
-	s := ""
-	if o.By != "" {
-		s = " by " + o.By
-	}
-	if o.Reason != "" {
-		s += ": " + o.Reason
-	}
-	return s
-}
-
-func (d *decider) isAbandoned(e *v1beta1.Execution) bool {
-	order := d.order(vocabulary.AbandonPlan)
-	if !order.is(e) {
-		return false
-	}
-	d.end(v1beta1.ResultAbandoned, "abandoned"+order.clause())
-	d.Again = true
-	return true
-}
-
-// retries is the link of a user who retries an execution that failed.
-func (d *decider) retries() bool {
-	e := d.Status.Execution
-	order := d.order(vocabulary.RetryPlan)
-	if !order.is(e) || !isFailure(e.Result) || !choice.SameTarget(d.Instance.Namespace, &e.Spec, &d.Instance.Spec) {
-		return false
-	}
-	if _, ok := d.Version.Spec.Plans[e.Plan]; !ok {
-		return d.stalls(choice.Problem{
-			Field:  "annotation " + vocabulary.RetryPlan.Native,
-			Action: "OperatorVersion " + d.Version.Name + " has no plan " + e.Plan + "; remove the annotation",
-		})
-	}
-	d.retry(e)
-	return true
-}
 
 func isFailure(r v1beta1.Result) bool {
 	return r == v1beta1.ResultFailed || r == v1beta1.ResultAbandoned

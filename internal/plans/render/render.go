@@ -32,6 +32,19 @@ type Context struct {
 	Pipes  map[string]string
 }
 
+// Render executes a template. The name is that of its file, for errors.
+func Render(name, text string, c Context) (string, error) {
+	t, err := compile(name, text)
+	if err != nil {
+		return "", err
+	}
+	out := &bounded{}
+	if err := t.Execute(out, c.data()); err != nil {
+		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
+	}
+	return out.String(), nil
+}
+
 // data is what the template sees: maps of its own, since it can change them.
 func (c *Context) data() map[string]any {
 	pipes := map[string]any{}
@@ -63,19 +76,6 @@ func deepCopy(v any) any {
 	default:
 		return v
 	}
-}
-
-// Render executes a template. The name is that of its file, for errors.
-func Render(name, text string, c Context) (string, error) {
-	t, err := compile(name, text)
-	if err != nil {
-		return "", err
-	}
-	out := &bounded{}
-	if err := t.Execute(out, c.data()); err != nil {
-		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
-	}
-	return out.String(), nil
 }
 
 // Verify finds what is wrong with a template without executing it: that it
