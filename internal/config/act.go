@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -20,16 +21,16 @@ import (
 const writers = 16
 
 // results are what became of the writes of a pass.
-type results []ring.Result[Write]
+type results []ring.Result[decision.Write]
 
 // act makes the writes, several at a time.
-func act(ctx context.Context, w client.Writer, writes []Write) results {
+func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
 	done := make(results, len(writes))
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i, write := range writes {
 		group.Go(func() error {
-			done[i] = ring.Result[Write]{Change: write.change(), Write: write, Err: apply(ctx, w, write)}
+			done[i] = ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: apply(ctx, w, write)}
 			return nil
 		})
 	}
@@ -39,7 +40,7 @@ func act(ctx context.Context, w client.Writer, writes []Write) results {
 
 // apply makes the patches of a write in their order. The patches contain their
 // preconditions, which the API server checks when it applies them.
-func apply(ctx context.Context, w client.Writer, write Write) error {
+func apply(ctx context.Context, w client.Writer, write decision.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, ring.WriteTimeout)
 	defer cancel()
 	for _, p := range write.Patches {
@@ -57,7 +58,7 @@ func apply(ctx context.Context, w client.Writer, write Write) error {
 
 // free deletes Pods that never ran, if they are as they were observed: a Pod that
 // another client has released or scheduled since has another version.
-func free(ctx context.Context, w client.Writer, write Write) error {
+func free(ctx context.Context, w client.Writer, write decision.Write) error {
 	for _, p := range write.Frees {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
 		// To see the deletion in the cache, the client would begin to cache Pods.

@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -58,8 +59,8 @@ func (e *entry) read(obj client.Object) bool {
 }
 
 // snapshot is the entry as an immutable value.
-func (e *entry) snapshot(refusals ring.Refusals) Workload {
-	w := Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload)}
+func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
+	w := decision.Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload)}
 	w.Observe(&e.config)
 	return w
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -80,13 +81,15 @@ type reconciler struct {
 
 // Reconcile makes one pass over all workloads.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	loop := ring.Loop[Observed, Plan, results]{
+	loop := ring.Loop[decision.Observed, decision.Plan, results]{
 		Most: 1, Now: r.observer.options.Now,
-		Observe: func(ctx context.Context, _ bool) (Observed, error) { return r.observer.observe(ctx) },
-		Plan:    func(o *Observed) Plan { return decide(*o, r.observer.options) },
-		Act:     func(ctx context.Context, _ *Observed, p *Plan) results { return act(ctx, r.writer, p.Writes) },
-		Report:  r.reporter.report,
-		Learn: func(_ context.Context, _ *Observed, p *Plan, done *results) (ring.Next, error) {
+		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
+		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
+		Act: func(ctx context.Context, _ *decision.Observed, p *decision.Plan) results {
+			return act(ctx, r.writer, p.Writes)
+		},
+		Report: r.reporter.report,
+		Learn: func(_ context.Context, _ *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
 			return ring.Next{Wake: ring.Earlier(p.Wake, r.observer.learn(done))}, nil
 		},
 	}

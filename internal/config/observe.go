@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -36,10 +37,10 @@ func newObserver(o Options, workloads client.Reader, source content.Source) *obs
 
 // observe reads every relevant workload. It reads values only for those whose
 // digests have changed since the last pass.
-func (o *observer) observe(ctx context.Context) (Observed, error) {
+func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	objects, err := workload.List(ctx, o.workloads, o.namespaces())
 	if err != nil {
-		return Observed{}, err
+		return decision.Observed{}, err
 	}
 	seen := make([]*entry, len(objects))
 	for i, obj := range objects {
@@ -49,7 +50,7 @@ func (o *observer) observe(ctx context.Context) (Observed, error) {
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
 	for _, e := range seen {
 		if err := p.observeWorkload(ctx, e); err != nil {
-			return Observed{}, err
+			return decision.Observed{}, err
 		}
 	}
 	p.hash(ctx, seen)
@@ -73,15 +74,6 @@ func (o *observer) read(obj client.Object) *entry {
 	}
 	return e
 }
-
-// accept forgets what failed for a workload.
-func (o *observer) accept(w *workload.Workload) {
-	o.retries.Accept(w.String())
-	o.retries.Accept(reading(w))
-}
-
-// reading is what retries call the reads for a workload; its writes have its name.
-func reading(w *workload.Workload) string { return "config of " + w.String() }
 
 // pass is one run of observe.
 type pass struct {
@@ -159,11 +151,6 @@ func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 	return err //nolint:wrapcheck // the error says what failed
 }
 
-// isPutOff is true until what failed for a workload is tried again.
-func (p *pass) isPutOff(e *entry) bool {
-	return p.refusals.PutOff(e.workload.String(), p.now) || p.refusals.PutOff(reading(&e.workload), p.now)
-}
-
 // hash computes the hashes of the workloads whose config has changed and settled.
 func (p *pass) hash(ctx context.Context, seen []*entry) {
 	due := slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return !p.isDue(e) })
@@ -184,7 +171,7 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 func (p *pass) isDue(e *entry) bool {
 	known := &e.config
 	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() &&
-		!p.now.Before(e.changes.pending.settlesAt(p.window(&e.workload))) && !p.isPutOff(e)
+		!p.now.Before(e.changes.pending.SettlesAt(p.window(&e.workload))) && !p.isPutOff(e)
 }
 
 // window is how long changes are collected for a workload. One that has no hash
@@ -193,12 +180,12 @@ func (p *pass) window(w *workload.Workload) time.Duration {
 	if w.Template.Hash == "" {
 		return 0
 	}
-	return p.options.window(w)
+	return p.options.Window(w)
 }
 
 // snapshot is the value that the plan is made from.
-func (p *pass) snapshot(seen []*entry) Observed {
-	o, refusals := Observed{Now: p.now, Workloads: make([]Workload, 0, len(seen))}, p.retries.Refusals(p.now)
+func (p *pass) snapshot(seen []*entry) decision.Observed {
+	o, refusals := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen))}, p.retries.Refusals(p.now)
 	for _, e := range seen {
 		w := e.snapshot(refusals)
 		if !p.options.Zones {
@@ -206,7 +193,7 @@ func (p *pass) snapshot(seen []*entry) Observed {
 		}
 		if w.IsCurrent() {
 			e.changes.settle(e.config.Facts())
-			w.Change = Change{}
+			w.Change = decision.Change{}
 		}
 		o.Workloads = append(o.Workloads, w)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
@@ -52,7 +53,7 @@ func releaseOnce(ctx context.Context, c client.Client, o Options) (int, results,
 	if err != nil {
 		return 0, nil, err
 	}
-	p, observed := &pass{observer: observer, now: o.Now()}, Observed{Now: o.Now()}
+	p, observed := &pass{observer: observer, now: o.Now()}, decision.Observed{Now: o.Now()}
 	var failed error
 	for _, obj := range objects {
 		e := &entry{workload: workload.Read(obj)}
@@ -62,7 +63,7 @@ func releaseOnce(ctx context.Context, c client.Client, o Options) (int, results,
 			observed.Workloads = append(observed.Workloads, w)
 		}
 	}
-	return len(observed.Workloads), act(ctx, c, decide(observed, Options{}).Writes), failed
+	return len(observed.Workloads), act(ctx, c, decision.Decide(observed, decision.Options{}).Writes), failed
 }
 
 // Trace is a workload that is suspended, or on which wave left something.

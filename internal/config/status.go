@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -27,10 +28,10 @@ func newReporter(recorder events.EventRecorder, now func() time.Time) *reporter 
 }
 
 // report reports one pass. Events are emitted only for writes that were made.
-func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, done *results) {
+func (r *reporter) report(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) {
 	for i := range *done {
 		w := &(*done)[i]
-		r.Wrote(ctx, w.Change, w.Err, "changed", strings.Join(shorten(w.Write.Workload.Change.Keys), ", "))
+		r.Wrote(ctx, w.Change, w.Err, "changed", strings.Join(w.Write.Workload.Change.Shortened(), ", "))
 		if w.Err == nil {
 			r.emit(&w.Write)
 		}
@@ -39,7 +40,7 @@ func (r *reporter) report(ctx context.Context, o *Observed, p *Plan, done *resul
 	r.logHolds(ctx, p)
 }
 
-func (r *reporter) emit(w *Write) {
+func (r *reporter) emit(w *decision.Write) {
 	for _, e := range w.Events {
 		emit := r.Normal
 		if e.Type == corev1.EventTypeWarning {
@@ -57,7 +58,7 @@ func (r *reporter) emit(w *Write) {
 }
 
 // measure sets the gauges.
-func (r *reporter) measure(o *Observed, p *Plan) {
+func (r *reporter) measure(o *decision.Observed, p *decision.Plan) {
 	count := 0
 	for i := range o.Workloads {
 		if o.Workloads[i].Settings.Tracked {
@@ -73,7 +74,7 @@ func (r *reporter) measure(o *Observed, p *Plan) {
 }
 
 // logHolds logs each hold when it begins or its message changes.
-func (r *reporter) logHolds(ctx context.Context, p *Plan) {
+func (r *reporter) logHolds(ctx context.Context, p *decision.Plan) {
 	said := ring.Said{}
 	for _, h := range p.Holds {
 		key := strings.Join(h.Path[1:], "/")

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/plans/decision"
+	config "github.com/spillway-dev/spillway/internal/config/decision"
+	plans "github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
@@ -57,7 +57,7 @@ func (s *simulation) lines(r *simulate.Result) []simulatedLine {
 // passing are the reasons that say no more than that a step takes its time, or waits
 // for one that does.
 var passing = []rollout.Reason{
-	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, decision.ReasonInProgress,
+	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
 }
 
 // waitText is the sentence of a wait, which may name its object already.

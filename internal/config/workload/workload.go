@@ -147,15 +147,6 @@ func (w *Workload) HashIsRight() bool {
 	return w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
 
-// Accepted is the hash that the config would have if nothing had changed since
-// the template's was written.
-func (w *Workload) Accepted() string {
-	if w.hasBaseline() {
-		return w.Records.Baseline.Scope
-	}
-	return w.Template.Hash
-}
-
 // Adopts is true if the hash is of the present config in another scope, and that
 // must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
@@ -176,6 +167,15 @@ func (w *Workload) adoptsWave() bool {
 func (w *Workload) ignoresMore() bool {
 	u := w.Hashes.Unignored
 	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == w.Template.Hash)
+}
+
+// Accepted is the hash that the config would have if nothing had changed since
+// the template's was written.
+func (w *Workload) Accepted() string {
+	if w.hasBaseline() {
+		return w.Records.Baseline.Scope
+	}
+	return w.Template.Hash
 }
 
 // hasBaseline is true if there is a baseline, and it is of the template's hash.

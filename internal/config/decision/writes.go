@@ -1,4 +1,4 @@
-package config
+package decision
 
 import (
 	"strings"
@@ -10,9 +10,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
-
-// maxRecorded bounds how many changed keys a record names.
-const maxRecorded = 20
 
 // Write is one intended change of a workload.
 type Write struct {
@@ -27,8 +24,8 @@ type Write struct {
 	Events []Event
 }
 
-// change identifies the write.
-func (w *Write) change() ring.Change {
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
 	c := ring.Change{Act: "Record", Object: w.Workload.String()}
 	switch {
 	case w.Rolls:
@@ -66,7 +63,7 @@ func roll(w *Workload, now time.Time) Write {
 	if w.Settings.Tracked {
 		e.SetHash()
 		e.Record(workload.Roll{
-			At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys), Template: workload.TemplateDigest(w.Object),
+			At: now.UTC().Truncate(time.Millisecond), Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 		})
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
@@ -74,14 +71,6 @@ func roll(w *Workload, now time.Time) Write {
 	e.SetCondition(w.condition(now))
 	write.Patches = []workload.Patch{e.Patch()}
 	return write
-}
-
-// shorten bounds the list of what changed.
-func shorten(changed []string) []string {
-	if len(changed) <= maxRecorded {
-		return changed
-	}
-	return append(changed[:maxRecorded:maxRecorded], "…")
 }
 
 // record is the write that keeps the annotations of a workload up to date without
