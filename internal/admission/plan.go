@@ -115,7 +115,7 @@ func (o observed) handOver(k keyring) (step, string) {
 	case o.announced(k):
 		return reissue, "the newest CA is trusted everywhere"
 	case !o.now.Before(last(k.leaf.Leaf)):
-		return reissue, "the certificate expires on " + day(k.leaf.Leaf.NotAfter) + ", though not everybody trusts the newest CA"
+		return reissue, "the certificate expires on " + day(k.leaf.Leaf.NotAfter) + ", though not every configuration trusts the newest CA"
 	default:
 		return keep, ""
 	}

@@ -58,7 +58,7 @@ func stage(e *decision.Explanation, s *v1alpha1.StageStatus) Unit {
 		Done: int(s.Ready), Total: int(s.Total), Counted: "clusters", Sentence: s.Message, Since: TimeOf(s.StartedAt),
 	}
 	u.Phase, u.Reason = stateOf(s.State, decision.StateComplete, e.StageHold(s.Name))
-	if isWritten := e.Unseen != "" && s.State != decision.StateMoving; isWritten && !u.IsComplete() {
+	if isWritten := e.Unseen != "" && s.State != decision.StateUpdating; isWritten && !u.IsComplete() {
 		u.Phase, u.Reason = readBack(s.State)
 	}
 	return u

@@ -78,10 +78,10 @@ func (s *simulation) stops(steps []record.Step) []Risk {
 		return nil
 	}
 	risk := Risk{Object: s.Broken.Kind + "/" + s.Broken.Name, Namespace: s.Broken.Namespace}
-	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken, from %s on", len(missing), len(steps), missing[0])
+	risk.Sentence = fmt.Sprintf("if it is never ready, %d of %d steps are not taken (first: %s)", len(missing), len(steps), missing[0])
 	risk.Action = "undo the change, or fix it"
 	if i := slices.IndexFunc(s.waiting, func(w record.Wait) bool { return w.Object == missing[0].Object }); i >= 0 {
-		risk.Action += "; " + s.waiting[i].Object + " says then: " + s.waiting[i].Sentence
+		risk.Action += "; " + s.waiting[i].Object + " then reports: " + s.waiting[i].Sentence
 	}
 	return []Risk{risk}
 }

@@ -284,7 +284,7 @@ func (s *simulation) failures() []record.Wait {
 	var failures []record.Wait
 	for e, err := range s.Problems {
 		failures = append(failures, record.Wait{
-			At: s.Acted.Sub(s.Started), Namespace: e.Key.Namespace, Object: cmp.Or(e.Key.Name, "all workloads"), Sentence: "cannot go on: " + err.Error(),
+			At: s.Acted.Sub(s.Started), Namespace: e.Key.Namespace, Object: cmp.Or(e.Key.Name, "all workloads"), Sentence: "cannot continue: " + err.Error(),
 		})
 	}
 	slices.SortFunc(failures, func(a, b record.Wait) int {

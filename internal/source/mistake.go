@@ -50,7 +50,7 @@ func noMap(u *unstructured.Unstructured, path ...string) (mistake, bool) {
 	if err != nil || value == nil || isMap {
 		return mistake{}, false
 	}
-	return mistake{path, strings.Join(path, ".") + " is no map", fixMap}, true
+	return mistake{path, strings.Join(path, ".") + " is not a map", fixMap}, true
 }
 
 // noName finds what is not said, or is no text. An object whose name is to be
@@ -61,7 +61,7 @@ func noName(u *unstructured.Unstructured, path []string) (mistake, bool) {
 	field := strings.Join(path, ".")
 	switch {
 	case value != nil && !isText:
-		return mistake{path, field + " is no text", fixText}, true
+		return mistake{path, field + " is not a string", fixText}, true
 	case text == "" && (field != "metadata.name" || u.GetGenerateName() == ""):
 		return mistake{path, "has no " + field, fixObject}, true
 	default:
@@ -78,7 +78,7 @@ func noTexts(u *unstructured.Unstructured, path []string) (mistake, bool) {
 	values, _ := value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if _, isText := values[key].(string); !isText {
-			return mistake{append(path, key), strings.Join(path, ".") + ": the value of " + key + " is no text", fixText}, true
+			return mistake{append(path, key), strings.Join(path, ".") + ": the value of " + key + " is not a string", fixText}, true
 		}
 	}
 	return mistake{}, false

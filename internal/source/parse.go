@@ -42,7 +42,7 @@ func (p *parser) chunk(c chunk) {
 	raw, err := yaml.YAMLToJSONStrict(c.text)
 	if err != nil {
 		line, problem := c.located(err)
-		p.fail(line, "is no YAML that Kubernetes reads: "+problem, "fix the text there")
+		p.fail(line, "invalid YAML: "+problem, "fix the text there")
 		return
 	}
 	if bytes.Equal(raw, []byte("null")) {
@@ -64,7 +64,7 @@ func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
 		return nil, false
 	} else if err != nil {
 		line, problem := c.located(err)
-		p.fail(line, "is no YAML: "+problem, "fix the text there")
+		p.fail(line, "invalid YAML: "+problem, "fix the text there")
 		return nil, false
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {

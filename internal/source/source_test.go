@@ -111,21 +111,21 @@ items:
 func TestSaysWhatIsWrongAndWhere(t *testing.T) {
 	const head = "apiVersion: v1\nkind: ConfigMap\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: is no YAML: did not find expected key; fix the text there`},
-		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: is no YAML: did not find expected ',' or ']'; fix the text there`},
-		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: is no YAML that Kubernetes reads: key "x" already set in map; fix the text there`},
+		"no YAML":               {head + "metadata:\n  name: a\n bad: b\n", `-:5: invalid YAML: did not find expected key; fix the text there`},
+		"in a second document":  {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: [b}\n", `-:7: invalid YAML: did not find expected ',' or ']'; fix the text there`},
+		"a key twice":           {head + "metadata: {name: a}\ndata:\n  x: \"1\"\n  x: \"2\"\n", `-:6: invalid YAML: key "x" already set in map; fix the text there`},
 		"no separator":          {head + "metadata: {name: a}\n--- {}\n", `-:4: another document begins without a line of its own; put three dashes, ---, alone on a line before it`},
 		"text alone":            {"hello\n", `-:1: is not a Kubernetes object; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"no kind":               {"\n\nreplicaCount: 1\n", `-:3: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out`},
 		"no name":               {head + "metadata:\n  labels: {a: b}\n", `-:3: has no metadata.name; give it apiVersion, kind and metadata.name, or leave the file out`},
-		"a name that is none":   {head + "metadata:\n  name: 123\n", `-:4: metadata.name is no text; put the value in quotes`},
-		"metadata that is none": {head + "metadata: a\n", `-:3: metadata is no map; write it as a map of names to values`},
-		"a boolean of old YAML": {head + "metadata:\n  name: a\n  annotations:\n    x: \"1\"\n    spillway.dev/pause: yes\n", `-:7: metadata.annotations: the value of spillway.dev/pause is no text; put the value in quotes`},
+		"a name that is none":   {head + "metadata:\n  name: 123\n", `-:4: metadata.name is not a string; put the value in quotes`},
+		"metadata that is none": {head + "metadata: a\n", `-:3: metadata is not a map; write it as a map of names to values`},
+		"a boolean of old YAML": {head + "metadata:\n  name: a\n  annotations:\n    x: \"1\"\n    spillway.dev/pause: yes\n", `-:7: metadata.annotations: the value of spillway.dev/pause is not a string; put the value in quotes`},
 		"a label of the template": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    metadata:\n      labels:\n        version: 1.0\n",
-			`-:8: spec.template.metadata.labels: the value of version is no text; put the value in quotes`},
-		"annotations that are a list": {head + "metadata:\n  name: a\n  annotations: [x]\n", `-:5: metadata.annotations is no map; write it as a map of names to values`},
+			`-:8: spec.template.metadata.labels: the value of version is not a string; put the value in quotes`},
+		"annotations that are a list": {head + "metadata:\n  name: a\n  annotations: [x]\n", `-:5: metadata.annotations is not a map; write it as a map of names to values`},
 		"an item that is none":        {"apiVersion: v1\nkind: List\nitems: [a]\n", `-:1: has an item that is not a Kubernetes object; give it apiVersion, kind and metadata.name, or leave the file out`},
-		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: is no YAML that Kubernetes reads: anchor 'm' value contains itself; fix the text there`},
+		"a circle":                    {head + "metadata: &m {name: a, self: *m}\n", `-:1: invalid YAML: anchor 'm' value contains itself; fix the text there`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := source.Read(strings.NewReader(c.text), source.Stdin)
@@ -141,7 +141,7 @@ func TestWhatIsRightIsReadBesideWhatIsWrong(t *testing.T) {
 	same(t, `
 -:3 Secret a
 -:1: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out
--:7: is no YAML: did not find expected node content; fix the text there
+-:7: invalid YAML: did not find expected node content; fix the text there
 `, shown(source.Read(strings.NewReader(text), source.Stdin)))
 }
 

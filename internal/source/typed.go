@@ -37,7 +37,7 @@ func (d *Document) Into(scheme *runtime.Scheme) (client.Object, error) {
 	case err != nil:
 		return nil, d.undecoded(err)
 	case !isObject:
-		return nil, d.Mistake(d.Object.GetKind()+" is no object of its own", "leave it out", "kind")
+		return nil, d.Mistake(d.Object.GetKind()+" is not an object that can be applied", "leave it out", "kind")
 	default:
 		return typed, nil
 	}

@@ -178,7 +178,7 @@ func look(ctx context.Context, reader viewer, options Options, key types.Namespa
 
 func notWatched(namespace, name string, namespaces []string) Explanation {
 	return Explanation{Namespace: namespace, Name: name, Sentence: fmt.Sprintf(
-		"group %s is not looked at, because the manager watches only %s; add namespace %s to --namespaces",
+		"group %s is not watched: the manager watches only %s; add namespace %s to --namespaces",
 		name, strings.Join(namespaces, ", "), namespace)}
 }
 

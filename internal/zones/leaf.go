@@ -68,7 +68,7 @@ func (z *zone) ripens(pod *Pod) bool {
 func (z *zone) ripening(pod *Pod) *rollout.Block {
 	until := pod.Since.Add(z.minReady())
 	return &rollout.Block{
-		Reason: ReasonRipening, Message: "it has to stay ready until " + rollout.Clock(until),
+		Reason: ReasonRipening, Message: "soaking until " + rollout.Clock(until) + " (minReadySeconds)",
 		Since: pod.Since, Until: until,
 	}
 }

@@ -99,7 +99,7 @@ func (o *observer) orphans(ctx context.Context, s *snapshot) ([]Pod, error) {
 		pods := &corev1.PodList{}
 		err := o.live.List(ctx, pods, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Pod})
 		if err != nil {
-			return nil, fmt.Errorf("look for Pod %s: %w", m.Pod, err)
+			return nil, fmt.Errorf("get Pod %s: %w", m.Pod, err)
 		}
 		for j := range pods.Items {
 			orphans = append(orphans, podOf(&pods.Items[j], 0))

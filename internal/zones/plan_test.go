@@ -379,8 +379,8 @@ func planCases() map[string]planCase {
 		},
 		"two zones in one place stall the group": {
 			group(zoneOf("a", "v1", place(1)), zoneOf("b", "v1", place(1))),
-			"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n" +
-				"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is the place of StatefulSet a already; give each its own\n",
+			"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is already used by StatefulSet a; give each its own\n" +
+				"InvalidInput: the rollout is waiting: StatefulSet b: annotation spillway.dev/zone-order: \"1\" is already used by StatefulSet a; give each its own\n",
 		},
 		"the group's order wins over the annotations'": {
 			group(zoneOf("a", "v1", place(1)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.ZoneOrder = []string{"b"} }),
@@ -402,13 +402,13 @@ func planCases() map[string]planCase {
 		"a Pod must be ready for long enough": {
 			group(zoneOf("a", "v2 v1", readyFor(5*time.Second)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
 			"Soaking: a-0 is ready; soaking until 4 May 12:00:25 UTC (minReadySeconds)\n" +
-				"MinReadySeconds: a-1 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n" +
+				"MinReadySeconds: a-1 is waiting: soaking until 4 May 12:00:25 UTC (minReadySeconds)\n" +
 				"WaitingForTurn: b is waiting: a has 0 of 2 ready, a-0 is ready; soaking until 4 May 12:00:25 UTC (minReadySeconds)\n",
 		},
 		"also at an old revision": {
 			group(zoneOf("a", "v1 v1", readyFor(5*time.Second))).with(func(g *v1alpha1.RolloutGroupSpec) { g.MinReadySeconds = 30 }),
-			"MinReadySeconds: a-0 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n" +
-				"MinReadySeconds: a-1 is waiting: it has to stay ready until 4 May 12:00:25 UTC\n",
+			"MinReadySeconds: a-0 is waiting: soaking until 4 May 12:00:25 UTC (minReadySeconds)\n" +
+				"MinReadySeconds: a-1 is waiting: soaking until 4 May 12:00:25 UTC (minReadySeconds)\n",
 		},
 		"a zone soaks": {
 			group(zoneOf("a", "v2", readyFor(time.Minute)), zoneOf("b", "v1")).with(func(g *v1alpha1.RolloutGroupSpec) { g.Soak = &metav1.Duration{Duration: 5 * time.Minute} }),
@@ -418,7 +418,7 @@ func planCases() map[string]planCase {
 		"a view that is older than what was decided upon": {
 			group(zoneOf("a", "v1")).decidedAt("100", "99"),
 			"looks again, live\n" +
-				"StaleView: the rollout is waiting: its Pods or StatefulSets were seen newer than they are seen now\n",
+				"StaleView: the rollout is waiting: the cache of Pods or StatefulSets is older than the last decision\n",
 		},
 		"a zone that is held is opened in its turn": {
 			group(zoneOf("a", "v1 v1", held), zoneOf("b", "v1", held)),
@@ -447,19 +447,19 @@ func planCases() map[string]planCase {
 		"it is held again when it is done": {
 			group(zoneOf("a", "v2 v2", opened, done), zoneOf("b", "v1", held)).locked("a"),
 			"Hold a\n" +
-				"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
-				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
+				"GatePending: a is waiting: gate partition is pending: the zone is open, and must be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: the zone is open, and must be held again\n",
 		},
 		"also before its controller says so": {
 			group(zoneOf("a", "v2 v2", opened), zoneOf("b", "v1", held)).locked("a"),
 			"Hold a\n" +
-				"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
-				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
+				"GatePending: a is waiting: gate partition is pending: the zone is open, and must be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: the zone is open, and must be held again\n",
 		},
 		"but not one that is lent: it would come back at the old revision": {
 			group(zoneOf("a", "v2 v2", lent), zoneOf("b", "v1", held)).server(Server{AdvancesRevision: true}).locked("a"),
-			"GatePending: a is waiting: gate partition is pending: it is open, and is to be held again\n" +
-				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: it is open, and is to be held again\n",
+			"GatePending: a is waiting: gate partition is pending: the zone is open, and must be held again\n" +
+				"WaitingForTurn: b is waiting: a is waiting: gate partition is pending: the zone is open, and must be held again\n",
 		},
 		"a zone that joins open is held first": {
 			group(zoneOf("a", "v1", opened), zoneOf("b", "v1", held)),
@@ -499,7 +499,7 @@ func planCases() map[string]planCase {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v1! v1", held)).locked("a"),
 			"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
-				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); its zone, which is held by its partition, brings it back at v1\n",
+				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); the partition holds its zone, so it would come back at v1\n",
 		},
 		"one at a revision that is not wanted goes": {
 			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
@@ -510,7 +510,7 @@ func planCases() map[string]planCase {
 		"broken Pods of two zones do not wait for each other": {
 			group(zoneOf("a", "v1!", held), zoneOf("b", "v1!", held)),
 			"permits a for \"a\"\n" +
-				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); its zone, which is held by its partition, brings it back at v1\n",
+				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); the partition holds its zone, so it would come back at v1\n",
 		},
 		"a strategy that a user has set back is cleared up": {
 			group(zoneOf("a", "v2", held, done, func(s *Set) { s.Lent = true })),

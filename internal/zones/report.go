@@ -28,7 +28,7 @@ const PhaseStalled rollout.Phase = "Stalled"
 // The states of a zone that are no reasons to wait.
 const (
 	StateComplete = "Complete"
-	StateMoving   = "Moving"
+	StateUpdating = "Updating"
 )
 
 // status is what the status of the group must be after this decision.
@@ -103,7 +103,7 @@ func (d *decision) row(z *zone) v1alpha1.Zone {
 	row.State, row.Message, row.Since = StateComplete, answer.Message(), nil
 	switch {
 	case answer.Step != nil:
-		row.State = StateMoving
+		row.State = StateUpdating
 	case answer.Hold != nil:
 		row.State, row.Since = string(answer.Hold.Reason), at(answer.Hold.Since)
 	case !z.stale():

@@ -200,7 +200,7 @@ func (o *Observed) orderProblems() []Problem {
 		if other, taken := places[*set.Settings.Order]; taken {
 			problems = append(problems, Problem{
 				"StatefulSet " + set.Name, "annotation " + vocabulary.ZoneOrder.Native, strconv.Itoa(*set.Settings.Order),
-				"is the place of StatefulSet " + other + " already; give each its own",
+				"is already used by StatefulSet " + other + "; give each its own",
 			})
 		}
 		places[*set.Settings.Order] = set.Name
@@ -217,7 +217,7 @@ func (o *Observed) strategyProblems() []Problem {
 		object := "StatefulSet " + set.Name
 		switch {
 		case set.Strategy != OnDelete && set.Strategy != RollingUpdate:
-			problems = append(problems, Problem{object, field, set.Strategy, "cannot be held back; use OnDelete or RollingUpdate"})
+			problems = append(problems, Problem{object, field, set.Strategy, "is not supported; use OnDelete or RollingUpdate"})
 		case first == nil:
 			first = set
 		case first.rolling() != set.rolling():

@@ -67,10 +67,10 @@ func (r *reporter) emitZone(group *v1alpha1.RolloutGroup, was v1alpha1.Zone, is 
 	}
 	started := was.StartedAt == nil || !was.StartedAt.Equal(is.StartedAt)
 	if started {
-		r.Normal(group, EventZoneStarted, "zone %s goes to revision %s", is.Name, is.Target)
+		r.Normal(group, EventZoneStarted, "zone %s is updating to revision %s", is.Name, is.Target)
 	}
 	if is.State == StateComplete && (started || was.State != StateComplete) {
-		r.Normal(group, EventZoneDone, "zone %s is done: %d of %d Pods are up to date", is.Name, is.Updated, is.Total)
+		r.Normal(group, EventZoneDone, "zone %s is complete: %d of %d Pods are up to date", is.Name, is.Updated, is.Total)
 	}
 }
 

@@ -142,7 +142,7 @@ func (o *Observed) block(zones []*zone) *rollout.Block {
 		return &rollout.Block{Reason: ReasonInvalid, Message: sentences(problems)}
 	}
 	if o.isBehind() {
-		return &rollout.Block{Reason: ReasonStaleView, Message: "its Pods or StatefulSets were seen newer than they are seen now"}
+		return &rollout.Block{Reason: ReasonStaleView, Message: "the cache of Pods or StatefulSets is older than the last decision"}
 	}
 	for _, z := range zones {
 		if z.stale() {
@@ -198,7 +198,7 @@ func (z *zone) whole() *rollout.Whole {
 	}
 	return &rollout.Whole{
 		Revision: z.CurrentRevision, Reason: ReasonHeld,
-		Message: "its zone, which is held by its partition, brings it back at " + z.CurrentRevision,
+		Message: "the partition holds its zone, so it would come back at " + z.CurrentRevision,
 	}
 }
 
@@ -211,7 +211,7 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, rollout.Gate{Name: "status", When: rollout.After, Message: z.notObserved()})
 	}
 	if z.open() {
-		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "it is open, and is to be held again" + z.o.refusalOf(z.Name)})
+		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "the zone is open, and must be held again" + z.o.refusalOf(z.Name)})
 	}
 	return gates
 }

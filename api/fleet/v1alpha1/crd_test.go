@@ -262,7 +262,7 @@ func TestStatusComesBackAsItWasWritten(t *testing.T) {
 	module.Status = v1alpha1.ModuleStatus{
 		CurrentRevision: "app-1", TargetRevision: "app-2", ObservedSync: module.Spec.Sync,
 		Summary:         &v1alpha1.Summary{Total: 3, Updated: 1},
-		Stages:          []v1alpha1.StageStatus{{Name: "canary", State: "Moving", Total: 1, StartedAt: &at}},
+		Stages:          []v1alpha1.StageStatus{{Name: "canary", State: "Updating", Total: 1, StartedAt: &at}},
 		FailingClusters: []v1alpha1.FailingCluster{{Name: "c", Revision: "app-2", Message: "no"}},
 		Moves:           []v1alpha1.Move{{Cluster: "c", Revision: "app-2", At: at}},
 		Seen:            &v1alpha1.Seen{Assemblages: "7"},

@@ -191,7 +191,7 @@ const (
 	Pause OnFailure = "Pause"
 	// Continue goes on as if nothing had failed.
 	Continue OnFailure = "Continue"
-	// Rollback goes back to the last revision that got everywhere.
+	// Rollback goes back to the last revision that reached all clusters.
 	Rollback OnFailure = "Rollback"
 )
 

@@ -109,7 +109,7 @@ type Summary struct {
 type StageStatus struct {
 	// Name is that of the stage.
 	Name string `json:"name"`
-	// State is a word: Complete, Moving, or the reason why it waits.
+	// State is a word: Complete, Updating, or the reason why it waits.
 	State string `json:"state"`
 	// Message says why it is not complete.
 	// +optional

@@ -321,7 +321,7 @@ type Zone struct {
 	// on its own, until it is known for certain which Pods it has left.
 	// +optional
 	Opened bool `json:"opened,omitempty"`
-	// State is a word: Complete, Moving, or the reason why it waits.
+	// State is a word: Complete, Updating, or the reason why it waits.
 	// +optional
 	State string `json:"state,omitempty"`
 	// Message says why it is not complete.

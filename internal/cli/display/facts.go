@@ -45,13 +45,6 @@ func (f *Facts) row(name string, columns ...string) {
 	f.Line(append([]string{"  " + name}, columns...)...)
 }
 
-// optional adds a fact unless it is empty.
-func (f *Facts) optional(name, value string) {
-	if value != "" {
-		f.row(name, value)
-	}
-}
-
 // Write writes all lines.
 func (f *Facts) Write() {
 	_ = f.columns.Flush() // to memory

@@ -17,7 +17,6 @@ func TestFacts(t *testing.T) {
 	const long = "Pod ingester-a-0 is not ready: its container waits for ConfigMap limits, which was not created yet"
 	add := func(f *Facts) {
 		f.row("phase", "Progressing")
-		f.optional("lock", "")
 		f.row("zone", "ingester-zone-a", "1/3 updated, 2 ready", "Waiting: "+long)
 		f.row("zone", "b", "3/3 updated, 3 ready", "Complete\x1b[31m\nfor\x1flong")
 		f.row("cluster", strings.Repeat("c", 60), "GateRefused", long)

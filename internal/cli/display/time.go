@@ -12,12 +12,7 @@ func timeText(t *time.Time) string {
 	return t.UTC().Format(momentLayout)
 }
 
-const (
-	momentLayout = "2006-01-02 15:04:05 UTC"
-	// shownRollouts is how many of the last rollouts explain shows; all are in the
-	// JSON.
-	shownRollouts = 3
-)
+const momentLayout = "2006-01-02 15:04:05 UTC"
 
 // elapsed is the time until now in whole seconds, if there is no end yet.
 func elapsed(from time.Time, to *time.Time, now time.Time) string {

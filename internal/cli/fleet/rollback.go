@@ -33,7 +33,7 @@ func newFleetRollback(f *fleeter) *cobra.Command {
 	g := &goingBack{fleeter: f}
 	cmd := f.gives(f.command("rollback", "[--to REVISION]", "Go back to an older revision, under the same budget, and stay there",
 		`shop -n clusters --reason "checkout fails"`, g.run))
-	cmd.Flags().StringVar(&g.to, "to", "", "the revision, by name or number, or \"latest\" for what the template says (default: the last other one that got everywhere)")
+	cmd.Flags().StringVar(&g.to, "to", "", "the revision, by name or number, or \"latest\" for what the template says (default: the last other one that reached all clusters)")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func (g *goingBack) retarget(ctx context.Context, module client.Object, spec *fl
 		return "", err
 	}
 	spec.TargetRevision = to
-	said := fmt.Sprintf("%s goes to %s, and stays there whatever its template says; go forward again with: %s",
+	said := fmt.Sprintf("%s is set to revision %s, and stays there; to follow its template again: %s",
 		g.module, to, g.module.command("fleet rollback", "--to", Latest))
 	if spec.Suspend {
 		said += "\nit is paused: nothing is assigned before: " + g.module.command("resume")
@@ -78,10 +78,10 @@ func (g *goingBack) retarget(ctx context.Context, module client.Object, spec *fl
 // forward lets the template count again.
 func (g *goingBack) forward(spec *fleetv1.ModuleSpec) (string, error) {
 	if spec.TargetRevision == "" {
-		return "", fmt.Errorf("%s goes to what its template says already", g.module)
+		return "", fmt.Errorf("%s follows its template already", g.module)
 	}
 	spec.TargetRevision = ""
-	return g.module.String() + " goes to what its template says", nil
+	return g.module.String() + " follows its template again", nil
 }
 
 // aim is the name of the revision that is meant.
@@ -93,17 +93,17 @@ func (g *goingBack) aim(revisions []Revision, spec *fleetv1.ModuleSpec, status *
 	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Name == to || strconv.FormatInt(r.Number, 10) == to })
 	switch {
 	case to == "":
-		return "", fmt.Errorf("%s has no other revision that got everywhere; choose one with --to: %s", g.module, namesOf(revisions))
+		return "", fmt.Errorf("%s has no other revision that reached all clusters; choose one with --to: %s", g.module, namesOf(revisions))
 	case i < 0:
 		return "", fmt.Errorf("%s has no revision %q; choose from %s", g.module, to, namesOf(revisions))
 	case revisions[i].Name == spec.TargetRevision:
-		return "", fmt.Errorf("%s goes to %s already; go forward with: %s", g.module, revisions[i].Name, g.module.command("fleet rollback", "--to", Latest))
+		return "", fmt.Errorf("%s is already set to revision %s; to follow its template again: %s", g.module, revisions[i].Name, g.module.command("fleet rollback", "--to", Latest))
 	default:
 		return revisions[i].Name, nil
 	}
 }
 
-// lastGood is the last revision that got everywhere, other than the one that is rolled
+// lastGood is the last revision that reached all clusters, other than the one that is rolled
 // out; empty if none is kept.
 func lastGood(revisions []Revision, status *fleetv1.ModuleStatus) string {
 	if status.CurrentRevision != status.TargetRevision {

@@ -72,7 +72,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 
 func (l *linting) validate() error {
 	if len(l.files) == 0 {
-		return errors.New("-f: name what to look at: a file, a directory, or - for standard input")
+		return errors.New("-f: name what to check: a file, a directory, or - for standard input")
 	}
 	if _, err := report.ParseLevel(l.failOn); err != nil && l.failOn != never {
 		return fmt.Errorf("--fail-on: %q is not known; use error, warning, note or never", l.failOn)

@@ -118,7 +118,7 @@ func stopText(stop *time.Duration) string {
 func readyText(r world.Readiness) string {
 	text := r.Default.String()
 	if len(r.Of) > 0 {
-		text += ", or as --ready says of it,"
+		text += ", or as --ready says,"
 	}
 	return text
 }

@@ -161,7 +161,7 @@ func applyObject(ctx context.Context, c client.Client, obj *unstructured.Unstruc
 	before.SetGroupVersionKind(obj.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), before)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("look at %s: %w", what, err)
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
 	after := obj.DeepCopy()
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.FieldOwner(kube.FieldOwner), client.ForceOwnership); err != nil {

@@ -168,7 +168,7 @@ func (u *uninstall) letInstancesGo(ctx context.Context) error {
 		_, _ = fmt.Fprintf(u.out, "instance/%s in namespace %s released\n", name.Name, name.Namespace)
 	})
 	if err != nil {
-		return fmt.Errorf("let Instances go: %w", err)
+		return fmt.Errorf("release Instances: %w", err)
 	}
 	return nil
 }

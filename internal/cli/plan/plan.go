@@ -128,7 +128,7 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		if err := p.leaveNote(ctx, command.ReasonTriggered); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to run plan %s\n", p.name.Name, args[1])
+		_, _ = fmt.Fprintf(p.out, "instance/%s plan %s requested\n", p.name.Name, args[1])
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
 	})))
 }
@@ -144,7 +144,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to abandon its plan\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s abandon requested\n", p.name.Name)
 		if !p.wait {
 			return nil
 		}
@@ -166,7 +166,7 @@ func newPlanRetry(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s is asked to retry its plan\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s retry requested\n", p.name.Name)
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
 	})))
 }

@@ -64,8 +64,8 @@ func watched(width, height int) (*watchModel, *[][]string) {
 	group := describe.Ref{Kind: "RolloutGroup", Namespace: "shop", Name: "ingester"}
 	for _, msg := range []tea.Msg{
 		tea.WindowSizeMsg{Width: width, Height: height}, seen{world(), noon},
-		heard{history.Event{At: at(-60), About: group, Reason: "ZoneDone", Text: "zone ingester-a is done: 3 of 3 Pods are up to date"}},
-		heard{history.Event{At: at(-65), About: group, Reason: "ZoneStarted", Text: "zone ingester-b goes to revision ingester-b-5d8f"}},
+		heard{history.Event{At: at(-60), About: group, Reason: "ZoneDone", Text: "zone ingester-a is complete: 3 of 3 Pods are up to date"}},
+		heard{history.Event{At: at(-65), About: group, Reason: "ZoneStarted", Text: "zone ingester-b is updating to revision ingester-b-5d8f"}},
 	} {
 		m.Update(msg)
 	}
@@ -101,13 +101,13 @@ spillway watch  namespace shop                                      12:00:00 UTC
 ›  deployment/web         Complete               │ 11:58:55
  ▾ rolloutgroup/ingester  Progressing  4/9  65s  │   rolloutgroup/ingester
    ▸ ingester-a           Complete     3/3       │   ZoneStarted zone ingester-b
-   ▾ ingester-b           Progressing  1/3  65s  │   goes to revision
+   ▾ ingester-b           Progressing  1/3  65s  │   is updating to revision
        ingester-b-1       Progressing       20s  │   ingester-b-5d8f
        ingester-b-2       Waiting                │ 11:59:00
      ingester-c           Waiting      0/3       │   rolloutgroup/ingester
  ▾ module/shop            Waiting      1/3  2h   │   ZoneDone zone ingester-a is
-     canary               Waiting      1/1       │   done: 3 of 3 Pods are up to
-     rest                 Waiting      0/2       │   date
+     canary               Waiting      1/1       │   complete: 3 of 3 Pods are
+     rest                 Waiting      0/2       │   up to date
                                                  │
                                                  │
 Deployment web is up to date
@@ -119,13 +119,13 @@ spillway watch  namespace shop                                      12:00:00 UTC
    deployment/web         Complete               │ 11:58:55
  ▾ rolloutgroup/ingester  Progressing  4/9  65s  │   rolloutgroup/ingester
    ▸ ingester-a           Complete     3/3       │   ZoneStarted zone ingester-b
-   ▾ ingester-b           Progressing  1/3  65s  │   goes to revision
+   ▾ ingester-b           Progressing  1/3  65s  │   is updating to revision
 ›      ingester-b-1       Progressing       20s  │   ingester-b-5d8f
        ingester-b-2       Waiting                │ 11:59:00
      ingester-c           Waiting      0/3       │   rolloutgroup/ingester
  ▾ module/shop            Waiting      1/3  2h   │   ZoneDone zone ingester-a is
-     canary               Waiting      1/1       │   done: 3 of 3 Pods are up to
-     rest                 Waiting      0/2       │   date
+     canary               Waiting      1/1       │   complete: 3 of 3 Pods are
+     rest                 Waiting      0/2       │   up to date
                                                  │
                                                  │
 ingester-b-1 is updating to ingester-b-5d8f
@@ -159,11 +159,11 @@ fleet approve module/shop; why? ▏
 		"and the timeline": {40, 10, []string{"tab"}, `
 spillway watch  namespace … 12:00:00 UTC
 11:58:55 rolloutgroup/ingester
-  ZoneStarted zone ingester-b goes to
-  revision ingester-b-5d8f
+  ZoneStarted zone ingester-b is
+  updating to revision ingester-b-5d8f
 11:59:00 rolloutgroup/ingester
-  ZoneDone zone ingester-a is done: 3 of
-  3 Pods are up to date
+  ZoneDone zone ingester-a is complete:
+  3 of 3 Pods are up to date
 Deployment web is up to date
 
 p pause  r resume  t retry  a approve  …

@@ -165,7 +165,7 @@ func (m *watchModel) tree(width, room int) []string {
 
 func (m *watchModel) nothing() string {
 	if !m.known {
-		return "looking …"
+		return "loading …"
 	}
 	return "no rollouts found"
 }

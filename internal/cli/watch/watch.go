@@ -308,7 +308,7 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 	if len(snapshot.Unseen) > 0 {
 		return nil, errors.New(snapshot.Unseen[0].Why)
 	}
-	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s says which",
+	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s shows which",
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
 }
 

@@ -76,10 +76,10 @@ func TestEvaluate(t *testing.T) {
 		},
 		"below a plain value": {
 			[]Binding{field("A", "region", "/data/name/x")}, Values{ClusterName: "c1"},
-			`binding "A": ConfigMap region: fieldPath "/data/name/x": there is no /data/name/x: there is nothing below a plain value`, nil,
+			`binding "A": ConfigMap region: fieldPath "/data/name/x": there is no /data/name/x: the value has no fields`, nil,
 		},
 		"null":            {[]Binding{field("A", "region", "/none")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/none": /none is null`, nil},
-		"no index":        {[]Binding{field("A", "region", "/list/01")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/list/01": there is no /list/01: "01" is no index of a list`, nil},
+		"no index":        {[]Binding{field("A", "region", "/list/01")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/list/01": there is no /list/01: "01" is not an index of a list`, nil},
 		"index too large": {[]Binding{field("A", "region", "/list/2")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "/list/2": there is no /list/2: the list has 2 elements`, nil},
 		"no path":         {[]Binding{field("A", "region", "")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "": must not be empty; name a field, such as /data/region`, nil},
 		"no pointer":      {[]Binding{field("A", "region", "data.x")}, Values{ClusterName: "c1"}, `binding "A": ConfigMap region: fieldPath "data.x": a JSON pointer begins with /, as in /data/region`, nil},

@@ -51,13 +51,13 @@ func step(at any, token string) (any, error) {
 	case []any:
 		i, err := strconv.ParseUint(token, 10, 31)
 		if err != nil || token != strconv.FormatUint(i, 10) {
-			return nil, fmt.Errorf("%q is no index of a list", token)
+			return nil, fmt.Errorf("%q is not an index of a list", token)
 		}
 		if i >= uint64(len(at)) {
 			return nil, fmt.Errorf("the list has %d elements", len(at))
 		}
 		return at[i], nil
 	default:
-		return nil, errors.New("there is nothing below a plain value")
+		return nil, errors.New("the value has no fields")
 	}
 }

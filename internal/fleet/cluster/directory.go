@@ -317,7 +317,7 @@ func LookAt(ctx context.Context, reader client.Reader, key types.NamespacedName)
 	}
 	err := reader.List(ctx, clusters, client.InNamespace(key.Namespace), named(key.Name))
 	if err != nil && !apimeta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("look at Cluster %s: %w", key.Name, err)
+		return nil, fmt.Errorf("get Cluster %s: %w", key.Name, err)
 	}
 	for _, c := range among(clusters.Items, secrets.Items) {
 		return &c, nil

@@ -139,7 +139,7 @@ func (a *actor) confirmModule(ctx context.Context, s *snapshot) error {
 	list := a.kind.modules()
 	err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: s.key.Name})
 	if err != nil {
-		return fmt.Errorf("look at %s %s: %w", a.kind.name, s.key.Name, err)
+		return fmt.Errorf("read %s %s: %w", a.kind.name, s.key.Name, err)
 	}
 	for _, m := range itemsOf(list) {
 		if m.GetUID() == s.Module.UID && m.GetGeneration() == s.Module.Generation {

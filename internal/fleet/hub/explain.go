@@ -22,7 +22,7 @@ var (
 	// ErrNotFound is returned for a module that does not exist.
 	ErrNotFound = errors.New("no such module")
 	// ErrNotInstalled is returned where the API server does not know the kinds.
-	ErrNotInstalled = errors.New("this cluster does not know modules; install the kinds with spillway install --rings=fleet")
+	ErrNotInstalled = errors.New("the kinds of fleet.squaremo.dev are not installed; install them with spillway install --rings=fleet")
 )
 
 // Explain returns the state of one module, by the same code that the manager runs, with
@@ -145,6 +145,6 @@ func notInstalled(err error) error {
 
 func notWatched(moduleKind string, key types.NamespacedName, namespaces []string) decision.Explanation {
 	return decision.Explanation{Kind: moduleKind, Namespace: key.Namespace, Name: key.Name, Sentence: fmt.Sprintf(
-		"%s %s is not looked at, because the manager watches only %s; add namespace %s to --namespaces",
+		"%s %s is not watched: the manager watches only %s; add namespace %s to --namespaces",
 		moduleKind, key.Name, strings.Join(namespaces, ", "), key.Namespace)}
 }

@@ -132,7 +132,7 @@ func TestABadRevisionIsRolledBack(t *testing.T) {
 	w.module("v2", spec)
 	w.happens("a:v2")
 	w.comes("a:v1 b:v1 c:v1")
-	w.waits("RolledBack", "failed and was given up, all clusters are at")
+	w.waits("RolledBack", "failed and was rolled back: all clusters are at")
 	if told := w.player.told("v2"); told != "a" {
 		t.Errorf("v2 got to %s", told)
 	}

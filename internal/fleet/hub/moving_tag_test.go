@@ -86,7 +86,7 @@ func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 	w.module("v1", everywhere)
 	w.comes("a:" + commitOne + " b:v1!")
 	w.player.decree(v1alpha1.StateSucceeded, "b v1")
-	w.waits("Progressing", "b is updating: put right, and has not said since that it is ready")
+	w.waits("Progressing", "b is updating: corrected, and not reported ready since")
 	w.player.decree(v1alpha1.StateSucceeded, "b ")
 	w.complete("a:" + commitOne + " b:" + commitOne)
 	w.player.decree(silent, "a ")

@@ -162,7 +162,7 @@ func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("look at ModuleRevision %s: %w", name, err)
+		return fmt.Errorf("read ModuleRevision %s: %w", name, err)
 	}
 	s.unowned, s.Unowned = r, &model.Unowned{Name: name, Whose: "without an owner, and does not say what the module does"}
 	owner := metav1.GetControllerOf(r)

@@ -77,7 +77,7 @@ func (r *Reader) kind(o binding.Object) (gvk schema.GroupVersionKind, refused st
 	}
 	gvk = gv.WithKind(o.Kind)
 	if gv.Group == "" && o.Kind == "Secret" {
-		return gvk, "cannot be bound: what is bound stands in the clear", nil
+		return gvk, "cannot be bound: bound values are visible in plain text", nil
 	}
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	switch {

@@ -199,7 +199,7 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 			r.leaving[key] = len(r.steps)
 			r.step(Step{
 				At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", group),
-				Unit: set.Name + "/" + key.Name, Does: "goes", From: revision,
+				Unit: set.Name + "/" + key.Name, Does: "is updated:", From: revision,
 			})
 		}
 	}

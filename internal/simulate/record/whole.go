@@ -28,11 +28,11 @@ func Unwhole(ctx context.Context, reader client.Reader, namespace string, told [
 	var unwhole []Wait
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &batchv1.JobList{}} {
 		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("look for what is not whole: %w", err)
+			return nil, fmt.Errorf("find what is not complete: %w", err)
 		}
 		objects, err := apimeta.ExtractList(list)
 		if err != nil {
-			return nil, fmt.Errorf("look for what is not whole: %w", err)
+			return nil, fmt.Errorf("find what is not complete: %w", err)
 		}
 		for _, obj := range objects {
 			o, ok := obj.(client.Object)

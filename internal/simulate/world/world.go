@@ -214,7 +214,7 @@ func (w *World) Rest(ctx context.Context) error {
 			return nil
 		}
 		if w.Looks++; w.Looks-began > looksParallel*(1+len(w.dirty)+w.Store.Len()) {
-			return fmt.Errorf("it never rests: %s is looked at again and again", e.Key)
+			return fmt.Errorf("it does not settle: %s is reconciled repeatedly", e.Key)
 		}
 		w.run(ctx, e)
 		if err := ctx.Err(); err != nil {

@@ -112,16 +112,16 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 	for range tries {
 		g, err := p.observer.group(ctx, r.namespace, r.group)
 		if errors.Is(err, errNoGroup) {
-			return nil, nil, "the lock of group " + r.group + " cannot be taken: " + err.Error()
+			return nil, nil, "the lock of group " + r.group + " cannot be acquired: " + err.Error()
 		}
 		if err != nil {
-			log.FromContext(ctx).Error(err, "cannot look at the group", "group", r.group)
+			log.FromContext(ctx).Error(err, "cannot read the group", "group", r.group)
 			return nil, nil, "finding other statefulsets failed."
 		}
 		now := p.options.Now()
 		z := g.zone(r.name)
 		if z == nil || z.set.UID != r.set.UID {
-			return nil, nil, "it is another StatefulSet by now"
+			return nil, nil, "the StatefulSet was replaced by another with the same name"
 		}
 		g.settle()
 		if v := decideDownscale(g, &r.change, now); !v.allowed {
@@ -134,11 +134,11 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		if err := p.keeper.Write(ctx, g.object); err == nil {
 			return g.object.Status.Downscale, r.targets(p.options.ClusterDomain, z), ""
 		} else if !apierrors.IsConflict(err) {
-			log.FromContext(ctx).Error(err, "cannot take the lock", "group", r.group)
-			return nil, nil, "the lock of group " + r.group + " could not be taken"
+			log.FromContext(ctx).Error(err, "cannot acquire the lock", "group", r.group)
+			return nil, nil, "the lock of group " + r.group + " could not be acquired"
 		}
 	}
-	return nil, nil, "others were faster to take the lock of group " + r.group
+	return nil, nil, "conflict with other clients for the lock of group " + r.group
 }
 
 func (r *removal) targets(domain string, z *zone) []preparehook.Target {
@@ -151,7 +151,7 @@ func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downsc
 	told, err := p.caller.CallAll(ctx, http.MethodPost, pods)
 	because := "one or more pods failed to prepare for shutdown."
 	if err == nil {
-		because = "the lock of group " + r.group + " was lost meanwhile"
+		because = "the lock of group " + r.group + " was lost"
 		err = p.admit(ctx, key, d)
 	}
 	if err == nil {
@@ -204,7 +204,7 @@ func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1
 		return held
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot give the lock back; it expires automatically", "group", key.Name)
+		log.FromContext(ctx).Error(err, "cannot release the lock; it expires automatically", "group", key.Name)
 	}
 }
 
@@ -232,7 +232,7 @@ func (p *preparer) undo(ctx context.Context, told []preparehook.Answer) bool {
 func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Response {
 	pods, _, err := p.observer.pods(ctx, r.set)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot look at the Pods")
+		log.FromContext(ctx).Error(err, "cannot read the Pods")
 		return deny(r.refused("finding its pods failed."))
 	}
 	targets := r.targets(p.options.ClusterDomain, &zone{set: r.set, pods: pods})

@@ -338,7 +338,7 @@ func TestNoLockNoDownscale(t *testing.T) {
 	w.guarded()
 	w.create(zone("zone-a", 2, told(pods)))
 	w.ready("zone-a", 2)
-	wantError(t, w.scale("zone-a", 1), "the lock of group ingester cannot be taken: its RolloutGroup does not exist")
+	wantError(t, w.scale("zone-a", 1), "the lock of group ingester cannot be acquired: its RolloutGroup does not exist")
 }
 
 func TestWithoutAGroupThereIsNothingToLock(t *testing.T) {

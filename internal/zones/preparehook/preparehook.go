@@ -115,7 +115,7 @@ var errNotCalled = errors.New("another Pod failed")
 func failure(answers []Answer) error {
 	for _, a := range answers {
 		if a.Err != nil && !errors.Is(a.Err, errNotCalled) {
-			return fmt.Errorf("tell Pods: %w", a.Err)
+			return fmt.Errorf("call Pods: %w", a.Err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (o *Observed) delay(w *wish) {
 	if ask := o.toPrepare(s, stays); len(ask) > 0 {
 		w.calls = append(w.calls, Call{Set: s.Name, Prepare: true, Ordinals: ask})
 		w.block = &rollout.Block{Reason: ReasonDelay, Message: fmt.Sprintf(
-			"its %d last Pods are preparing, for %s", s.Replicas-stays, s.Settings.Delay.For)}
+			"preparing its last Pods (%d) for %s", s.Replicas-stays, s.Settings.Delay.For)}
 		return
 	}
 	allowed, until := o.ripe(s, stays)

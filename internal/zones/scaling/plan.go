@@ -242,13 +242,13 @@ func (o *Observed) minTime(s *Set) *rollout.Block {
 		}
 		wait, said := s.waitAfter(other)
 		if !said {
-			return &rollout.Block{Reason: ReasonMinTime, Message: "it does not say how long to wait after " + other.Name +
-				" was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale"}
+			return &rollout.Block{Reason: ReasonMinTime, Message: "its minimum time after a downscale of " + other.Name +
+				" is not set; annotate it with spillway.dev/min-time-between-zones-downscale"}
 		}
 		others = append(others, lock.Downscaled{Zone: other.Name, Last: last, Wait: wait})
 	}
 	return lock.MinTime(o.Now, others, func(d lock.Downscaled) string {
-		return fmt.Sprintf("%s was scaled down at %s, and %s have to pass", d.Zone, rollout.Clock(d.Last), d.Wait)
+		return fmt.Sprintf("%s was scaled down at %s; the minimum time is %s", d.Zone, rollout.Clock(d.Last), d.Wait)
 	})
 }
 
@@ -268,7 +268,7 @@ func (s *Set) waitAfter(other *Set) (time.Duration, bool) {
 func (o *Observed) mirror(w *wish) {
 	s := w.set
 	if s.Mirrored == nil || s.Mirrored.Problem != "" {
-		why := "it was not read yet"
+		why := "it has not been read yet"
 		if s.Mirrored != nil {
 			why = s.Mirrored.Problem
 		}

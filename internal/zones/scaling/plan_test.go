@@ -124,13 +124,13 @@ func TestDecide(t *testing.T) {
 			"scale b 1 to 3 lock=false\n"},
 		"down, none has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
 		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
-			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC, and 1h0m0s have to pass\nwake in 50m0s\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC; the minimum time is 1h0m0s\nwake in 50m0s\n"},
 		"its own downscale does not matter": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("b", time.Minute), "scale b 3 to 1 lock=true\n"},
 		"the minimum time is over":          {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", time.Hour), "scale b 3 to 1 lock=true\n"},
 		"no minimum time is said": {group(zone("a", 1), zone("b", 3, leader, "a")).scaledDown("a", time.Hour),
-			"MinTimeBetweenZonesDownscale: b is waiting: it does not say how long to wait after a was scaled down; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: its minimum time after a downscale of a is not set; annotate it with spillway.dev/min-time-between-zones-downscale\n"},
 		"what rollout-operator has noted counts": {group(zone("a", 1, "last-downscale", "2026-05-04T11:30:00Z"), zone("b", 3, leader, "a", minTime, "1h")),
-			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC, and 1h0m0s have to pass\nwake in 30m0s\n"},
+			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC; the minimum time is 1h0m0s\nwake in 30m0s\n"},
 		"down waits for the lock": {group(zone("a", 1), zone("b", 3, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "c"}),
 			"Locked: downscale is waiting: the lock is held by rollout/ingester for rollout of c since 4 May 12:00:00 UTC\n"},
 		"two go down, one at a time": {group(zone("a", 1), zone("b", 3, leader, "a"), zone("c", 3, leader, "a")),
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 		"one that cannot be read": {group(zone("a", 5, mirrored...).with(func(s *Set) { s.Mirrored = &Mirrored{Problem: "not found"} })),
 			"MirrorUnreadable: a is waiting: ReplicaTemplate ingester: not found\n"},
 		"a delay: all are called": {group(zone("a", 3, delayed...).mirroring(2, 3)),
-			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a is waiting: its 1 last Pods are preparing, for 30m0s\n"},
+			"call a prepare=false [0 1]\ncall a prepare=true [2]\nDownscaleDelayed: a is waiting: preparing its last Pods (1) for 30m0s\n"},
 		"a delay: none is ripe": {group(zone("a", 3, delayed...).mirroring(1, 3).prepared(map[int]time.Duration{1: time.Hour, 2: 10 * time.Minute})),
 			"DownscaleDelayed: a is waiting: a-2 must be prepared for 30m0s, until 4 May 12:20:00 UTC\nwake in 20m0s\n"},
 		"a delay: those in a row at the end go": {group(zone("a", 4, delayed...).mirroring(1, 4).prepared(map[int]time.Duration{1: time.Hour, 2: time.Minute, 3: time.Hour})),
@@ -160,7 +160,7 @@ func TestDecide(t *testing.T) {
 			"scale a 4 to 1 lock=true\n"},
 		"a delay: ripe ones are asked again": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) {
 			s.Answers[1] = Answer{Since: noon.Add(-time.Hour), Asked: noon.Add(-45 * time.Minute)}
-		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: its 1 last Pods are preparing, for 30m0s\n"},
+		})), "call a prepare=true [1]\nDownscaleDelayed: a is waiting: preparing its last Pods (1) for 30m0s\n"},
 		"a delay: idle, no Pod is called":    {group(zone("a", 2, delayed...).mirroring(2, 2).prepared(nil)), ""},
 		"a delay: 10, 9 and 10 again":        {group(zone("a", 10, delayed...).mirroring(10, 10).prepared(map[int]time.Duration{9: time.Minute})), "call a prepare=false [9]\n"},
 		"a delay: Pods that do not exist go": {group(zone("a", 2, delayed...).mirroring(1, 2).prepared(nil).with(func(s *Set) { s.Answers[1] = Answer{Asked: noon} })), "scale a 2 to 1 lock=true\n"},
@@ -199,7 +199,7 @@ func TestDefect16OneMissingLeaderConcernsItsFollowerAlone(t *testing.T) {
 // controller does not read it there. Ours reads what the guards have written.
 func TestDefect7WhatTheGuardsHaveWrittenKeepsFollowersWaiting(t *testing.T) {
 	o := group(zone("a", 1), zone("b", 3, leader, "a", minTime, "12h")).scaledDown("a", time.Hour)
-	want := "MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:00:00 UTC, and 12h0m0s have to pass\nwake in 11h0m0s\n"
+	want := "MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:00:00 UTC; the minimum time is 12h0m0s\nwake in 11h0m0s\n"
 	if diff := cmp.Diff(want, told(o)); diff != "" {
 		t.Error(diff)
 	}

@@ -69,7 +69,7 @@ func (o *Observed) undone() *v1alpha1.Downscale {
 }
 
 // settling is the name of the settlement among the refusals.
-const settling = "the downscale that is written down"
+const settling = "the recorded downscale"
 
 // judge is the verdict on a downscale, by its StatefulSet.
 func judge(d *v1alpha1.Downscale, s *Set, now time.Time) Settlement {

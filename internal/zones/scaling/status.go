@@ -66,7 +66,7 @@ func (r *reporter) warn(s *snapshot, set *Set, m *memory) {
 	}
 	label := ""
 	if set.Settings.MinTimeIsLabel {
-		label = "the label of the minimum time is better an annotation, which can be edited without concern for selectors: " +
+		label = "the minimum time is set by a label; set it by an annotation, which can be changed without regard to selectors: " +
 			vocabulary.MinTimeBetweenZonesDownscale.Native
 	}
 	if m.IsNew(set.Name+" label", label) {

@@ -159,11 +159,11 @@ func ExplainWritten(o *model.Observed, err error) Explanation {
 	status := &o.Module.Status
 	e := factsOf(o, *status)
 	e.Unseen = err.Error()
-	e.Notes = []string{"this is what the manager has written; to see what it decides from: " + e.Unseen}
+	e.Notes = []string{"this is read from the status that the manager wrote; to see its input: " + e.Unseen}
 	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
 	switch {
 	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
-		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not looked at the spec as it is now; see whether it runs"
+		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not observed the current spec; check that the manager is running"
 	case e.Phase != string(rollout.PhaseComplete) && ready != nil:
 		e.Reason = rollout.Reason(ready.Reason)
 	}
@@ -185,7 +185,7 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 	switch {
 	case e.Sentence != "":
 	case e.Phase == "":
-		e.Sentence = "the manager has not seen it yet; is one running with --rings=fleet?"
+		e.Sentence = "the manager has not observed it yet; is one running with --rings=fleet?"
 	default:
 		e.Sentence = fmt.Sprintf("%s of its clusters are at %s", status.Clusters, status.TargetRevision)
 	}
@@ -198,7 +198,7 @@ func (d *decision) notes() []string {
 	if d.o.Module.Spec.Selector == nil {
 		notes = append(notes, "it selects no cluster: spec.selector is not set, and {} would be all of them")
 	} else if len(d.members) == 0 && d.selector != nil {
-		notes = append(notes, "none of the clusters that it selects is ready, or it selects none; spillway explain --cluster tells of one")
+		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
 	}
 	if d.isRemovalHeld() {
 		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: kubectl annotate --overwrite -n %s %s %s %s=%s",
@@ -317,9 +317,9 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
 	case e.Deleting:
-		e.Sentence = name + " is being deleted, and is left alone"
+		e.Sentence = name + " is being deleted; nothing on it is changed"
 	case !e.Selected && e.Revision != "":
-		e.Sentence = name + " is not selected by spec.selector any more: what it runs is taken away"
+		e.Sentence = name + " is no longer selected by spec.selector: the module is removed from it"
 	case !e.Selected:
 		e.Sentence = name + " is not selected by spec.selector; compare it with the labels of the cluster"
 	default:

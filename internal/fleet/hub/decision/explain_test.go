@@ -23,9 +23,9 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 		wantReason, says string
 	}{
 		{"it is as it was", rollout.PhaseComplete, 2, "Complete", rollout.PhaseComplete, "", "3/3 of its clusters are at shop-1"},
-		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not looked at the spec as it is now; see whether it runs"},
+		{"it was changed since", rollout.PhaseComplete, 1, "Complete", PhaseUnseen, "", "the manager has not observed the current spec; check that the manager is running"},
 		{"it waits", rollout.PhaseWaiting, 2, rollout.ReasonGate, rollout.PhaseWaiting, "GatePending", "3/3 of its clusters are at shop-1"},
-		{"no manager has seen it", "", 0, "", "", "", "the manager has not seen it yet; is one running with --rings=fleet?"},
+		{"no manager has seen it", "", 0, "", "", "", "the manager has not observed it yet; is one running with --rings=fleet?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &model.Observed{}

@@ -194,7 +194,7 @@ func TestPlans(t *testing.T) {
 		},
 		"nor what was put right a moment ago": {
 			incremental, "a v2 up stale\nb v1 up",
-			"a is updating: put right, and has not said since that it is ready\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is put right, and has not said since that it is ready)",
+			"a is updating: corrected, and not reported ready since\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is corrected, and not reported ready since)",
 		},
 		"but it is up where it was": {
 			incremental, "a v1 up stale\nb v1 up",

@@ -37,7 +37,7 @@ const (
 // The states of a stage that are no reasons to wait.
 const (
 	StateComplete = "Complete"
-	StateMoving   = "Moving"
+	StateUpdating = "Updating"
 )
 
 const (
@@ -110,7 +110,7 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 		left += one(d.o.Records[i].Assigned && !d.o.Foreign[d.o.Records[i].Cluster])
 	}
 	s.Phase, s.Removal = string(PhaseDeleting), nil
-	s.WaitingFor = fmt.Sprintf("it is taken away from %d clusters", left)
+	s.WaitingFor = fmt.Sprintf("it is being removed from %d clusters", left)
 	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
 		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -158,7 +158,7 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 	answer := d.plan.At()
 	switch {
 	case d.phase() == PhaseRolledBack:
-		return ReasonRolledBack, fmt.Sprintf("%s failed and was given up, all clusters are at %s; change the template to try again",
+		return ReasonRolledBack, fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template to try again",
 			d.wanted, d.target), time.Time{}
 	case answer.Hold != nil:
 		return answer.Hold.Reason, model.Short(answer.Hold.Message, sentenceLength), answer.Hold.Since

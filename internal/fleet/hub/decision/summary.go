@@ -68,7 +68,7 @@ func (d *decision) row(i int) v1alpha1.StageStatus {
 	row.Message = model.Short(answer.Message(), model.SaidLength+model.SaidLength)
 	switch {
 	case answer.Step != nil:
-		row.State = StateMoving
+		row.State = StateUpdating
 	case answer.Hold != nil:
 		row.State = string(answer.Hold.Reason)
 	case row.StartedAt != nil && row.FinishedAt == nil:

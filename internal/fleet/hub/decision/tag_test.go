@@ -41,7 +41,7 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 	}
 	refused := o
 	refused.Refusals = ring.Refusals{name: {At: o.Now.Add(1), Reason: "forbidden"}}
-	if p := Decide(refused); len(p.Writes) > 0 || p.Permits || !strings.Contains(p.Status.WaitingFor, "what the tag stands for cannot be written down: forbidden") {
+	if p := Decide(refused); len(p.Writes) > 0 || p.Permits || !strings.Contains(p.Status.WaitingFor, "what the tag resolves to cannot be recorded: forbidden") {
 		t.Errorf("%+v, waits for %s", p.Writes, p.Status.WaitingFor)
 	}
 	o.Revisions = []model.Revision{{Name: name, UID: "r", Resolved: "v1@sha1:0"}}

@@ -115,7 +115,7 @@ func (d *decision) block() *rollout.Block {
 		return &rollout.Block{Reason: ReasonRevision, Message: "ModuleRevision " + d.target + " not found yet"}
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
-		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag stands for cannot be written down: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
+		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag resolves to cannot be recorded: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,
@@ -153,7 +153,7 @@ func (d *decision) leafUnit(unit *rollout.Unit, m *member, target string) {
 	case leaf.Current == target && m.isDrifted():
 		unit.Leaf.Health, unit.Leaf.Reason = rollout.Progressing, m.record.DriftReason()
 		if leaf.RetryReason != "" {
-			unit.Leaf.Reason += ", and cannot be put right: " + leaf.RetryReason
+			unit.Leaf.Reason += ", and cannot be corrected: " + leaf.RetryReason
 		}
 	case leaf.Current == target:
 		unit.StartedAt = m.started

@@ -104,7 +104,7 @@ func (r *Record) DriftReason() string {
 	if r.Drifted {
 		return "not what its revision says"
 	}
-	return "put right, and has not said since that it is ready"
+	return "corrected, and not reported ready since"
 }
 
 // said is what was reported, as the end of a clause.
