@@ -96,11 +96,11 @@ func ParseIgnored(kind Kind, namespace, entry string) (Reference, bool) {
 	return ref, isName(name) && (!found || isKey(key))
 }
 
-func isName(s string) bool      { return len(validation.IsDNS1123Subdomain(s)) == 0 }
+func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
 
 func isNamespace(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
 
-func isKey(s string) bool       { return len(validation.IsConfigMapKey(s)) == 0 }
+func isKey(s string) bool { return len(validation.IsConfigMapKey(s)) == 0 }
 
 // without returns the references that are not ignored as a whole.
 func without(refs, ignored []Reference) []Reference {

@@ -261,15 +261,6 @@ func (w *Workload) freeing(since time.Time) *rollout.Block {
 	}
 }
 
-// missingText says what does not exist, and what that means for Pods that have not
-// started.
-func (w *Workload) missingText() string {
-	if w.Suspension.IsSuspended() {
-		return w.MissingText() + "; its Pods are not scheduled"
-	}
-	return w.MissingText()
-}
-
 // coalescing is why a change is not rolled yet.
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 	window := options.Window(&w.Workload)

@@ -138,3 +138,12 @@ func (w *Workload) problems() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// missingText says what does not exist, and what that means for Pods that have not
+// started.
+func (w *Workload) missingText() string {
+	if w.Suspension.IsSuspended() {
+		return w.MissingText() + "; its Pods are not scheduled"
+	}
+	return w.MissingText()
+}

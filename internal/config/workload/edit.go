@@ -187,7 +187,7 @@ func (e *Edit) drop(key vocabulary.Key) {
 
 func (e *Edit) test(path string, value any) { e.do("test", path, value) }
 
-func (e *Edit) add(path string, value any)  { e.do("add", path, value) }
+func (e *Edit) add(path string, value any) { e.do("add", path, value) }
 
 func (e *Edit) do(op, path string, value any) {
 	e.ops = append(e.ops, Operation{Op: op, Path: path, Value: value})

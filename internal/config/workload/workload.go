@@ -99,18 +99,6 @@ func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 	return Template{Hash: hash, HashName: name, Annotated: len(t.Annotations) > 0, Scheduler: t.Spec.SchedulerName, Gates: len(t.Spec.SchedulingGates)}
 }
 
-// Bare is the Pod template without what admission and the ring put there.
-func Bare(obj client.Object) *corev1.PodTemplateSpec {
-	t := TemplateOf(obj).DeepCopy()
-	for _, name := range vocabulary.ConfigHash.Names() {
-		delete(t.Annotations, name)
-	}
-	if i := SuspensionOf(obj).Gate; i > 0 {
-		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i-1:i-1], t.Spec.SchedulingGates[i:]...)
-	}
-	return t
-}
-
 // Observe sets what is known of the config. Of a workload that is not tracked
 // nothing is known.
 func (w *Workload) Observe(known *content.Known) {
