@@ -62,6 +62,9 @@ func (s *Snapshot) Unready() (unready string, needs Needs) {
 // judge is the health of an object that was applied: by kstatus, and by rules of
 // their own for kinds that kstatus does not know or judges differently.
 func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	if live.GetDeletionTimestamp() != nil {
+		return judgeStatus(ref, live) // whatever its status says
+	}
 	switch ref.GroupKind() {
 	case object.JobKind:
 		return judgeJob(ref, live)
