@@ -65,10 +65,6 @@ func (d *decision) report() Plan {
 }
 
 func (d *decision) stepsTaken() []Step {
-	if len(d.steps) == 0 {
-		return nil
-	}
-
 	steps := make([]Step, len(d.steps))
 	for i, n := range d.steps {
 		start, to := d.starts(n)
@@ -85,10 +81,6 @@ func (d *decision) holds() []Hold {
 	size := 0
 	for _, n := range d.nodes {
 		size += one(n.hold != nil)
-	}
-
-	if size == 0 {
-		return nil
 	}
 
 	holds := make([]Hold, 0, size)
@@ -120,7 +112,7 @@ func (d *decision) wake() time.Time {
 
 // sooner is the earlier of two moments, if the second is one and lies ahead.
 func (d *decision) sooner(wake, at time.Time) time.Time {
-	if at.IsZero() || !at.After(d.now) || !wake.IsZero() && wake.Before(at) {
+	if !at.After(d.now) || !wake.IsZero() && wake.Before(at) {
 		return wake
 	}
 

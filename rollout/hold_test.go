@@ -28,6 +28,16 @@ func TestHold(t *testing.T) {
 			path: rollout.Path{"a"},
 			want: rollout.Hold{Reason: "Closed", Until: at(30)},
 		},
+		"removals of a part are not approved": {
+			tree: "x max-removed=1\n  a v1>gone\n  b v1>gone",
+			path: rollout.Path{"x", "a"},
+			want: rollout.Hold{Reason: rollout.ReasonRemovalApproval, On: rollout.Path{"x"}},
+		},
+		"removals are not approved": {
+			tree: ". max-removed=1\nx\n  a v1>gone\n  b v1>gone",
+			path: rollout.Path{"x", "a"},
+			want: rollout.Hold{Reason: rollout.ReasonRemovalApproval},
+		},
 		"locked": {
 			tree: ". lock=them\na v1>v2",
 			path: rollout.Path{"a"},

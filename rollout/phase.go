@@ -136,16 +136,11 @@ func (d *decision) sumUp(n *node, s *sum) {
 
 func (d *decision) group(n *node, holds []Hold) Group {
 	s := &d.sums[n.index]
-	g := Group{
+	return Group{
 		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
+		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
 	}
-
-	if s.holds > 0 {
-		g.Holds = holds[n.held : n.held+s.holds : n.held+s.holds]
-	}
-
-	return g
 }
 
 func (d *decision) any(is func(*node) bool) bool {

@@ -106,8 +106,8 @@ const (
 	// after all.
 	ReasonGateRefused Reason = "GateRefused"
 	// ReasonRemovalApproval: more would be removed than is allowed without an approval.
-	// Action: check that the selector is correct; if it is, approve the number that the
-	// message names.
+	// Action: check that the selector is correct; if it is, approve the number with the
+	// command that the message names.
 	ReasonRemovalApproval Reason = "RemovalNotApproved"
 	// ReasonOrder: an earlier unit is not complete.
 	// Action: nothing if that unit progresses; otherwise fix what the message says about

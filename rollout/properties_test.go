@@ -13,321 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// wilderness says what may occur in a random tree.
-type wilderness struct {
-	// holds are pauses, blocks, gates, locks of others and retries.
-	holds bool
-	// failures are leaves that failed, deadlines and timeouts, and limits on them.
-	failures bool
-	// waivers are answers of Continue, which take leaves out of the budgets.
-	waivers bool
-	// illness lets leaves be other than healthy.
-	illness bool
-	// soaks are MinReady and Soak.
-	soaks bool
-	// rates are token buckets.
-	rates bool
-}
-
-// anything is everything that there is.
-var anything = wilderness{holds: true, failures: true, waivers: true, illness: true, soaks: true, rates: true}
-
-// drawWorld draws a random world.
-func drawWorld(t *rapid.T, w wilderness) rollout.Observed {
-	root := drawGroup(t, w, "root", 0)
-
-	if rapid.Bool().Draw(t, "locked") {
-		root.Lock = drawLock(t, w, root)
-	}
-
-	return rollout.Observed{Now: noon, Self: "us", Root: root}
-}
-
-func drawGroup(t *rapid.T, w wilderness, name string, depth int) rollout.Unit {
-	u := rollout.Unit{Name: name, Group: true, Policy: drawPolicy(t, w)}
-
-	if w.failures {
-		u.StartedAt = drawTime(t, "group started")
-	}
-
-	drawHolds(t, w, &u)
-
-	for i := range rapid.IntRange(0, 4).Draw(t, "children") {
-		child := fmt.Sprintf("%s%d", strings.TrimPrefix(name, "root"), i)
-
-		if depth < 2 && rapid.Bool().Draw(t, "is group") {
-			u.Children = append(u.Children, drawGroup(t, w, child+"-", depth+1))
-		} else {
-			u.Children = append(u.Children, drawLeaf(t, w, child))
-		}
-	}
-
-	return u
-}
-
-func drawLeaf(t *rapid.T, w wilderness, name string) rollout.Unit {
-	u := rollout.Unit{Name: name, StartedAt: drawTime(t, "started")}
-	u.Leaf = rollout.Leaf{
-		Current:      rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "current"),
-		Target:       "v2",
-		Health:       rollout.Healthy,
-		HealthySince: drawTime(t, "healthy"),
-		Priority:     rapid.IntRange(0, 2).Draw(t, "priority"),
-	}
-
-	if w.illness {
-		healths := []rollout.Health{rollout.Healthy, rollout.Healthy, rollout.Progressing, rollout.Degraded, rollout.Unknown}
-		u.Leaf.Health = rapid.SampledFrom(healths).Draw(t, "health")
-		u.Leaf.Settled = rapid.Bool().Draw(t, "settled")
-		u.Leaf.LostSince = drawTime(t, "lost")
-	}
-
-	if w.failures && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
-		u.Leaf.Health = rollout.Failed
-	}
-
-	if w.holds && rapid.IntRange(0, 3).Draw(t, "retries") == 0 {
-		u.Leaf.RetryAt = drawTime(t, "retry")
-	}
-
-	drawHolds(t, w, &u)
-
-	return u
-}
-
-func drawPolicy(t *rapid.T, w wilderness) rollout.Policy {
-	p := rollout.Policy{Order: rapid.SampledFrom([]rollout.Order{
-		rollout.Parallel, rollout.Parallel, rollout.Series, rollout.OneAtATime,
-	}).Draw(t, "order")}
-
-	p.MaxUnavailable = drawLimit(t, "max unavailable", 1)
-
-	if w.rates && rapid.IntRange(0, 2).Draw(t, "has rate") == 0 {
-		p.Rate = drawRate(t)
-	}
-
-	if w.soaks {
-		p.MinReady = drawSpan(t, "min ready")
-		p.Soak = drawSpan(t, "soak")
-	}
-
-	if w.failures {
-		p.Deadline = drawSpan(t, "deadline")
-		p.Timeout = drawSpan(t, "timeout")
-		p.MaxFailures = drawLimit(t, "max failures", 0)
-		p.OnFailure = rapid.SampledFrom([]rollout.OnFailure{rollout.Stop, rollout.Rollback}).Draw(t, "on failure")
-	}
-
-	if w.waivers && rapid.IntRange(0, 2).Draw(t, "waives") == 0 {
-		p.OnFailure = rollout.Continue
-	}
-
-	return p
-}
-
-func drawLimit(t *rapid.T, label string, least int) rollout.Limit {
-	switch rapid.IntRange(0, 3).Draw(t, label) {
-	case 0:
-		return rollout.Number(rapid.IntRange(least, 4).Draw(t, label))
-	case 1:
-		return rollout.Percentage(rapid.IntRange(least, 100).Draw(t, label))
-	default:
-		return rollout.Limit{}
-	}
-}
-
-func drawRate(t *rapid.T) rollout.Rate {
-	r := rollout.Rate{
-		Every: time.Duration(rapid.IntRange(1, 30).Draw(t, "every")) * time.Second,
-		Burst: rapid.IntRange(0, 4).Draw(t, "burst"),
-	}
-
-	for range rapid.IntRange(0, 6).Draw(t, "starts") {
-		r.Starts = append(r.Starts, noon.Add(-time.Duration(rapid.IntRange(0, 99).Draw(t, "start"))*time.Second))
-	}
-
-	return r
-}
-
-// drawSpan draws a duration, often none.
-func drawSpan(t *rapid.T, label string) time.Duration {
-	return time.Duration(max(0, rapid.IntRange(-60, 120).Draw(t, label))) * time.Second
-}
-
-// drawTime draws a moment around noon, sometimes none.
-func drawTime(t *rapid.T, label string) time.Time {
-	s := rapid.IntRange(-100, 60).Draw(t, label)
-	if s == 0 {
-		return time.Time{}
-	}
-
-	return noon.Add(time.Duration(s) * time.Second)
-}
-
-func drawHolds(t *rapid.T, w wilderness, u *rollout.Unit) {
-	if !w.holds {
-		return
-	}
-
-	switch rapid.IntRange(0, 19).Draw(t, "hold") {
-	case 0:
-		u.Pause = &rollout.Pause{By: "alice", Since: noon}
-	case 1:
-		u.Block = &rollout.Block{Reason: "Closed", Message: "it is closed", Until: drawTime(t, "block")}
-	case 2, 3:
-		u.Gates = []rollout.Gate{drawGate(t), drawGate(t)}
-	}
-}
-
-func drawGate(t *rapid.T) rollout.Gate {
-	return rollout.Gate{
-		Name:    "approve",
-		When:    rapid.SampledFrom([]rollout.When{rollout.Before, rollout.After}).Draw(t, "when"),
-		Verdict: rapid.SampledFrom([]rollout.Verdict{rollout.Pending, rollout.Passed, rollout.Refused}).Draw(t, "verdict"),
-	}
-}
-
-func drawLock(t *rapid.T, w wilderness, root rollout.Unit) *rollout.Lock {
-	holders := []string{"", "us"}
-	if w.holds {
-		holders = append(holders, "them")
-	}
-
-	l := &rollout.Lock{Holder: rapid.SampledFrom(holders).Draw(t, "holder")}
-	if l.Holder != "" && len(root.Children) > 0 {
-		l.Unit = rapid.SampledFrom(root.Children).Draw(t, "unit").Name
-	}
-
-	return l
-}
-
-// The rest of the file reads trees without help of the engine, so that it may
-// judge it.
-
-// seen is a unit as these tests see it.
-type seen struct {
-	path   string
-	unit   rollout.Unit
-	above  []*seen
-	leaves []*seen
-	// ripe is MinReady as inherited.
-	ripe time.Duration
-}
-
-// look lists the units of a tree.
-func look(root rollout.Unit) []*seen {
-	var all []*seen
-
-	var visit func(u rollout.Unit, path string, ripe time.Duration, above []*seen)
-	visit = func(u rollout.Unit, path string, ripe time.Duration, above []*seen) {
-		if u.Policy.MinReady > 0 {
-			ripe = u.Policy.MinReady
-		}
-
-		s := &seen{path: path, unit: u, above: above, ripe: ripe}
-		all = append(all, s)
-
-		if s.isLeaf() {
-			for _, a := range append(slices.Clip(above), s) {
-				a.leaves = append(a.leaves, s)
-			}
-		}
-
-		for _, c := range u.Children {
-			visit(c, strings.TrimPrefix(path+"/"+c.Name, "/"), ripe, append(slices.Clip(above), s))
-		}
-	}
-	visit(root, "", 0, nil)
-
-	return all
-}
-
-func (s *seen) isLeaf() bool { return len(s.unit.Children) == 0 && !s.unit.Group }
-
-func (s *seen) outdated() bool { return s.unit.Leaf.Current != s.unit.Leaf.Target }
-
-func (s *seen) available() bool {
-	leaf := s.unit.Leaf
-	if leaf.Health != rollout.Healthy {
-		return false
-	}
-
-	return s.outdated() || s.ripe == 0 || !leaf.HealthySince.IsZero() && !noon.Before(leaf.HealthySince.Add(s.ripe))
-}
-
-func (s *seen) isDone() bool { return !s.outdated() && s.available() }
-
-func (s *seen) allows(limit rollout.Limit) int {
-	switch {
-	case limit.Value == 0:
-		return 0
-	case limit.Percent:
-		return max(1, len(s.leaves)*limit.Value/100)
-	default:
-		return limit.Value
-	}
-}
-
-// plan is a plan with its steps and holds by path.
-type plan struct {
-	rollout.Plan
-	steps map[string]rollout.Step
-	holds map[string]rollout.Hold
-}
-
-func decide(t *rapid.T, o rollout.Observed) plan {
-	p := plan{Plan: rollout.Decide(o), steps: map[string]rollout.Step{}, holds: map[string]rollout.Hold{}}
-
-	for _, s := range p.Steps {
-		if _, twice := p.steps[s.Path.String()]; twice {
-			t.Fatalf("%s is stepped twice", s.Path)
-		}
-
-		p.steps[s.Path.String()] = s
-	}
-
-	for _, h := range p.Holds {
-		if _, twice := p.holds[h.Path.String()]; twice {
-			t.Fatalf("%s is held twice", h.Path)
-		}
-
-		p.holds[h.Path.String()] = h
-	}
-
-	return p
-}
-
-func (p plan) gaveUp(s *seen) bool {
-	r := p.holds[s.path].Reason
-
-	return r == rollout.ReasonFailed || r == rollout.ReasonDeadline
-}
-
-// takenDown counts the leaves beneath that the plan takes down.
-func (p plan) takenDown(s *seen) int {
-	n := 0
-
-	for _, l := range s.leaves {
-		if step, ok := p.steps[l.path]; ok && !step.Repair {
-			n++
-		}
-	}
-
-	return n
-}
-
-func down(s *seen) int {
-	n := 0
-
-	for _, l := range s.leaves {
-		if !l.available() {
-			n++
-		}
-	}
-
-	return n
-}
-
 // TestEveryUnitIsOneStepOrOneHold is the promise that it says why.
 func TestEveryUnitIsOneStepOrOneHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -382,14 +67,22 @@ func TestBudgetsHold(t *testing.T) {
 		o := drawWorld(t, strict)
 		p := decide(t, o)
 
-		for _, s := range look(o.Root) {
-			taken := p.takenDown(s)
-			if !s.unit.Policy.MaxUnavailable.Set || taken == 0 {
+		units := look(o.Root)
+
+		for _, s := range units {
+			if s.isLeaf() || !s.unit.Policy.MaxUnavailable.Set {
 				continue
 			}
 
-			if allowed := s.allows(s.unit.Policy.MaxUnavailable); down(s)+taken > allowed {
-				t.Fatalf("%q: %d down, %d taken down, %d allowed", s.path, down(s), taken, allowed)
+			leaves := s.sharing(units)
+			allowed := allows(s.unit.Policy.MaxUnavailable, len(leaves))
+
+			if n := p.takenDown(leaves); p.takenDown(s.leaves) > 0 && down(leaves)+n > allowed {
+				t.Fatalf("%q: %d down, %d taken down, %d allowed", s.path, down(leaves), n, allowed)
+			}
+
+			if n := p.removed(leaves); p.removed(s.leaves) > 0 && removing(leaves)+n > allowed {
+				t.Fatalf("%q: %d being removed, %d removed, %d allowed", s.path, removing(leaves), n, allowed)
 			}
 		}
 	})
@@ -401,42 +94,185 @@ func TestBudgetsHoldWithFailuresWaived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawWorld(t, anything)
 		p := decide(t, o)
+		units := look(o.Root)
 
-		for _, s := range look(o.Root) {
-			counted := p.takenDown(s)
-			if !s.unit.Policy.MaxUnavailable.Set || counted == 0 {
-				continue
-			}
-
-			for _, l := range s.leaves {
-				if !l.available() && !p.gaveUp(l) && l.unit.Leaf.Health != rollout.Failed {
-					counted++
-				}
-			}
+		for _, s := range units {
+			leaves := s.sharing(units)
 
 			// What ran out of time is waived too, although a leaf that may still
 			// become healthy says that it is soaking.
-			if hasTimeouts(s) {
+			if s.isLeaf() || !s.unit.Policy.MaxUnavailable.Set || slices.ContainsFunc(leaves, hasTimeouts) {
 				continue
 			}
 
-			if allowed := s.allows(s.unit.Policy.MaxUnavailable); counted > allowed {
-				t.Fatalf("%q: %d down or taken down, %d allowed", s.path, counted, allowed)
+			waived := func(l *seen) bool { return p.gaveUp(l) || l.unit.Leaf.Health == rollout.Failed }
+			counted := slices.DeleteFunc(slices.Clone(leaves), waived)
+			allowed := allows(s.unit.Policy.MaxUnavailable, len(leaves))
+
+			if n := down(counted) + p.takenDown(leaves); p.takenDown(s.leaves) > 0 && n > allowed {
+				t.Fatalf("%q: %d down or taken down, %d allowed", s.path, n, allowed)
+			}
+
+			if n := removing(counted) + p.removed(leaves); p.removed(s.leaves) > 0 && n > allowed {
+				t.Fatalf("%q: %d being removed, %d allowed", s.path, n, allowed)
 			}
 		}
 	})
 }
 
-func hasTimeouts(s *seen) bool {
-	for _, l := range s.leaves {
-		for _, a := range append(l.above, s) {
-			if a.unit.Policy.Timeout > 0 {
-				return true
+// TestRemovalsAreApproved is that nothing is removed where more is to be than may be and
+// than was approved, whatever else there is, and that no such leaf waits for less.
+func TestRemovalsAreApproved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawWorld(t, anything)
+		p := decide(t, o)
+		unapproved := map[string]bool{}
+
+		for _, s := range look(o.Root) {
+			asked, existing, limit := 0, 0, s.unit.Policy.MaxRemoved
+			for _, l := range s.leaves {
+				asked += count(l.isRemoval() && l.exists())
+				existing += count(l.exists())
+			}
+
+			if limit.Set && asked > allows(limit, existing) && asked > s.unit.Policy.RemovalsApproved {
+				for _, l := range s.leaves {
+					unapproved[l.path] = l.isRemoval() && l.outdated()
+				}
+
+				if n := p.removed(s.leaves); n > 0 {
+					t.Fatalf("%q: %d are removed; %d of %d are to be, approved are %d", s.path, n, asked, existing, s.unit.Policy.RemovalsApproved)
+				}
+			}
+
+			if got := rollout.Count(o, splitPath(s.path)...).Removals; got != asked {
+				t.Fatalf("%q: %d are counted as to be removed, want %d", s.path, got, asked)
 			}
 		}
+
+		for path, h := range p.holds {
+			later := []rollout.Reason{rollout.ReasonTurn, rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonRetry, "Whole"}
+			if unapproved[path] && slices.Contains(later, h.Reason) {
+				t.Fatalf("%s is not approved, and waits for %s", path, h.Message)
+			}
+
+			if h.Reason == rollout.ReasonRemovalApproval && !unapproved[path] {
+				t.Fatalf("%s waits for an approval of nothing: %s", path, h.Message)
+			}
+		}
+	})
+}
+
+// TestRemovalsWaitForTheirTurn is that what is down already is not removed before its
+// turn: that takes something away.
+func TestRemovalsWaitForTheirTurn(t *testing.T) {
+	strict := anything
+	strict.waivers = false
+
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawWorld(t, strict)
+		p := decide(t, o)
+		units := look(o.Root)
+
+		for _, s := range units {
+			if s.unit.Policy.Order != rollout.OneAtATime {
+				continue
+			}
+
+			children := childrenOf(units, s)
+			for _, c := range children {
+				others := slices.DeleteFunc(slices.Clone(children), func(other *seen) bool { return other == c || down(other.leaves) == 0 })
+				if p.removed(c.leaves) > 0 && len(others) > 0 {
+					t.Fatalf("%q: a leaf is removed while %s is disrupted", c.path, others[0].path)
+				}
+			}
+		}
+	})
+}
+
+// TestWholesStartAsAWhole is that a unit is started as a whole, or leaf by leaf with what
+// is down alone, or not at all.
+func TestWholesStartAsAWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawWorld(t, anything)
+		p := decide(t, o)
+		each := 0
+
+		for _, s := range look(o.Root) {
+			starts := map[rollout.Start]int{}
+
+			for _, l := range s.leaves {
+				step, steps := p.steps[l.path]
+				if !steps {
+					continue
+				}
+
+				if starts[step.Start]++; s.unit.Whole != nil {
+					checkWholeStep(t, s, l, step)
+				}
+			}
+
+			if s.unit.Whole == nil {
+				continue
+			}
+
+			if starts[rollout.StartWhole] > 0 {
+				checkStarted(t, p, s)
+			}
+
+			if len(starts) > 1 {
+				t.Fatalf("%s is started in two ways: %v", s.path, starts)
+			}
+
+			each += count(starts[rollout.StartEach] > 0)
+		}
+
+		if others := len(p.Steps); each > 1 || each == 1 && others != startsOf(p, rollout.StartEach) {
+			t.Fatalf("%d units are started leaf by leaf, with %d steps in all", each, others)
+		}
+	})
+}
+
+func startsOf(p plan, start rollout.Start) int {
+	n := 0
+
+	for _, s := range p.Steps {
+		n += count(s.Start == start)
 	}
 
-	return false
+	return n
+}
+
+// checkWholeStep: a leaf that starts nothing is down, at a revision of its own, and does
+// not get to its target.
+func checkWholeStep(t *rapid.T, s, l *seen, step rollout.Step) {
+	whole := s.unit.Whole
+
+	switch {
+	case step.Start == rollout.StartNone && (l.available() || l.unit.Leaf.Current == whole.Revision || step.To != whole.Revision):
+		t.Fatalf("%s moves to %s though its unit has not started", l.path, step.To)
+	case step.Start == rollout.StartEach && l.available():
+		t.Fatalf("%s is taken down though its unit is not started as a whole", l.path)
+	case step.Start != rollout.StartNone && step.To != l.unit.Leaf.Target:
+		t.Fatalf("%s moves to %s, its target is %s", l.path, step.To, l.unit.Leaf.Target)
+	}
+}
+
+// checkStarted: in a unit that is started, nothing keeps a leaf but its place or its own
+// Block.
+func checkStarted(t *rapid.T, p plan, s *seen) {
+	for _, l := range s.leaves {
+		h, held := p.holds[l.path]
+		if !l.outdated() || !held {
+			continue
+		}
+
+		switch h.Reason {
+		case rollout.ReasonBudget, rollout.ReasonRate, rollout.ReasonRetry, "Closed":
+		default:
+			t.Fatalf("%s is started as a whole, though %s", s.path, h.Message)
+		}
+	}
 }
 
 // TestOneAtATime is that no two children are disrupted at the same time.
@@ -457,11 +293,11 @@ func TestOneAtATime(t *testing.T) {
 			var disrupted, taken []string
 
 			for _, c := range childrenOf(units, s) {
-				if p.takenDown(c) > 0 {
+				if p.takenDown(c.leaves) > 0 {
 					taken = append(taken, c.path)
 				}
 
-				if down(c) > 0 || p.takenDown(c) > 0 {
+				if down(c.leaves) > 0 || p.takenDown(c.leaves) > 0 {
 					disrupted = append(disrupted, c.path)
 				}
 			}
@@ -582,7 +418,7 @@ func forbids(u rollout.Unit) string {
 // TestProgress is that something moves if the outside world holds nothing.
 func TestProgress(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, wilderness{})
+		o := drawWorld(t, wilderness{removals: true, wholes: true})
 		p := decide(t, o)
 
 		outdated := 0
@@ -607,7 +443,7 @@ func TestProgress(t *testing.T) {
 // nothing forbids it. Nothing waits for nothing.
 func TestProgressAmongTheIll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, wilderness{illness: true, soaks: true, rates: true})
+		o := drawWorld(t, wilderness{illness: true, soaks: true, rates: true, removals: true, wholes: true})
 		p := decide(t, o)
 
 		if len(p.Holds) == 0 || len(p.Steps) > 0 || !p.Wake.IsZero() {
@@ -860,4 +696,16 @@ func tokensAt(now time.Time, rate rollout.Rate) int {
 			return int(level / int64(rate.Every/time.Second))
 		}
 	}
+}
+
+func hasTimeouts(s *seen) bool {
+	for _, l := range s.leaves {
+		for _, a := range append(l.above, s) {
+			if a.unit.Policy.Timeout > 0 {
+				return true
+			}
+		}
+	}
+
+	return false
 }

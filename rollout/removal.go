@@ -34,14 +34,23 @@ func (d *decision) unapproved(n *node) *cause {
 	}
 
 	on := n.unapproved
-	number := strconv.Itoa(on.removals)
-	c := &cause{reason: ReasonRemovalApproval, message: n.waits() + number + " of " + strconv.Itoa(on.existing) + on.within() +
+	c := &cause{reason: ReasonRemovalApproval, message: n.waits() + share(on.removals, on.existing) + on.within() +
 		" are to be removed, more than " + strconv.Itoa(on.unit.Policy.MaxRemoved.Of(on.existing)) +
-		" (maxRemoved); approve " + number + " to continue"}
+		" (maxRemoved); " + on.toApprove()}
 
 	if on.parent != nil {
 		c.on = on
 	}
 
 	return c
+}
+
+// toApprove says how the removals beneath a unit are approved.
+func (n *node) toApprove() string {
+	number := strconv.Itoa(n.removals)
+	if with := n.unit.Policy.ApproveWith; with != "" {
+		return "to approve: " + with + number
+	}
+
+	return "approve " + number + " to continue"
 }

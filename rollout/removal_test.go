@@ -92,31 +92,13 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-func count(yes bool) int {
-	if yes {
-		return 1
+// TestApproveWith is that a hold names the command that approves the removals.
+func TestApproveWith(t *testing.T) {
+	root := rollout.Unit{Policy: rollout.Policy{MaxRemoved: rollout.Number(0), ApproveWith: "fleet approve shop --remove="}}
+	root.Children = []rollout.Unit{{Name: "a", Leaf: rollout.Leaf{Current: "v1", Target: rollout.Removed, Health: rollout.Healthy}}}
+	want := "a is waiting: 1 of 1 are to be removed, more than 0 (maxRemoved); to approve: fleet approve shop --remove=1"
+
+	if got := rollout.Decide(rollout.Observed{Now: noon, Root: root}).At("a").Message(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
-
-	return 0
-}
-
-// TestPhaseOf is that the phase of a leaf agrees with that of a group of it alone.
-func TestPhaseOf(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, anything)
-		p := rollout.Decide(o)
-
-		if p.PhaseOf() != p.Phase {
-			t.Fatalf("the root is %s, the plan %s", p.PhaseOf(), p.Phase)
-		}
-
-		for i := range o.Root.Children {
-			u := &o.Root.Children[i]
-			answer := p.At(u.Name)
-
-			if phase := p.PhaseOf(u.Name); (phase == rollout.PhaseComplete) != (answer == rollout.Answer{}) {
-				t.Fatalf("%s is %s, and the plan says of it %q", u.Name, phase, answer.Message())
-			}
-		}
-	})
 }

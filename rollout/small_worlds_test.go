@@ -59,15 +59,8 @@ func everySmallWorld(visit func(smallWorld)) {
 	holders := []string{"", "us", "them"}
 	pods := len(podStates) * len(podStates) * len(podStates) * len(podStates)
 
-	for i := range len(orders) * len(holders) * 8 * 2 * pods {
+	everyChoice(len(orders)*len(holders)*8*2*pods, func(next func(n int) int) {
 		w := smallWorld{}
-		next := func(n int) int {
-			digit := i % n
-			i /= n
-
-			return digit
-		}
-
 		for p := range w.pods {
 			w.pods[p] = podStates[next(len(podStates))]
 		}
@@ -78,6 +71,19 @@ func everySmallWorld(visit func(smallWorld)) {
 
 		w.order, w.holder, w.waivers = orders[next(len(orders))], holders[next(len(holders))], next(2) == 1
 		visit(w)
+	})
+}
+
+// everyChoice calls visit with every way to choose: next returns one of n, and all that a
+// visit asks for together are total.
+func everyChoice(total int, visit func(next func(n int) int)) {
+	for i := range total {
+		visit(func(n int) int {
+			digit := i % n
+			i /= n
+
+			return digit
+		})
 	}
 }
 

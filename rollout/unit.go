@@ -54,7 +54,8 @@ type Unit struct {
 // Whole describes a unit of which another controller moves all leaves, under a
 // budget of its own, once it may move one. Nothing beneath is moved before all of
 // it may be: not even what is down already, which elsewhere waits for no turn. Only
-// a budget, a rate, a retry or a Block of its own may keep single leaves.
+// a budget, a rate, a retry or a Block of its own may keep single leaves. Its leaves are
+// Parallel: one that has to wait for another would keep the unit for good.
 //
 // Where several such units wait for each other alone, because leaves are down in
 // each, the first is started leaf by leaf; see [StartEach].
@@ -187,6 +188,9 @@ type Policy struct {
 	MaxRemoved Limit
 	// RemovalsApproved is how many removals a user has approved, zero if none.
 	RemovalsApproved int
+	// ApproveWith is the command that approves removals, but for their number, which
+	// follows it in the sentence of a [Hold]. Optional.
+	ApproveWith string
 	// MaxFailures is how many failed leaves beneath are tolerated before OnFailure
 	// applies. The zero value tolerates none but those that a unit beneath tolerates
 	// already; a limit that is Set counts every failed leaf beneath. A failure

@@ -56,12 +56,12 @@ func (n *node) recovering() *cause {
 	}
 }
 
-// isMoving tells whether a leaf at its target is becoming healthy for
-// the first time, because it was moved or because it says so.
+// isMoving tells whether a leaf at its target is becoming healthy for the first time,
+// because it was moved or because it says so, or is being removed.
 func (n *node) isMoving() bool {
 	leaf := &n.unit.Leaf
 
-	return !leaf.Settled && !n.unit.StartedAt.IsZero() || leaf.Health == Progressing
+	return n.isRemoval() || !leaf.Settled && !n.unit.StartedAt.IsZero() || leaf.Health == Progressing
 }
 
 // halted is why an outdated leaf may not even queue, nil if it may. What is down

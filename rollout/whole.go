@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // isKept tells whether a leaf is kept because its unit starts as a whole and may
 // not now. One that is down at a revision of its own may be moved alone.
 func (d *decision) isKept(n *node) bool {
@@ -10,16 +12,12 @@ func (d *decision) isKept(n *node) bool {
 	return n.up || n.unit.Leaf.Current == n.whole.unit.Whole.Revision
 }
 
-// canStart tells whether nothing keeps a unit, or anything beneath it, but a budget,
-// a rate, a retry or the Block of a leaf.
+// canStart tells whether nothing keeps what is to move beneath a unit but a budget, a
+// rate, a retry or the Block of a leaf. What keeps the unit keeps that as well.
 func (d *decision) canStart(n *node) bool {
-	for _, m := range d.beneath(n) {
-		if m.isLeaf() && m.outdated && (m.spare != nil || m.halt != nil && !d.isOwnBlock(m, m.halt)) {
-			return false
-		}
-	}
-
-	return n.halt == nil && n.spare == nil
+	return !slices.ContainsFunc(d.beneath(n), func(m *node) bool {
+		return m.isLeaf() && m.outdated && (m.spare != nil || m.halt != nil && !d.isOwnBlock(m, m.halt))
+	})
 }
 
 // isOwnBlock tells whether a leaf waits for nothing but its own Block.

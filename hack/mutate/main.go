@@ -23,7 +23,8 @@ import (
 type options struct {
 	pkg, run, files string
 	only            bool
-	every, offset   int
+	every           int
+	offset, limit   int
 	timeout         time.Duration
 	args            string
 }
@@ -36,6 +37,7 @@ func main() {
 	flag.StringVar(&o.files, "files", "", "mutate only files whose name matches this expression")
 	flag.IntVar(&o.every, "every", 1, "try only each n-th mutant")
 	flag.IntVar(&o.offset, "offset", 0, "begin with this mutant")
+	flag.IntVar(&o.limit, "limit", 0, "try at most this many mutants (default: all)")
 	flag.DurationVar(&o.timeout, "timeout", time.Minute, "how long the tests of one mutant may take")
 	flag.StringVar(&o.args, "args", "", "arguments for the test binary, separated by spaces")
 	flag.Parse()
@@ -73,14 +75,14 @@ func mutate(o *options) (int, error) {
 
 	counts := map[verdict]int{}
 
-	for i := o.offset; i < len(mutants); i += max(1, o.every) {
+	for i := o.offset; i < len(mutants) && (o.limit == 0 || i < o.offset+o.limit*max(1, o.every)); i += max(1, o.every) {
 		m := &mutants[i]
 
 		v := t.try(m)
 		counts[v]++
 
 		if v == survived {
-			fmt.Printf("%s\n", m)
+			fmt.Printf("mutant %d: %s\n", i, m)
 		}
 	}
 

@@ -64,9 +64,9 @@ func newRoot(env command.Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "spillway",
 		Short: "Controlled releases for Kubernetes",
-		Long: "Spillway carries changes to running Pods in a safe order, and always says why\n" +
-			"they wait: a changed ConfigMap or Secret, the Pod template of StatefulSets in\n" +
-			"several zones, the plans of an application, the clusters of a fleet.",
+		Long: "Spillway rolls out four kinds of changes in a safe order, and says why each one\n" +
+			"waits: a changed ConfigMap or Secret, the Pod template of StatefulSets in several\n" +
+			"zones, the plans of an application, the revision of a fleet of clusters.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -275,7 +275,7 @@ func (b *observer) follow(ctx context.Context, instance types.NamespacedName, re
 	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil
 	}
-	return err //nolint:wrapcheck // it says which kind
+	return err
 }
 
 // ignoreNotFound is nil for an error that says that an object or its kind does not

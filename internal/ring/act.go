@@ -10,8 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/spillway-dev/spillway/internal/kube"
 )
@@ -48,12 +51,51 @@ func Do(ctx context.Context, now func() time.Time, until time.Time, write func(c
 	return write(ctx)
 }
 
+// Confirm asks the API server itself whether an object is as it was read.
+func Confirm(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, read client.Object) error {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(kind)
+	err := live.Get(ctx, client.ObjectKeyFromObject(read), head)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ErrConflict
+	case err != nil:
+		return fmt.Errorf("confirm %s %s: %w", kind.Kind, read.GetName(), err)
+	case head.UID != read.GetUID() || head.ResourceVersion != read.GetResourceVersion():
+		return ErrConflict
+	default:
+		return nil
+	}
+}
+
+// SetFinalizer adds or removes a finalizer, if no client has written the object since it
+// was read. It returns the object as the API server has answered.
+func SetFinalizer[O Object](ctx context.Context, w client.Writer, read O, finalizer string, present bool, options ...client.PatchOption) (O, error) {
+	set := func(o O) { controllerutil.RemoveFinalizer(o, finalizer) }
+	if present {
+		set = func(o O) { controllerutil.AddFinalizer(o, finalizer) }
+	}
+	patch := client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
+	options = append(options, client.FieldOwner(kube.FieldOwner))
+	return update(ctx, read, set, "the finalizer of ", func(ctx context.Context, o O) error { return w.Patch(ctx, o, patch, options...) })
+}
+
+// ReadBack is the option of a write that cached reads through the same client wait for. A
+// ring that keeps the answer of the API server needs none ([Memory]).
+const ReadBack readBack = true
+
+type readBack bool
+
+// ApplyToSubResourceUpdate implements [client.SubResourceUpdateOption].
+func (r readBack) ApplyToSubResourceUpdate(o *client.SubResourceUpdateOptions) {
+	o.DisableReadYourWritesConsistency = !bool(r)
+}
+
 // UpdateStatus writes the status of an object, if no client has written the object since
 // it was read. It returns the object as the API server has answered.
-func UpdateStatus[O Object](ctx context.Context, w client.SubResourceWriter, read O, set func(O)) (O, error) {
-	return update(ctx, read, set, "the status of ", func(ctx context.Context, o O) error {
-		return w.Update(ctx, o, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	})
+func UpdateStatus[O Object](ctx context.Context, w client.SubResourceWriter, read O, set func(O), options ...client.SubResourceUpdateOption) (O, error) {
+	options = append([]client.SubResourceUpdateOption{client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency}, options...)
+	return update(ctx, read, set, "the status of ", func(ctx context.Context, o O) error { return w.Update(ctx, o, options...) })
 }
 
 // Update is [UpdateStatus] for objects that keep intents elsewhere than in a status.
@@ -92,12 +134,18 @@ func MergePatch(uid types.UID, version string, change map[string]any) (client.Pa
 		metadata = map[string]any{}
 		change["metadata"] = metadata
 	}
-	metadata["uid"], metadata["resourceVersion"] = uid, version
+	Require(metadata, uid, version)
 	raw, err := json.Marshal(change)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	return client.RawPatch(types.MergePatchType, raw), nil
+}
+
+// Require adds to the metadata of a change that the object is the one that was decided
+// upon, at the version that was seen.
+func Require(metadata map[string]any, uid types.UID, version string) {
+	metadata["uid"], metadata["resourceVersion"] = uid, version
 }
 
 // IsConflict is true if a write failed because its preconditions no longer hold. The

@@ -20,6 +20,20 @@ func TestBackoffDoublesUpToTheMost(t *testing.T) {
 	}
 }
 
+// How long what fails waits: a refused write for minutes, a lost conflict for seconds.
+func TestBackoffs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ got, want ring.Backoff }{
+		"a refused write": {ring.Refused(), ring.Backoff{First: time.Second / 2, Most: 2 * time.Minute}},
+		"a conflict":      {ring.Conflicts(), ring.Backoff{First: time.Second / 100, Most: 5 * time.Second}},
+		"a pass":          {ring.Passes(), ring.Backoff{First: time.Second / 2, Most: 15 * time.Second}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+}
+
 func TestEarlierTakesZeroForNever(t *testing.T) {
 	t.Parallel()
 	var never time.Time

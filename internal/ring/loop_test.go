@@ -2,6 +2,7 @@ package ring_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ type script struct {
 
 type pass struct {
 	needsLive bool
+	reads     int
 	next      ring.Next
 	observe   error
 	learn     error
@@ -34,7 +36,16 @@ func (s *script) run(most int, pause time.Duration) (reconcile.Result, error) {
 			say(map[bool]string{false: "observe", true: "observe live"}[live])
 			return p, p.observe
 		},
-		Plan:      func(p *pass) pass { return *p },
+		Forget: func() { say("forget") },
+		Plan:   func(p *pass) pass { return *p },
+		Read: func(_ context.Context, s, _ *pass) (bool, error) {
+			if s.reads == 0 {
+				return false, nil
+			}
+			s.reads--
+			say("read")
+			return true, nil
+		},
 		NeedsLive: func(p *pass) bool { return p.needsLive },
 		Act:       func(context.Context, *pass, *pass) string { say("act"); return "" },
 		Report:    func(context.Context, *pass, *pass, *string) { say("report") },
@@ -62,6 +73,11 @@ func TestLoop(t *testing.T) {
 		"it stays live":                 {passes: []pass{{needsLive: true}, {next: again}, {}}, want: "observe observe live act report learn observe live act report learn"},
 		"at most three":                 {passes: []pass{{next: again}, {next: again}, {next: again}, {}}, want: strings.Repeat("observe act report learn ", 3)},
 		"and a pause":                   {passes: []pass{{next: again}, {next: again}, {next: again}}, pause: time.Second, want: strings.Repeat("observe act report learn ", 3), after: time.Second},
+		"it is gone":                    {passes: []pass{{observe: fmt.Errorf("get: %w", ring.ErrGone)}}, want: "observe forget"},
+		"a plan needs more":             {passes: []pass{{reads: 2}}, want: "observe read read act report learn"},
+		"a plan always needs more":      {passes: []pass{{reads: 1000}}, want: "observe " + strings.Repeat("read ", 100), fails: true},
+		"and the time of the last":      {passes: []pass{{next: again}, {next: again}, {next: ring.Next{Again: true, Wake: noon.Add(time.Minute)}}}, want: strings.Repeat("observe act report learn ", 3), after: time.Minute},
+		"and the shortest pause":        {passes: []pass{{next: again}, {next: again}, {next: again}}, pause: 1, want: strings.Repeat("observe act report learn ", 3), after: 1},
 		"observe fails":                 {passes: []pass{{observe: errDenied}}, want: "observe", fails: true},
 		"the write of the object fails": {passes: []pass{{learn: errDenied}}, want: "observe act report learn", fails: true},
 		"it is time already":            {passes: []pass{{next: ring.Next{Wake: noon}}}, want: "observe act report learn", after: 1},

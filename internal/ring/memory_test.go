@@ -60,6 +60,9 @@ func TestRefusalsBackOff(t *testing.T) {
 	if got := e.Refusals(noon)["a"]; got != r["a"] {
 		t.Errorf("a conflict counts as a refusal: %v", got)
 	}
+	if got := e.Refusals(r["a"].At.Add(ring.Refused().Most)); len(got) != 1 {
+		t.Error("forgotten before the longest back-off is over")
+	}
 	if got := e.Refusals(noon.Add(time.Hour)); len(got) > 0 {
 		t.Errorf("not forgotten: %v", got)
 	}
@@ -101,7 +104,8 @@ func TestNewest(t *testing.T) {
 		"it is a namesake":                {cached: aConfigMap("2", 6), want: "6"},
 		"it was deleted":                  {cached: none},
 		"it was created just now":         {cached: none, created: true, want: "7"},
-		"it was created, and deleted":     {cached: none, created: true, after: time.Minute},
+		"it was created, and deleted":     {cached: none, created: true, after: 10 * time.Second},
+		"it was created a moment ago":     {cached: none, created: true, after: 10*time.Second - 1, want: "7"},
 		"it was created, and is shown":    {cached: aConfigMap("1", 9), created: true, want: "9"},
 		"it was created, and shown older": {cached: aConfigMap("1", 6), created: true, want: "7"},
 	} {
@@ -120,6 +124,21 @@ func TestNewest(t *testing.T) {
 	}
 }
 
+// Once the cache has shown the object, or something newer, it decides.
+func TestNewestForgetsTheAnswer(t *testing.T) {
+	t.Parallel()
+	m, none := memory{}, (*corev1.ConfigMap)(nil)
+	ring.Learn(&m, noon, &results{Object: aConfigMap("1", 7), Created: true}, false)
+	if m.Newest(aConfigMap("1", 6), noon); m.Newest(none, noon) != none {
+		t.Error("it was shown and is gone, and counts as not shown yet")
+	}
+	ring.Learn(&m, noon, &results{Object: aConfigMap("1", 7)}, false)
+	m.Newest(aConfigMap("2", 8), noon)
+	if o := m.Newest(aConfigMap("1", 6), noon); o.ResourceVersion != "6" {
+		t.Errorf("version %s, of an answer that was forgotten", o.ResourceVersion)
+	}
+}
+
 // A conflict shows that the answer is old: the cache decides.
 func TestConflictForgetsTheAnswer(t *testing.T) {
 	t.Parallel()
@@ -135,6 +154,9 @@ func TestConflictForgetsTheAnswer(t *testing.T) {
 	}
 	if wake = ring.Learn(&m, noon, &results{}, false); !wake.IsZero() {
 		t.Errorf("it is observed again at %s, without a conflict", wake)
+	}
+	if wake = ring.Learn(&m, noon, &results{Err: aConflict()}, false); !wake.Equal(noon.Add(ring.Conflicts().First)) {
+		t.Errorf("it is observed again at %s after the first conflict in a row", wake)
 	}
 }
 
@@ -190,6 +212,16 @@ func TestFailure(t *testing.T) {
 		if r.Failure() != nil || r.Conflict() != c.decides {
 			t.Errorf("%s of a write: failure %v, conflict %v", name, r.Failure(), r.Conflict())
 		}
+	}
+}
+
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	if r := (results{}); r.Written() {
+		t.Error("nothing was written")
+	}
+	if r := (results{Object: aConfigMap("1", 7)}); !r.Written() {
+		t.Error("the object was written")
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -27,6 +29,28 @@ func TestWritesAreCountedByResult(t *testing.T) {
 	for result, want := range map[string]float64{"made": 2, "conflict": 1, "failed": 1} {
 		if got := gathered(t, r.Writes)["Delete "+result]; got != want {
 			t.Errorf("%s: %v, want %v", result, got, want)
+		}
+	}
+}
+
+// A write that was made is in the log, one that failed as an error, and one that lost a
+// conflict only for those who want to know more.
+func TestWritesAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, `"level"=0 "msg"="write made" "act"="Delete" "object"="a" "zone"="b"`},
+		{aConflict(), `"level"=1 "msg"="conflict, observing again"`},
+		{errDenied, `"msg"="write failed, retrying later" "error"="denied by a webhook"`},
+	} {
+		var lines []string
+		sink := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 1})
+		r := ring.Reporter{Writes: counter()}
+		r.Wrote(log.IntoContext(context.Background(), sink), change("Delete", "a"), c.err, "zone", "b")
+		if len(lines) != 1 || !strings.HasPrefix(lines[0], c.want) {
+			t.Errorf("%v: %q", c.err, lines)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func RecordEvent(ctx context.Context, c client.Client, about corev1.ObjectRefere
 		return nil // the object has been changed, and says most of it
 	}
 	if err != nil {
-		return fmt.Errorf("the change was made, but the Event that says so was not written: %w", err)
+		return fmt.Errorf("the change was made, but its Event was not written: %w", err)
 	}
 	return nil
 }

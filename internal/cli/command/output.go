@@ -10,7 +10,7 @@ import (
 
 // OutputFlag adds the flag that asks for JSON.
 func OutputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "", `"json", or empty for people`)
+	cmd.Flags().StringVarP(output, "output", "o", "", `output format: "json" (default: text)`)
 }
 
 // Show writes a value as JSON, or for people.

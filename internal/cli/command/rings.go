@@ -32,13 +32,13 @@ type RingFlags struct {
 // Add adds the flags.
 func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.namespaces, "namespaces", nil, "namespaces to watch, separated by commas (default: all)")
-	flags.StringVar(&f.UpdateRate, "update-rate", "0", `workloads rolled per second in the long run; 0 or "Inf" is no limit`)
+	flags.StringVar(&f.UpdateRate, "update-rate", "0", `workloads to roll per second; 0 or "Inf" is no limit`)
 	flags.IntVar(&f.updateBurst, "update-burst", 100, "workloads that may be rolled immediately before --update-rate applies")
 	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
-	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "the same for each namespace")
+	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "workloads that may be rolling at a time in each namespace; 0 is no limit")
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
 	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
-	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads name config of other namespaces that do not share it")
+	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
 // Options checks the flags and turns them into options of the config ring.

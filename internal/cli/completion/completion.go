@@ -41,17 +41,17 @@ var shells = []struct {
 func Add(root *cobra.Command) {
 	root.CompletionOptions.DisableDefaultCmd = true
 	completion := &cobra.Command{
-		Use: "completion", Short: "Print a script that lets a shell complete what you type",
-		Long: `Print a script that lets a shell complete what you type: commands, flags, and by
-asking the cluster also names of objects, namespaces, stages, clusters and plans.`,
+		Use: "completion", Short: "Print a completion script for a shell",
+		Long: `Print a completion script for a shell. It completes commands and flags, and names from
+the cluster: objects, namespaces, stages, clusters and plans.`,
 	}
 	for _, shell := range shells {
-		who := "For " + shell.name
+		who := "Print the completion script for " + shell.name
 		if shell.name == "kubectl" {
-			who = `For kubectl, which completes "kubectl spillway" by it`
+			who = `Print the completion script for kubectl, which completes "kubectl spillway"`
 		}
 		completion.AddCommand(&cobra.Command{
-			Use: shell.name, Short: who, Long: who + ". Begin a new shell once the script is where it belongs.",
+			Use: shell.name, Short: who, Long: who + ". Save it where the\nexample does, and start a new shell.",
 			Example: shell.example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 			RunE: func(cmd *cobra.Command, _ []string) error { return shell.script(cmd) },
 		})

@@ -20,7 +20,7 @@ const (
 // History writes a paragraph for each episode.
 func History(w io.Writer, s Style, ref describe.Ref, episodes []history.Entry, now time.Time) {
 	if len(episodes) == 0 {
-		_, _ = fmt.Fprintf(w, "Nothing was rolled of %s yet.\n", ref)
+		_, _ = fmt.Fprintf(w, "No rollout of %s is recorded yet.\n", ref)
 	}
 	for i := range episodes {
 		if i > 0 {
@@ -56,7 +56,7 @@ func writeEpisode(w io.Writer, s Style, e *history.Entry, now time.Time) {
 func beganText(e *history.Entry, now time.Time) string {
 	switch {
 	case e.Started == nil:
-		return "never, as far as is known"
+		return "never, as far as is recorded"
 	case e.Ended != nil:
 		return e.Started.UTC().Format(momentLayout) + ", took " + elapsed(*e.Started, e.Ended, now)
 	case e.Outcome == "Running":
@@ -79,7 +79,7 @@ func writeStretches(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	}
 	f.Write()
 	if more := len(e.Units) - shown; more > 0 {
-		_, _ = fmt.Fprintln(w, s.Paint(Faint, fmt.Sprintf("  and %d more, which -o json has", more)))
+		_, _ = fmt.Fprintln(w, s.Paint(Faint, fmt.Sprintf("  and %d more; -o json shows all", more)))
 	}
 }
 

@@ -20,25 +20,40 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
-// approval is which gate is decided, and how.
+// approval is which gate is decided, and how, or how many removals are approved.
 type approval struct {
 	*fleeter
 
 	stage, gate string
 	refuse      bool
+	remove      int
 }
 
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
-	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE]", "Approve a gate of a rollout, or refuse it",
+	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE] [--remove NUMBER]", "Approve a gate of a rollout, or refuse it; or approve removals",
 		`shop -n clusters --reason "errors are fine"`, a.run))
+	cmd.Example += "\n  spillway fleet approve shop -n clusters --remove=12"
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the name of the gate (default: the only one)")
 	cmd.Flags().BoolVar(&a.refuse, "refuse", false, "refuse: the rollout stops at the gate")
+	cmd.Flags().IntVar(&a.remove, "remove", 0, "approve that this number of clusters lose the module; status.removal.clusters says how many would")
+	for _, ofGate := range []string{"stage", "gate", "refuse"} {
+		cmd.MarkFlagsMutuallyExclusive("remove", ofGate)
+	}
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("remove") && a.remove < 1 {
+			return fmt.Errorf("--remove: %d must be at least 1", a.remove)
+		}
+		return nil
+	}
 	return cmd
 }
 
 func (a *approval) run(ctx context.Context) error {
+	if a.remove != 0 {
+		return a.approveRemovals(ctx)
+	}
 	module, err := a.get(ctx)
 	if err != nil {
 		return err

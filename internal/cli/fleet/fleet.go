@@ -95,7 +95,7 @@ func (f *fleeter) command(verb, usage, short, example string, run func(ctx conte
 
 // gives lets a command say why.
 func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why; status, explain and Events show it")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
 

@@ -124,7 +124,7 @@ func (p *pin) pinBefore(ctx context.Context, hold *fleetv1.Hold) error {
 	}
 	i := slices.IndexFunc(clusters, func(c fleetcluster.Cluster) bool { return c.Name == p.on })
 	if i < 0 {
-		return fmt.Errorf("there is no cluster %s in namespace %s; kubectl get secrets -n %s -l %s=true lists those that there are, and kubectl get clusters -n %s those of Cluster API",
+		return fmt.Errorf("cluster %s not found in namespace %s; kubectl get secrets -n %s -l %s=true lists the clusters, and kubectl get clusters -n %s those of Cluster API",
 			p.on, p.module.Namespace, p.module.Namespace, vocabulary.Cluster.Native, p.module.Namespace)
 	}
 	apiVersion, kind := clusters[i].Object.ToAPIVersionAndKind()

@@ -70,7 +70,7 @@ func (g *goingBack) retarget(ctx context.Context, module client.Object, spec *fl
 	said := fmt.Sprintf("%s is set to revision %s, and stays there; to follow its template again: %s",
 		g.module, to, g.module.command("fleet rollback", "--to", Latest))
 	if spec.Suspend {
-		said += "\nit is paused: nothing is assigned before: " + g.module.command("resume")
+		said += "\nit is paused; to continue: " + g.module.command("resume")
 	}
 	return said, nil
 }

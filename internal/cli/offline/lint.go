@@ -33,10 +33,11 @@ func NewLint(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint -f DIR",
 		Short: "Find mistakes in manifests, before they reach a cluster",
-		Long: "Find what is wrong, contradictory or without effect in manifests, with file, line\n" +
-			"and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
-			"Each finding has a code; an object whose author knows better is annotated with\n" +
-			"spillway.dev/lint-ignore and the code.",
+		Long: "Find settings in manifests that are wrong, contradictory or without effect, with file,\n" +
+			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
+			"\n" +
+			"Each finding has a code. To ignore findings for an object, annotate it with\n" +
+			"spillway.dev/lint-ignore and their codes.",
 		Example: "  spillway lint -f deploy/\n" +
 			"  kubectl kustomize overlays/prod | spillway lint -f - -n shop\n" +
 			"  spillway lint -f deploy/ -o sarif > lint.sarif",
@@ -46,8 +47,8 @@ func NewLint(env command.Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
 	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
-	flags.StringVarP(&l.output, "output", "o", "", `"json", "sarif", or empty for people`)
-	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the level from which on the exit code is 1: "error", "warning", "note", or "never"`)
+	flags.StringVarP(&l.output, "output", "o", "", `output format: "json" or "sarif" (default: text)`)
+	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
 	return cmd
 }
 

@@ -51,15 +51,15 @@ func NewSimulate(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate -f DIR [--change FILE]",
 		Short: "Show what a change would do, without a cluster",
-		Long: "Show what a change would do, without a cluster: the steps in their order, how\n" +
-			"long it takes if Pods stop and are ready in time, and what could get stuck. The\n" +
-			"manifests of -f are taken as running; those of --change are applied over them.\n" +
-			"Without --change it says what the first installation does. It is decided by the code\n" +
-			"that the manager runs. The exit code is 1 if the change would not complete, or\n" +
-			"if that lies further ahead than --within.\n\n" +
+		Long: "Show what a change would do, without a cluster: the steps in their order, how long\n" +
+			"they take if Pods stop and become ready in time, and what could get stuck. The\n" +
+			"manifests of -f run already; those of --change are applied over them. Without\n" +
+			"--change the command shows the first installation. It runs the code of the manager.\n" +
+			"The exit code is 1 if the change would not complete, or not within --within.\n" +
+			"\n" +
 			"With --cluster the present state is read from a cluster, with your permissions and\n" +
-			"nothing but reads, and the manifests of -f and --change are applied over it. Without\n" +
-			"it Kubernetes is taken to be 1.37, with it to be what the cluster is.",
+			"without writes, and the manifests of -f and --change are applied over it. The version\n" +
+			"of Kubernetes is then that of the cluster, and otherwise 1.37.",
 		Example: "  spillway simulate -f shop --change shop-next/config.yaml --ready 45s\n" +
 			"  spillway simulate --cluster -n shop --change new-image.yaml",
 		Args: cobra.NoArgs,
@@ -74,15 +74,15 @@ func NewSimulate(env command.Environment) *cobra.Command {
 
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&s.files, "filename", "f", nil, "files and directories of manifests that run already; - is standard input")
-	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests that are applied over them")
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and to read with --cluster (default: default; with --cluster that of the context)")
-	flags.BoolVar(&s.fromCluster, "cluster", false, "take the present state from a cluster")
+	flags.StringSliceVar(&s.changes, "change", nil, "files and directories of manifests to apply as the change")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of manifests that name none, and with --cluster the one to read (default: default; with --cluster that of the context)")
+	flags.BoolVar(&s.fromCluster, "cluster", false, "read the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
-	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take until they are ready: 30s for all, sts/x=2m for some, job/y=never")
-	flags.StringVar(&s.stop, "stop", "", "how long Pods take until they are gone, such as 10s (default: all of their grace period)")
+	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
-	flags.IntVar(&s.nodes, "nodes", 3, "on how many nodes DaemonSets run")
+	flags.IntVar(&s.nodes, "nodes", 3, "how many nodes DaemonSets run on")
 	s.rings.Add(flags)
 	s.cluster.AddFlags(flags)
 }
@@ -139,16 +139,16 @@ func (s *simulation) ahead() string {
 func (s *simulation) read(stdin io.Reader) (base, change []*unstructured.Unstructured, err error) {
 	switch {
 	case s.everywhere && !s.fromCluster:
-		return nil, nil, errors.New("--all-namespaces: goes with --cluster alone")
+		return nil, nil, errors.New("--all-namespaces: only valid with --cluster")
 	case s.fromCluster && s.at != "":
-		return nil, nil, errors.New("--at: goes without --cluster alone, whose present state is that of now")
+		return nil, nil, errors.New("--at: not valid with --cluster, which reads the present state")
 	case s.fromCluster && len(s.files)+len(s.changes) == 0:
-		return nil, nil, errors.New("say what changes: spillway simulate --cluster --change FILE")
+		return nil, nil, errors.New("name the change: spillway simulate --cluster --change FILE")
 	case s.fromCluster:
 		change, err = s.manifests(stdin, slices.Concat(s.files, s.changes))
 		return nil, change, err
 	case len(s.files) == 0:
-		return nil, nil, errors.New("say what runs already: spillway simulate -f DIR")
+		return nil, nil, errors.New("name the manifests that run already: spillway simulate -f DIR")
 	}
 	s.namespace = cmp.Or(s.namespace, "default")
 	if base, err = s.manifests(stdin, s.files); err != nil || len(s.changes) == 0 {

@@ -56,15 +56,16 @@ func NewDemo(env command.Environment) *cobra.Command {
 		Use:     "demo",
 		Short:   "Watch a config change reach running Pods",
 		Example: "  spillway demo\n  spillway demo --fleet",
-		Long: "Watch a config change reach running Pods. With no cluster named, the demo starts a\n" +
-			"control plane of its own and leaves it running to go on by hand. With --kubeconfig\n" +
-			"or --context it plays on that cluster, in a namespace that it removes at the end.",
+		Long: "Watch a config change reach running Pods. Without --kubeconfig and --context, the\n" +
+			"demo starts a control plane of its own, and leaves it running so that you can\n" +
+			"continue by hand. With one of them it runs on that cluster, in a namespace that it\n" +
+			"removes at the end.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
 	r.cluster.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&r.ofFleet, "fleet", false, "watch a Module roll over three clusters instead; it ends what it starts")
-	cmd.Flags().StringVar(&r.stop, "stop", "", "end the control plane that an earlier demo left running, given its folder")
+	cmd.Flags().BoolVar(&r.ofFleet, "fleet", false, "watch a Module roll over three clusters instead; all that it starts is stopped at the end")
+	cmd.Flags().StringVar(&r.stop, "stop", "", "stop the control plane that an earlier demo left running, given its folder")
 	return cmd
 }
 

@@ -35,10 +35,10 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	command.RingsFlag(flags, &o.Rings)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas by a Lease")
 	flags.StringVar(&o.LeaseName, "leader-elect-id", manager.LeaseName, "name of the Lease")
-	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: that which this runs in)")
-	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "reconcile everything this often even if nothing has changed")
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `where to serve metrics; "0" is nowhere`)
-	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `where to serve /healthz and /readyz; "0" is nowhere`)
+	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: the one that the manager runs in)")
+	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how often to reconcile everything even if nothing has changed")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `address to serve metrics at; "0" disables it`)
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	f.addAdmission(flags)
 	f.addZones(flags)
@@ -51,19 +51,19 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 // for, as it is with rollout-operator: what it takes must be installed.
 func (f *managerFlags) addAdmission(flags *pflag.FlagSet) {
 	o := &f.options.Admission
-	flags.BoolVar(&o.Enabled, "enable-webhooks", false, "serve the webhooks of the rings; spillway install sets this, and installs what it takes")
-	flags.StringVar(&o.Address, "webhook-bind-address", fmt.Sprintf(":%d", admission.Port), "where to serve webhooks")
+	flags.BoolVar(&o.Enabled, "enable-webhooks", false, "serve the webhooks of the rings; spillway install sets this, and installs what they need")
+	flags.StringVar(&o.Address, "webhook-bind-address", fmt.Sprintf(":%d", admission.Port), "address to serve webhooks at")
 	flags.StringSliceVar(&o.Hosts, "webhook-host", nil, "names or IP addresses by which API servers call, separated by commas (default: that of the Service)")
-	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: that which this runs in)")
+	flags.StringVar(&o.Namespace, "webhook-namespace", "", "namespace of the webhooks' Service and Secret (default: the one that the manager runs in)")
 	flags.StringVar(&f.certSource, "webhook-cert-source", string(admission.Generated), "where the certificate comes from: generated, cert-manager or files")
-	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the other sources")
+	flags.StringVar(&o.CertDir, "webhook-cert-dir", "", "folder with tls.crt, tls.key and ca.crt, for the sources cert-manager and files")
 	flags.StringSliceVar(&o.Only, "webhook-configurations", nil, "webhook configurations of users to inject the CA into, separated by commas (default: all that are labeled)")
 }
 
 // addZones adds the flags of what the zones ring does about replicas and evictions.
 func (f *managerFlags) addZones(flags *pflag.FlagSet) {
 	o := &f.options.Guard
-	flags.StringVar(&o.ClusterDomain, "cluster-domain", preparehook.DefaultDomain, "domain under which Services have names, for Pods that have no address yet")
+	flags.StringVar(&o.ClusterDomain, "cluster-domain", preparehook.DefaultDomain, "DNS domain of the cluster, to call Pods by name that have no IP address yet")
 	flags.DurationVar(&o.PodTimeout, "pod-timeout", preparehook.DefaultTimeout, "how long a Pod may take to answer the call that prepares its removal")
 	failClosedFlag(flags, &o.FailClosed)
 }
@@ -91,7 +91,7 @@ func NewManager(env command.Environment) *cobra.Command {
 		Use:     "manager",
 		Short:   "Run the manager",
 		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
-		Long: "Run the manager until it is asked to stop.\n\n" +
+		Long: "Run the manager until it receives a signal to stop.\n\n" +
 			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -35,12 +35,14 @@ func NewUninstall(env command.Environment) *cobra.Command {
 		Use:     "uninstall",
 		Short:   "Release suspended workloads, and remove what install applied",
 		Example: "  spillway uninstall -n spillway-system",
-		Long: "Remove what install applied, in an order that leaves no workload blocked: first what\n" +
-			"could suspend another workload, then the manager; then every suspended workload is\n" +
-			"released, whether its config exists or not; then the rest. What the manager wrote on\n" +
-			"workloads stays, so that nothing rolls, and so do the namespace, the kinds and their\n" +
-			"objects. Nothing is removed while there are Instances with a cleanup plan, which no\n" +
-			"manager would run: delete them first, or give --release-instances.",
+		Long: "Remove what install applied, in an order that leaves no workload blocked. First what\n" +
+			"could suspend another workload is removed, then the manager. Then every suspended\n" +
+			"workload is released, whether its config exists or not. Then the rest is removed.\n" +
+			"\n" +
+			"What the manager wrote on workloads stays, so that nothing rolls. The namespace, the\n" +
+			"kinds and their objects stay too. Nothing is removed while Instances with a cleanup\n" +
+			"plan exist, because no manager would run it: delete them first, or use\n" +
+			"--release-instances.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := u.cluster.Client()
@@ -54,10 +56,10 @@ func NewUninstall(env command.Environment) *cobra.Command {
 		},
 	}
 	u.cluster.AddFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that it runs in")
+	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that Spillway runs in")
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
-	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long everything may take")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long the command may take")
 	return cmd
 }
 
@@ -146,8 +148,8 @@ func (u *uninstall) checkInstances(ctx context.Context) error {
 	for _, name := range held {
 		names = append(names, name.String())
 	}
-	return fmt.Errorf("nothing was removed: without the manager no one runs the cleanup plans of %s, and they can never be deleted; "+
-		"delete them first, or give --release-instances to release them without", listed(names))
+	return fmt.Errorf("nothing was removed: without the manager the cleanup plans of %s cannot run, and these cannot be deleted; "+
+		"delete them first, or use --release-instances to release them without their plans", listed(names))
 }
 
 // mostListed is how many names a sentence has room for.

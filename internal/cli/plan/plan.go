@@ -74,12 +74,12 @@ func (p *planner) command(use, short, example string, n int, run func(ctx contex
 
 func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and show its progress; the exit code is 1 if it does not succeed")
-	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait, 0 for as long as it takes")
+	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait; 0 is no limit")
 	return cmd
 }
 
 func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.reason, "reason", "", "why; an Event records it with your name, and history shows it")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
 	return cmd
 }
 

@@ -35,12 +35,12 @@ func NewEvents(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [KIND/NAME]",
 		Short: "List the Events of Spillway and its commands, the oldest first",
-		Long: `List the Events that Spillway has written, its manager and its commands, the oldest
-first: of a namespace, or of an object and all that it consists of, such as the
-StatefulSets of a group. Times are in UTC. The API server keeps Events for an
-hour, unless --event-ttl says otherwise.
-
-With --watch it goes on until it is interrupted. The exit code is then 0.`,
+		Long: "List the Events that the manager and the commands of Spillway have written, the\n" +
+			"oldest first. Name an object to list only its Events and those of its parts, such as\n" +
+			"the StatefulSets of a group. Times are in UTC. The API server keeps Events for an\n" +
+			"hour, unless --event-ttl says otherwise.\n" +
+			"\n" +
+			"With --watch the command continues until it is interrupted. Its exit code is then 0.",
 		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --ring fleet --watch",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
@@ -49,10 +49,10 @@ With --watch it goes on until it is interrupted. The exit code is then 0.`,
 	}
 	t.cluster.AddFlags(cmd.Flags())
 	t.cluster.AddNamespaceFlag(cmd.Flags())
-	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list those of all namespaces")
-	cmd.Flags().StringVar(&t.ring, "ring", "", "only those of one ring: "+strings.Join(describe.Rings(), ", "))
-	cmd.Flags().DurationVar(&t.since, "since", 0, "only those that are not older, such as 15m (default: all that are kept)")
-	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "go on as more are written, until interrupted")
+	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list the Events of all namespaces")
+	cmd.Flags().StringVar(&t.ring, "ring", "", "only Events of one ring: "+strings.Join(describe.Rings(), ", "))
+	cmd.Flags().DurationVar(&t.since, "since", 0, "only Events that are not older, such as 15m (default: all)")
+	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "continue with new Events until interrupted")
 	command.OutputFlag(cmd, &t.output)
 	return cmd
 }

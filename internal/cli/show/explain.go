@@ -22,11 +22,11 @@ type explaining struct{ *command.Query }
 func NewExplain(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Show the state of an object, why it waits, down to the root cause, and the next command",
-		Long: "Show the state of an object in one sentence, and then why, link by link, down to what\n" +
-			"has to change: a module waits for a cluster, that for a group, that for a Pod, and\n" +
-			"the Pod for a Secret that does not exist. KIND is any kind by any name that kubectl\n" +
-			"takes.",
+		Short: "Show why an object waits, down to the root cause, and the next command",
+		Long: "Show the state of an object in one sentence, and then why it waits, link by link,\n" +
+			"down to the root cause. For example, a module waits for a cluster, the cluster for a\n" +
+			"group, the group for a Pod, and the Pod for a Secret that does not exist.\n" +
+			"KIND is any name of a kind that kubectl accepts.",
 		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters\n  spillway explain pod/web-0 -n shop",
 		Args:    command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}

@@ -27,17 +27,16 @@ func NewHistory(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history KIND/NAME",
 		Short: "Show what was rolled when, by which change, by whom, and how long it took",
-		Long: `Show the rollouts of an object, the newest first: when, by which change, by whom,
-how long each of its parts took, and the Events of that time.
-
-It says what is known for certain. A field manager is the one that managedFields
-name as the last that wrote there; how long the parts took is known of the zones
-of a group, of the last run of each plan, and of the newest rollout of a module; and
-the API server keeps Events for an hour, unless --event-ttl says otherwise. A workload
-remembers only its last roll, and how that went is known until its Pod template
-changes.
-
-The exit code is 1 if the object is not found, and 0 if nothing was rolled.`,
+		Long: "Show the rollouts of an object, the newest first: when, by which change, by whom,\n" +
+			"how long each of its parts took, and the Events of that time.\n" +
+			"\n" +
+			"Only what objects and Events record is shown. The author is the last field manager\n" +
+			"that managedFields name for the changed fields. How long the parts took is known for\n" +
+			"the zones of a group, the last run of each plan, and the newest rollout of a module.\n" +
+			"A workload records only its last roll; how that went is known until its Pod template\n" +
+			"changes. The API server keeps Events for an hour, unless --event-ttl says otherwise.\n" +
+			"\n" +
+			"The exit code is 1 if the object is not found, and 0 if nothing was rolled.",
 		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +
 			"  spillway history instance/zookeeper -n shop\n" +
 			"  spillway history module/shop -n clusters -o json",

@@ -36,9 +36,8 @@ func NewStatus(env command.Environment) *cobra.Command {
 		Short: "Show the state of all rollouts, and what they wait for",
 		Long: "Show the state of everything that the rings roll out: the workloads beneath the\n" +
 			"config that changed, the groups of StatefulSets with their zones and Pods, the\n" +
-			"Instances with their plans and steps, the modules with their stages and\n" +
-			"clusters. What is complete takes one line, and if there is much of it, one line\n" +
-			"for all; -o wide leaves nothing out.",
+			"Instances with their plans and steps, the modules with their stages and clusters.\n" +
+			"A unit that is complete takes one line, and many of them share one; -o wide shows all.",
 		Example: "  spillway status -A\n  spillway status -n mimir --ring zones\n  spillway status -A --waiting -o name",
 		Args:    cobra.NoArgs,
 	}
@@ -47,7 +46,7 @@ func NewStatus(env command.Environment) *cobra.Command {
 	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
 	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
-	flags.Lookup("output").Usage = "json, wide or name; empty for people"
+	flags.Lookup("output").Usage = "output format: json, wide or name (default: text)"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
 }

@@ -72,7 +72,7 @@ func newSteering(env command.Environment, s steering) *cobra.Command {
 	}
 	s.cluster.AddFlags(cmd.Flags())
 	s.cluster.AddNamespaceFlag(cmd.Flags())
-	cmd.Flags().StringVar(&s.reason, "reason", "", "why; status, explain and Events show it")
+	cmd.Flags().StringVar(&s.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
 

@@ -80,18 +80,19 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 	cmd := &cobra.Command{
 		Use:   "watch [KIND/NAME]",
 		Short: "Watch rollouts, and pause, resume, retry or approve them",
-		Long: `Watch rollouts: the state of each unit, and Events. Without an
-object everything in the namespace is watched until you quit. With one the command
-ends when its rollout does, which suits CI.
-
-On a terminal there is a tree on the left and the timeline on the right. Arrows
-move, enter folds and unfolds, tab shows the other side where there is no room for
-both; p pauses, r resumes, t retries and a approves what is selected, each
-after asking why; q quits, when what was asked for is done. Elsewhere there is a line for whatever changes.
-
-The exit code is 0 when the rollout is complete or when you quit, 1 when it has
-failed, is stalled or was rolled back, or when the command is interrupted, and 2
-after --timeout. What is complete already ends the watch immediately.`,
+		Long: "Watch rollouts: the state of each unit, and Events. Without an object, everything in\n" +
+			"the namespace is watched until you quit. With an object, the command ends with its\n" +
+			"rollout, which suits CI.\n" +
+			"\n" +
+			"On a terminal, a tree is on the left and a timeline on the right. The arrows move,\n" +
+			"enter folds and unfolds, and tab shows the other side where both do not fit.\n" +
+			"p pauses, r resumes, t retries and a approves what is selected; each asks for a reason.\n" +
+			"q quits when the commands that you started have ended.\n" +
+			"Elsewhere, each change is one line.\n" +
+			"\n" +
+			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
+			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
+			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
 		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
@@ -101,8 +102,8 @@ after --timeout. What is complete already ends the watch immediately.`,
 	w.Query = command.NewQuery(env, cmd)
 	cmd.Flags().Lookup("output").Hidden = true
 	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
-	cmd.Flags().BoolVar(&w.lines, "plain", false, "write a line for whatever changes, also on a terminal")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the end of the rollout, 0 for as long as it takes")
+	cmd.Flags().BoolVar(&w.lines, "plain", false, "write one line for each change, also on a terminal")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the rollout; 0 is no limit")
 	return cmd
 }
 

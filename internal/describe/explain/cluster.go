@@ -62,7 +62,7 @@ func (a *asker) cluster(ctx context.Context, module describe.Ref, name string) (
 // ofModule are reasons for which a cluster waits with the whole of its module, or of its
 // stage.
 var ofModule = []rollout.Reason{
-	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, decision.ReasonWindow, decision.ReasonInvalid, decision.ReasonRevision, decision.ReasonUnresolved,
+	rollout.ReasonPaused, rollout.ReasonGate, rollout.ReasonGateRefused, rollout.ReasonRemovalApproval, decision.ReasonWindow, decision.ReasonInvalid, decision.ReasonRevision, decision.ReasonUnresolved,
 }
 
 // unowned is how to see why a cluster is none of a module's.

@@ -71,7 +71,7 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	case len(e.Lacking) > 0:
 		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
-		only.Links[0].Next = a.Kubectl("annotate", w.Ref(), vocabulary.Paused.Native+"-")
+		only.Links[0].Next = a.Spillway("resume", w.Ref())
 		only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
 	case e.Reason == decision.ReasonNotHeld:
 		only.Then = a.About(a.groupRef(w))

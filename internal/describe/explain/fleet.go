@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -69,6 +70,8 @@ func (m *moduleAnswer) goOn(ctx context.Context) error {
 	case hold.Reason == rollout.ReasonPaused:
 		m.paused()
 	case hold.Reason == decision.ReasonWindow:
+	case hold.Reason == rollout.ReasonRemovalApproval && m.e.Removal != nil:
+		m.own().Next = m.fleet("approve", "--remove="+strconv.Itoa(int(m.e.Removal.Clusters)))
 	case hold.Reason == rollout.ReasonGate || hold.Reason == rollout.ReasonGateRefused:
 		stage, _ := unitOf(hold)
 		return m.gated(ctx, stage)

@@ -64,7 +64,7 @@ func (p *planAnswer) goOn(ctx context.Context) {
 		return
 	case p.e.Phase == rollout.PhasePaused:
 		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
-		p.own().Next = p.Kubectl("annotate", describe.RefTo(describe.KindInstance, p.i), vocabulary.Paused.Native+"-")
+		p.own().Next = p.Spillway("resume", describe.RefTo(describe.KindInstance, p.i))
 		return
 	case p.e.Reason == decision.ReasonNoVersion:
 		p.noVersion()

@@ -34,7 +34,7 @@ stringData: {user: x}
 	ask: "ds/agent", root: "configmap/app", says: "ConfigMap app not found", next: "kubectl create configmap app -n NS --from-literal=KEY=VALUE",
 }, {
 	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
-	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "kubectl annotate deployment/web -n NS spillway.dev/pause-",
+	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "spillway resume deployment/web -n NS",
 }, {
 	name: "another workload takes up the budget", plant: appAtOne + deployment("first", tracked, usesApp, crash, `annotation: spillway.dev/priority: "9"`),
 	act: func(w *world) {

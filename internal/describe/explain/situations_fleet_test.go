@@ -140,6 +140,21 @@ func (w *world) deployed(kustomization string) {
 	})
 }
 
+// assigned waits until a cluster is assigned the module.
+func (w *world) assigned(cluster string) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		a := &fleetv1.ProxyAssemblage{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: cluster}, a); err != nil {
+			return err
+		}
+		if len(a.Spec.Assemblage.Syncs) == 0 {
+			return errors.New("it is assigned nothing")
+		}
+		return nil
+	})
+}
+
 // reports waits until a cluster reports the module so.
 func (w *world) reports(cluster string, state fleetv1.State) {
 	w.t.Helper()
@@ -207,6 +222,14 @@ var fleetSituations = []situation{{
 	name: "no window of a module is open", plant: module(`rollout: {windows: [{schedule: "0 0 29 2 *", durationSeconds: 1}]}`), act: onCluster("c1"),
 	times: "until", ask: "module/shop", root: "module/shop", says: "no window is open until", next: "",
 }, {
+	name: "more clusters lose a module than may", plant: module(`rollout: {maxRemoved: 0}`), act: func(w *world) {
+		w.cluster("c1", "")
+		w.assigned("c1")
+		w.apply(strings.ReplaceAll(module(`rollout: {maxRemoved: 0}`), "selector: {}", "selector: {matchLabels: {tier: gold}}"))
+	},
+	ask: "module/shop@c1", through: "Cluster Module", root: "module/shop", says: "c1 is waiting: 1 of 1 are to be removed, more than 0 (maxRemoved)",
+	next: "spillway fleet approve module/shop -n NS --remove=1",
+}, {
 	name: "a cluster is pinned", plant: module("suspend: true"),
 	act: func(w *world) {
 		w.cluster("c1", "")
@@ -215,7 +238,7 @@ var fleetSituations = []situation{{
 	owner: "carol", ask: "module/shop@c1", root: "cluster/c1", says: "paused by carol", next: "spillway fleet unpin module/shop -n NS --cluster c1",
 }, {
 	name: "a cluster does not exist", plant: module("suspend: true"),
-	ask: "module/shop@c9", root: "cluster/c9", says: "there is no cluster c9", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
+	ask: "module/shop@c9", root: "cluster/c9", says: "cluster c9 not found", next: "kubectl get secrets -n NS -l spillway.dev/cluster=true",
 }, {
 	name: "a cluster is not selected", plant: strings.ReplaceAll(module(""), "selector: {}", "selector: {matchLabels: {tier: gold}}"), act: onCluster("c1"),
 	ask: "module/shop@c1", root: "cluster/c1", says: "is not selected by spec.selector", next: "kubectl get secret/c1-kubeconfig -n NS --show-labels",

@@ -64,7 +64,7 @@ var planSituations = []situation{{
 	ask: "instance/db", root: "operatorversion/db-1", says: "not found", next: "kubectl get operatorversions -n NS",
 }, {
 	name: "an Instance is paused", plant: operator(deployment("web"), `spillway.dev/pause: "true"`),
-	owner: "user", ask: "instance/db", root: "instance/db", says: "paused", next: "kubectl annotate instance/db -n NS spillway.dev/pause-",
+	owner: "user", ask: "instance/db", root: "instance/db", says: "paused", next: "spillway resume instance/db -n NS",
 }, {
 	name: "a plan has failed", plant: operator(`apiVersion: batch/v1
 kind: Job

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -26,12 +27,12 @@ type collector struct {
 	flavor flavor
 	kind   string
 	cached client.Reader
-	actor  actor
+	writer client.Writer
 }
 
 func startCollectors(mgr ctrl.Manager, f flavor) error {
 	for _, kind := range []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind} {
-		c := &collector{flavor: f, kind: kind, cached: mgr.GetClient(), actor: actor{flavor: f, client: mgr.GetClient()}}
+		c := &collector{flavor: f, kind: kind, cached: mgr.GetClient(), writer: mgr.GetClient()}
 		err := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower("fleet-"+f.kind+"-"+kind)).
 			Watches(sourceObject(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isShared))).
 			Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.fetchedByKustomization)).
@@ -77,10 +78,11 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	if err := c.actor.collect(ctx, source); !errors.Is(err, errConflict) {
-		return reconcile.Result{}, err
+	err = collect(ctx, c.writer, source)
+	if ring.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: assemblage.ConflictPause}, nil
 	}
-	return reconcile.Result{RequeueAfter: conflictPause}, nil
+	return reconcile.Result{}, err
 }
 
 func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, error) {

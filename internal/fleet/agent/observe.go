@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -28,39 +29,40 @@ type observer struct {
 	cached    client.Reader
 	referents *referent.Reader
 	// clusters and orphans are nil where Flux is applying where it runs.
-	clusters *Clusters
-	orphans  *Orphans
+	clusters *assemblage.Clusters
+	orphans  *assemblage.Orphans
 }
 
-// Clusters are how the hub knows its clusters.
-type Clusters struct {
-	Directory *cluster.Directory
-	Registry  *cluster.Registry
+// snapshot is one assemblage and what was read about it.
+type snapshot struct {
+	*Observed
+
+	object client.Object
 }
 
 // observe reads an assemblage and what there is of Flux, without what bindings refer
-// to. There is nothing to observe if it is not ok.
-func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Observed, ok bool, err error) {
+// to.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s snapshot, err error) {
 	obj := b.flavor.object()
 	err = b.cached.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
-		return nil, false, nil
+		return s, ring.ErrGone
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("get %s: %w", b.flavor.kind, err)
+		return s, fmt.Errorf("get %s: %w", b.flavor.kind, err)
 	}
 	b.referents.Begin(key)
-	o = &Observed{
+	o := &Observed{
 		Now: b.options.Now(), Assemblage: b.flavor.read(obj), Known: binding.Known{},
 		Kustomizations: map[string]*kustomizev1.Kustomization{}, Sources: map[SourceKey]*Source{},
 	}
 	if err := errors.Join(b.observeKustomizations(ctx, o), b.observeSources(ctx, o), b.observeReach(ctx, o, obj)); err != nil {
-		return nil, false, err
+		return s, err
 	}
 	if b.orphans != nil {
 		o.Orphaned, err = b.orphans.Orphaned(ctx, o.Assemblage.GroupVersionKind, obj, len(o.Assemblage.Syncs))
 	}
-	return o, err == nil, err
+	return snapshot{Observed: o, object: obj}, err
 }
 
 // forget forgets an assemblage that is gone.
@@ -200,54 +202,13 @@ func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Obj
 	return err
 }
 
-// Reach says why a cluster cannot be reached, nil if it can be, or if that is unknown.
-func (c *Clusters) Reach(ctx context.Context, secret types.NamespacedName) (problem, err error) {
-	_, problem, err = c.Connect(ctx, secret)
-	if errors.Is(problem, cluster.ErrUnproven) {
-		problem = nil
+// read makes the reads that a plan asks for: it asks the cluster about failures, and
+// reads what bindings refer to.
+func (b *observer) read(ctx context.Context, s *snapshot, p *Plan) (more bool, err error) {
+	if b.ask(s.Observed, p.Asks) {
+		return true, nil
 	}
-	return problem, err
-}
-
-// ForgetGone has the connections to clusters dropped whose Secret is gone.
-func (c *Clusters) ForgetGone(ctx context.Context) {
-	c.Directory.SubscribeSecrets(func(secret types.NamespacedName) {
-		if version, err := c.Directory.SecretVersion(ctx, secret); err == nil && version == "" {
-			c.Registry.Forget(secret)
-		}
-	})
-}
-
-// Connect is [cluster.Registry.Connect] with the Secret as it is known here. What is
-// wrong with the cluster is the problem; an error is that the hub did not answer.
-func (c *Clusters) Connect(ctx context.Context, secret types.NamespacedName) (conn *cluster.Connection, problem, err error) {
-	version, err := c.Directory.SecretVersion(ctx, secret)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err = c.Registry.Connect(ctx, secret, version)
-	var (
-		invalid *cluster.InvalidError
-		down    *cluster.UnreachableError
-	)
-	if errors.Is(err, cluster.ErrMissing) || errors.Is(err, cluster.ErrUnproven) || errors.As(err, &invalid) || errors.As(err, &down) {
-		return nil, err, nil
-	}
-	return conn, nil, err
-}
-
-// decide plans, and reads the objects that the plan asks for.
-func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
-	for range looksParallel {
-		p := Decide(o)
-		if b.ask(o, p.Asks) {
-			continue
-		}
-		if more, err := b.referents.Complete(ctx, o.Assemblage.NamespacedName, p.Needs, o.Known); err != nil || !more {
-			return p, err
-		}
-	}
-	return Plan{}, errors.New("the plan keeps asking for more objects")
+	return b.referents.Complete(ctx, s.Assemblage.NamespacedName, p.Needs, s.Known)
 }
 
 // ask asks the cluster about failures. It is true if there is an answer that was not

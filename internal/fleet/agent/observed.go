@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
-	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 )
 
 // Observed is one assemblage, read at one moment. It is immutable.
@@ -27,9 +27,8 @@ type Observed struct {
 	Sources map[SourceKey]*Source
 	// Reach is how to reach the cluster, on the hub.
 	Reach Reach
-	// Refusals are the writes of this pass that were not accepted, by the syncs that need
-	// them; of those that none needs, the last is under an empty name.
-	Refusals map[string]*outcome.Refusal
+	// Refusals are the writes of this pass that were not accepted.
+	Refusals assemblage.Refusals
 	// Orphaned is true for an assemblage of the hub without syncs that only Spillway has
 	// written.
 	Orphaned bool

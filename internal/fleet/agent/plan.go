@@ -10,21 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // refusedAgain is when to look again at what could not be looked at: no watch tells.
 const refusedAgain = time.Minute
 
 // Act is what a write does.
-type Act string
+type Act = assemblage.Act
 
-// The acts.
+// The acts, besides those on the assemblage itself.
 const (
-	// AddFinalizer and RemoveFinalizer are about the assemblage.
-	AddFinalizer    Act = "AddFinalizer"
-	RemoveFinalizer Act = "RemoveFinalizer"
 	// Apply applies a source or a Kustomization.
 	Apply Act = "Apply"
 	// Delete deletes a Kustomization.
@@ -34,8 +33,6 @@ const (
 	Dispose Act = "Dispose"
 	// Kick has Flux reconcile immediately.
 	Kick Act = "Kick"
-	// Retire deletes the assemblage itself, which is orphaned.
-	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -55,17 +52,10 @@ type Write struct {
 
 // Plan is what to do next.
 type Plan struct {
-	// Needs are objects that must be read before the plan is complete.
-	Needs []binding.Object
-	// Writes are to be made in this order.
-	Writes []Write
+	assemblage.Plan[Write]
+
 	// Asks are failures after which the cluster must be probed.
 	Asks []string
-	// Status is what to say, Changes is true if that is not what is said already.
-	Status  v1alpha1.AssemblageStatus
-	Changes bool
-	// Wake is when to look again though nothing changes, zero if that is never.
-	Wake time.Time
 }
 
 // decision is one run of [Decide].
@@ -86,7 +76,7 @@ func Decide(o *Observed) Plan {
 	case a.Deleting:
 		d.end()
 	case !a.HasFinalizer && len(a.Syncs) > 0:
-		d.write(Write{Act: AddFinalizer})
+		d.write(Write{Act: assemblage.AddFinalizer})
 		d.plan.Status = a.Status
 	default:
 		d.each()
@@ -94,20 +84,11 @@ func Decide(o *Observed) Plan {
 		d.report()
 		d.retire()
 	}
-	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
-		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
-	})
+	d.plan.Needs = binding.Sorted(d.needs)
 	return d.plan
 }
 
 func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
-
-// wake has it looked at again at a time, or sooner.
-func (d *decision) wake(at time.Time) {
-	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
-		d.plan.Wake = at
-	}
-}
 
 // end takes everything away, and then lets the assemblage go.
 func (d *decision) end() {
@@ -121,7 +102,7 @@ func (d *decision) end() {
 		d.remove(k)
 	}
 	if left == "" && a.HasFinalizer {
-		d.write(Write{Act: RemoveFinalizer})
+		d.write(Write{Act: assemblage.RemoveFinalizer})
 		d.plan.Status = a.Status
 		return
 	}
@@ -161,7 +142,7 @@ func (d *decision) removeUnwanted() {
 // retire deletes an orphaned assemblage once all of its Kustomizations are gone.
 func (d *decision) retire() {
 	if d.o.Orphaned && len(d.owned()) == 0 {
-		d.write(Write{Act: Retire})
+		d.write(Write{Act: assemblage.Retire})
 	}
 }
 
@@ -246,7 +227,7 @@ func (d *decision) sync(s *Sync) verdict {
 func (d *decision) unbound(err error) verdict {
 	state, reason, message := outcome.Unbound(err)
 	if state == v1alpha1.StateFailed {
-		d.wake(d.o.Now.Add(refusedAgain))
+		d.plan.Wake = ring.Earlier(d.plan.Wake, d.o.Now.Add(refusedAgain))
 	}
 	return verdict{state: state, reason: reason, message: message}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
@@ -79,8 +80,8 @@ func (m *model) step() (Plan, []string) {
 func (m *model) do(w Write) string {
 	m.Helper()
 	switch w.Act {
-	case AddFinalizer, RemoveFinalizer:
-		m.o.Assemblage.HasFinalizer = w.Act == AddFinalizer
+	case assemblage.AddFinalizer, assemblage.RemoveFinalizer:
+		m.o.Assemblage.HasFinalizer = w.Act == assemblage.AddFinalizer
 		return string(w.Act)
 	case Delete:
 		delete(m.o.Kustomizations, w.Name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -17,9 +18,7 @@ func (d *decision) report() {
 	reports := make([]outcome.Report, 0, len(a.Syncs))
 	for i, v := range d.verdicts {
 		r := outcome.Report{Assignment: &a.Syncs[i].Assignment, State: v.state, Reason: v.reason, Message: v.message, Resolved: v.resolved, Policy: v.policy}
-		if until := r.KeepMessage(&a.Status, d.o.Now); !until.IsZero() {
-			d.wake(until)
-		}
+		d.plan.Wake = ring.Earlier(d.plan.Wake, r.KeepMessage(&a.Status, d.o.Now))
 		reports = append(reports, r)
 	}
 	d.plan.Status = outcome.StatusOf(&a.Status, reports, a.Generation, metav1.NewMicroTime(d.o.Now))

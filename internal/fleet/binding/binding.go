@@ -37,6 +37,13 @@ type Object struct{ APIVersion, Kind, Name string }
 // String is how sentences call the object: "ConfigMap region".
 func (o Object) String() string { return o.Kind + " " + o.Name }
 
+// Sorted returns a set of objects in an order that does not change.
+func Sorted(objects map[Object]bool) []Object {
+	return slices.SortedFunc(maps.Keys(objects), func(x, y Object) int {
+		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
+	})
+}
+
 // Known are the objects that were looked at.
 type Known map[Object]Look
 

@@ -62,7 +62,8 @@ func (a *actor) part(s *snapshot, w *decision.Write) (map[string]any, error) {
 		}
 	}
 	if r := w.Record; r != nil {
-		metadata["name"], metadata["uid"], metadata["resourceVersion"] = r.Name, r.UID, r.ResourceVersion
+		metadata["name"] = r.Name
+		ring.Require(metadata, r.UID, r.ResourceVersion)
 		kubeconfig = r.Kubeconfig
 		if ref == nil || r.Ref != nil {
 			ref = r.Ref

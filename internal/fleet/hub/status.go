@@ -55,8 +55,8 @@ func (r *reporter) emit(before, after client.Object) {
 		r.emitStage(after, was, is, &is.Stages[i])
 	}
 	if awaits(was) != awaits(is) && awaits(is) != "" {
-		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector, more than maxRemoved allows; to approve: annotate %s with spillway.dev/approve-removal=%s",
-			is.Removal.Clusters, after.GetName(), awaits(is))
+		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector, more than maxRemoved allows; to approve: %s%d",
+			is.Removal.Clusters, model.ApproveRemovals(r.kind.name, after.GetNamespace(), after.GetName()), is.Removal.Clusters)
 	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,21 +9,21 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // These are the permissions on the hub of the controllers of assemblages, besides those
@@ -46,17 +45,11 @@ const (
 	// proxiesParallel is how many ProxyAssemblages are worked on at a time: most of that is
 	// waiting for clusters that answer.
 	proxiesParallel = 32
-	// passesParallel bounds how many passes follow one another without a look at the queue.
-	passesParallel = 5
-	// retryFirst and retryPass bound how long to wait before a pass that failed is made
-	// again.
-	retryFirst = 20 * time.Millisecond
-	retryPass  = time.Minute
-	// conflictPause is how long to wait after a conflict until the cache has caught up.
-	conflictPause = 50 * time.Millisecond
 	// secretIndex finds ProxyAssemblages by the Secret with the kubeconfig of the cluster.
 	secretIndex = "spillway.secret"
 )
+
+var proxyKind = v1alpha1.GroupVersion.WithKind("ProxyAssemblage")
 
 // Options are the choices of the controllers of the hub.
 type Options struct {
@@ -86,7 +79,7 @@ func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(registry); err != nil {
 		return fmt.Errorf("run the registry of clusters: %w", err)
 	}
-	clusters := &agent.Clusters{Directory: o.Directory, Registry: registry}
+	clusters := &assemblage.Clusters{Directory: o.Directory, Registry: registry}
 	clusters.ForgetGone(ctx)
 	if err := agent.SetupRemote(ctx, mgr, agent.Options{Namespaces: o.Namespaces, Now: o.Now}, clusters); err != nil {
 		return fmt.Errorf("set up RemoteAssemblages: %w", err)
@@ -95,7 +88,7 @@ func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // setup adds the controller of ProxyAssemblages.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clusters) error {
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblage.Clusters) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ProxyAssemblage{}, secretIndex, func(obj client.Object) []string {
 		if p, ok := obj.(*v1alpha1.ProxyAssemblage); ok {
 			return []string{p.Spec.KubeconfigRef.Name}
@@ -111,8 +104,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &agent.Orphans{Live: mgr.GetAPIReader()}},
-		actor:    actor{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
+		actor:    newActor(mgr),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
 	return referents.Wake(func() (controller.Controller, error) {
@@ -122,7 +115,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *agent.Clu
 			WatchesRawSource(clusters.Events(toProxies(mgr.GetCache()))).
 			WithOptions(controller.Options{
 				MaxConcurrentReconciles: proxiesParallel,
-				RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryPass),
+				RateLimiter:             assemblage.Backoff().RateLimiter(),
 			}).Build(r)
 		if err != nil {
 			return nil, fmt.Errorf("build the controller of ProxyAssemblages: %w", err)
@@ -159,49 +152,30 @@ type reconciler struct {
 	reporter *outcome.Reporter
 }
 
-// Reconcile observes, plans, acts and reports, and repeats that while writes were made.
+// Reconcile makes passes over a ProxyAssemblage.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for range passesParallel {
-		// 1. Observe: the ProxyAssemblage, and the Assemblage on its cluster.
-		o, conn, err := r.observer.observe(ctx, req.NamespacedName)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if o == nil {
+	loop := ring.Loop[snapshot, Plan, assemblage.Results]{
+		Most: assemblage.MaxPasses, Pause: assemblage.ConflictPause, Now: r.observer.now,
+		Observe: func(ctx context.Context, _ bool) (snapshot, error) {
+			return r.observer.observe(ctx, req.NamespacedName)
+		},
+		Forget: func() {
 			r.observer.forget(req.NamespacedName)
 			r.reporter.Forget(req.NamespacedName)
-			return reconcile.Result{}, nil
-		}
-		// 2. Plan: pure, but that it may ask to look at more.
-		p, err := r.observer.decide(ctx, o)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		// 3. Act.
-		d := r.actor.act(ctx, o, conn, &p)
-		// 4. Tell: Events, metrics, log.
-		r.reporter.Report(o.Proxy, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), &o.Proxy.Status, &p.Status, d.reported)
-		if d.err != nil || d.made == 0 {
-			return r.next(ctx, o, &p, &d)
-		}
+		},
+		Plan: func(s *snapshot) Plan { return Decide(s.Observed) },
+		Read: r.observer.read,
+		Act:  r.actor.act,
+		Report: func(_ context.Context, s *snapshot, p *Plan, done *assemblage.Results) {
+			r.reporter.Report(s.Proxy, proxyKind, &s.Proxy.Status, &p.Status, done.Reported)
+		},
+		Learn: func(_ context.Context, s *snapshot, p *Plan, done *assemblage.Results) (ring.Next, error) {
+			if cluster.IsConnection(done.Err) {
+				r.observer.clusters.Registry.Suspect(secretKey(s.Proxy))
+				return ring.Next{Wake: r.observer.now().Add(brokenAgain)}, nil
+			}
+			return done.Next(r.observer.now(), p.Wake)
+		},
 	}
-	return reconcile.Result{RequeueAfter: conflictPause}, nil
-}
-
-// next says when to look again.
-func (r *reconciler) next(ctx context.Context, o *Observed, p *Plan, d *results) (reconcile.Result, error) {
-	switch {
-	case errors.Is(d.err, errConflict):
-		log.FromContext(ctx).V(2).Info("conflict")
-		return reconcile.Result{RequeueAfter: conflictPause}, nil
-	case cluster.IsConnection(d.err):
-		r.observer.clusters.Registry.Suspect(secretKey(o.Proxy))
-		return reconcile.Result{RequeueAfter: brokenAgain}, nil
-	case d.err != nil:
-		return reconcile.Result{}, d.err
-	case p.Wake.IsZero():
-		return reconcile.Result{}, nil
-	default:
-		return reconcile.Result{RequeueAfter: max(p.Wake.Sub(r.observer.now()), 1)}, nil
-	}
+	return loop.Run(ctx)
 }

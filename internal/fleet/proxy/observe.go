@@ -13,59 +13,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-const (
-	// callTimeout is how long a cluster that answers may take for one request.
-	callTimeout = 10 * time.Second
-	// looksParallel bounds how often a decision may ask to look at more.
-	looksParallel = 70
-)
+// callTimeout is how long a cluster that answers may take for one request.
+const callTimeout = 10 * time.Second
 
 // observer makes all the reads.
 type observer struct {
 	now       func() time.Time
 	cached    client.Reader
 	referents *referent.Reader
-	clusters  *agent.Clusters
+	clusters  *assemblage.Clusters
 	watches   *watches
-	orphans   *agent.Orphans
+	orphans   *assemblage.Orphans
 }
 
-// observe reads a ProxyAssemblage, and the Assemblage that it stands for. There is
-// nothing to observe if o is nil.
-func (b *observer) observe(ctx context.Context, key types.NamespacedName) (o *Observed, conn *cluster.Connection, err error) {
+// snapshot is one ProxyAssemblage, what was read about it, and the connection to its
+// cluster, nil if there is none.
+type snapshot struct {
+	*Observed
+
+	conn *cluster.Connection
+}
+
+// observe reads a ProxyAssemblage, and the Assemblage that it stands for.
+func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s snapshot, err error) {
 	p := &v1alpha1.ProxyAssemblage{}
 	err = b.cached.Get(ctx, key, p)
 	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
+		b.forget(key)
+		return s, ring.ErrGone
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("get ProxyAssemblage: %w", err)
+		return s, fmt.Errorf("get ProxyAssemblage: %w", err)
 	}
 	b.referents.Begin(key)
-	o = &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
-	o.Orphaned, err = b.orphans.Orphaned(ctx, v1alpha1.GroupVersion.WithKind("ProxyAssemblage"), p, len(p.Spec.Assemblage.Syncs))
+	o := &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
+	o.Orphaned, err = b.orphans.Orphaned(ctx, proxyKind, p, len(p.Spec.Assemblage.Syncs))
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
+	s.Observed = o
 	secret := secretKey(p)
-	if conn, o.Problem, err = b.clusters.Connect(ctx, secret); err != nil {
-		return nil, nil, err
+	if s.conn, o.Problem, err = b.clusters.Connect(ctx, secret); err != nil {
+		return s, err
 	}
-	if conn == nil {
+	if s.conn == nil {
 		b.watches.end(key)
 		if p.DeletionTimestamp != nil && errors.Is(o.Problem, cluster.ErrMissing) {
 			o.Lost, err = b.clusters.Directory.IsLost(ctx, p, secret.Name)
 		}
-		return o, nil, err
+		return s, err
 	}
-	o.Watched = b.watches.begin(key, secret, conn) //nolint:contextcheck // a watch outlives the pass that begins it
-	return o, conn, b.ask(ctx, o, conn)
+	o.Watched = b.watches.begin(key, secret, s.conn) //nolint:contextcheck // a watch outlives the pass that begins it
+	return s, b.ask(ctx, o, s.conn)
 }
 
 func secretKey(p *v1alpha1.ProxyAssemblage) types.NamespacedName {
@@ -111,16 +117,9 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// decide plans, and reads the objects that the plan asks for.
-func (b *observer) decide(ctx context.Context, o *Observed) (Plan, error) {
-	key := client.ObjectKeyFromObject(o.Proxy)
-	for range looksParallel {
-		p := Decide(o)
-		if more, err := b.referents.Complete(ctx, key, p.Needs, o.Known); err != nil || !more {
-			return p, err
-		}
-	}
-	return Plan{}, errors.New("the plan keeps asking for more objects")
+// read reads the objects that a plan asks for.
+func (b *observer) read(ctx context.Context, s *snapshot, p *Plan) (more bool, err error) {
+	return b.referents.Complete(ctx, client.ObjectKeyFromObject(s.Proxy), p.Needs, s.Known)
 }
 
 // forget forgets a ProxyAssemblage that is gone.

@@ -28,7 +28,7 @@ type Observed struct {
 	KindMissing bool
 	// Live is the Assemblage on the cluster, nil if there is none.
 	Live *v1alpha1.Assemblage
-	// Refusal is the write of this pass that the cluster did not accept, nil if it has.
+	// Refusal is the write of this pass that the cluster did not accept, nil if there is none.
 	Refusal *outcome.Refusal
 	// Orphaned is true if the ProxyAssemblage has no syncs and only Spillway has written it.
 	Orphaned bool

@@ -16,8 +16,10 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -33,13 +35,10 @@ const (
 )
 
 // Act is what a write does.
-type Act string
+type Act = assemblage.Act
 
-// The acts.
+// The acts, besides those on the ProxyAssemblage itself.
 const (
-	// AddFinalizer and RemoveFinalizer are about the ProxyAssemblage.
-	AddFinalizer    Act = "AddFinalizer"
-	RemoveFinalizer Act = "RemoveFinalizer"
 	// Send applies the Assemblage on the cluster. To release it is to send it with
 	// nothing in it.
 	Send Act = "Send"
@@ -48,8 +47,6 @@ const (
 	// Disown leaves it there with all that is in it, for the next owner. If the
 	// cluster does not accept that, it is left as it is.
 	Disown Act = "Disown"
-	// Retire deletes the ProxyAssemblage itself, which is orphaned.
-	Retire Act = "Retire"
 )
 
 // Write is an intended write.
@@ -63,16 +60,7 @@ type Write struct {
 }
 
 // Plan is what to do next.
-type Plan struct {
-	// Needs are objects that must be read before the plan is complete.
-	Needs  []binding.Object
-	Writes []Write
-	// Status is the new status, Changes is true if it differs from the present one.
-	Status  v1alpha1.AssemblageStatus
-	Changes bool
-	// Wake is when to reconcile again without an event, zero for never.
-	Wake time.Time
-}
+type Plan = assemblage.Plan[Write]
 
 // decision is one run of [Decide].
 type decision struct {
@@ -97,16 +85,14 @@ func Decide(o *Observed) Plan {
 	case o.Proxy.DeletionTimestamp != nil:
 		d.end()
 	case !d.hasFinalizer() && len(o.Proxy.Spec.Assemblage.Syncs) > 0:
-		d.write(Write{Act: AddFinalizer})
+		d.write(Write{Act: assemblage.AddFinalizer})
 	default:
 		d.each()
 		d.send()
 		d.report()
 		d.retire()
 	}
-	d.plan.Needs = slices.SortedFunc(maps.Keys(d.needs), func(x, y binding.Object) int {
-		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
-	})
+	d.plan.Needs = binding.Sorted(d.needs)
 	return d.plan
 }
 
@@ -114,13 +100,8 @@ func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
 
 // wakeIn has it looked at again after a time, a little sooner or later.
 func (d *decision) wakeIn(t time.Duration) {
-	d.wake(d.o.Now.Add(time.Duration(float64(t) * (0.8 + 0.4*d.o.Chance))))
-}
-
-func (d *decision) wake(at time.Time) {
-	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
-		d.plan.Wake = at
-	}
+	jitter := 0.8 + 0.4*d.o.Chance
+	d.plan.Wake = ring.Earlier(d.plan.Wake, d.o.Now.Add(time.Duration(float64(t)*jitter)))
 }
 
 func (d *decision) hasFinalizer() bool {
@@ -328,7 +309,7 @@ func (d *decision) send() {
 // cluster that does not answer that is not known.
 func (d *decision) retire() {
 	if state, _, _ := d.obstacle(); state == "" && d.o.Orphaned && len(d.plan.Writes) == 0 {
-		d.write(Write{Act: Retire})
+		d.write(Write{Act: assemblage.Retire})
 	}
 }
 
@@ -392,12 +373,12 @@ func (d *decision) end() {
 	exists := d.o.Problem == nil && d.o.Refused == ""
 	switch {
 	case d.o.Lost, exists && !d.isOurs():
-		d.write(Write{Act: RemoveFinalizer})
+		d.write(Write{Act: assemblage.RemoveFinalizer})
 	case vocabulary.AbandonCluster.Get(d.o.Proxy.Annotations) == "true":
 		if exists {
 			d.write(d.over(Write{Act: Disown}))
 		}
-		d.write(Write{Act: RemoveFinalizer})
+		d.write(Write{Act: assemblage.RemoveFinalizer})
 	case !exists:
 		d.stuck(state, reason, message)
 	case d.o.Live.DeletionTimestamp != nil:

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
@@ -66,9 +67,9 @@ func (m *model) step() (Plan, []string) {
 			m.receive(w)
 		case Delete:
 			m.o.Live = nil
-		case AddFinalizer:
+		case assemblage.AddFinalizer:
 			m.o.Proxy.Finalizers = []string{vocabulary.AssemblageFinalizer}
-		case RemoveFinalizer:
+		case assemblage.RemoveFinalizer:
 			m.o.Proxy.Finalizers = nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/outcome"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -26,9 +27,7 @@ func (d *decision) report() {
 	d.reportRefused()
 	for i := range d.reports {
 		d.reports[i].Policy = d.disposed(d.reports[i].Assignment)
-		if until := d.reports[i].KeepMessage(&p.Status, d.o.Now); !until.IsZero() {
-			d.wake(until)
-		}
+		d.plan.Wake = ring.Earlier(d.plan.Wake, d.reports[i].KeepMessage(&p.Status, d.o.Now))
 	}
 	now := metav1.NewMicroTime(d.o.Now)
 	d.plan.Status = outcome.StatusOf(&p.Status, d.reports, p.Generation, now)

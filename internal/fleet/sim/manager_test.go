@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
@@ -147,24 +150,54 @@ func (m *manager) decide() {
 		return
 	}
 
-	o := m.observed()
-	p := m.plan(m, o)
-	m.looked, m.wake = true, p.Wake
+	m.requests = nil
+	if _, err := m.loop().Run(context.Background()); err != nil {
+		w.oracle.complainf("the loop fails: %v", err)
+	}
+}
 
-	if p.NeedsLive {
-		w.count("live looks")
+// loop is the ring's, but for the writes: they are made one by one, later.
+func (m *manager) loop() *ring.Loop[model.Observed, decision.Plan, []request] {
+	return &ring.Loop[model.Observed, decision.Plan, []request]{
+		Most:      2,
+		Now:       m.now,
+		Observe:   func(_ context.Context, live bool) (model.Observed, error) { return m.observe(live), nil },
+		NeedsLive: func(p *decision.Plan) bool { return p.NeedsLive },
+		Plan: func(o *model.Observed) decision.Plan {
+			p := m.plan(m, *o)
+			m.looked, m.wake = true, p.Wake
+
+			return p
+		},
+		Act: func(_ context.Context, o *model.Observed, p *decision.Plan) []request {
+			m.world.oracle.planned(o, p)
+			requests := m.order(*p)
+
+			if n := len(requests); n > 0 && p.Permits {
+				requests[n-1].over, requests[n-1].approval = m.world.oracle.isOver(o), o.Module.RemovalApproval
+			}
+
+			return requests
+		},
+		Report: func(context.Context, *model.Observed, *decision.Plan, *[]request) {},
+		Learn: func(_ context.Context, _ *model.Observed, _ *decision.Plan, requests *[]request) (ring.Next, error) {
+			m.requests = *requests
+
+			return ring.Next{}, nil
+		},
+	}
+}
+
+// observe is what the ring observes, from a cache or live.
+func (m *manager) observe(live bool) model.Observed {
+	if live {
+		m.world.count("live looks")
 		m.lookLive()
-		o = m.observed()
-		o.Live = true
-		p = m.plan(m, o)
-		m.wake = p.Wake
 	}
+	o := m.observed()
+	o.Live = live
 
-	w.oracle.planned(&o, &p)
-	m.requests = m.order(p)
-	if n := len(m.requests); n > 0 && p.Permits {
-		m.requests[n-1].over, m.requests[n-1].approval = w.oracle.isOver(&o), o.Module.RemovalApproval
-	}
+	return o
 }
 
 // lookLive asks the API server itself for the assemblages.
@@ -282,30 +315,47 @@ func (m *manager) haste() int {
 // goOn sends the next request, or lets one arrive that was sent.
 func (m *manager) goOn() {
 	r := &m.requests[0]
-	if !r.sent && !r.write.Until.IsZero() && !m.now().Before(r.write.Until) && !m.late {
-		m.requests = m.requests[1:]
-		m.looked = false
+	if !r.sent {
+		slow, err := m.send(r)
 
-		return
-	}
+		switch {
+		case err != nil:
+			m.requests = m.requests[1:]
+			m.looked = false
 
-	if !r.sent && !m.isRight(r) {
-		m.requests = m.requests[1:]
-		m.looked = false
-		m.world.count("removals not made")
+			return
+		case slow:
+			r.sent = true
 
-		return
-	}
-
-	if !r.sent && m.world.storm && m.world.chance(0.1) {
-		r.sent = true
-
-		return
+			return
+		}
 	}
 
 	arrived := *r
 	m.requests = m.requests[1:]
 	m.arrive(&arrived)
+}
+
+// send sends a request, if it is neither too late for it nor wrong by now. It may arrive
+// later.
+func (m *manager) send(r *request) (slow bool, err error) {
+	until := r.write.Until
+	if m.late {
+		until = time.Time{}
+	}
+
+	err = ring.Do(context.Background(), m.now, until, func(context.Context) error {
+		if !m.isRight(r) {
+			m.world.count("removals not made")
+
+			return ring.ErrConflict
+		}
+		slow = m.world.storm && m.world.chance(0.1)
+
+		return nil
+	})
+
+	return slow, err
 }
 
 // isRight is false of a removal of which the API server itself says, when it is sent, that
@@ -358,28 +408,49 @@ func (m *manager) finalize() {
 }
 
 func (m *manager) writeStatus(r *request) {
-	w := m.world
 	m.looked = false
+	read := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Name: moduleName, ResourceVersion: number(r.version)}}
 
-	if w.module.version != r.version && !m.overwrites {
-		w.count("conflicts")
+	_, err := ring.UpdateStatus(context.Background(), moduleWriter{manager: m, request: r}, read, func(o *v1alpha1.Module) { o.Status = *r.status })
+	if err != nil {
+		m.world.count("conflicts")
 
 		return
 	}
-
-	w.writes++
-	w.oracle.permitted(r)
-	w.module.status, w.module.version = *r.status, w.next()
-	m.view.module = w.module
-	w.count("permits")
-	w.oracle.statusWritten(r.status)
 
 	for _, move := range r.status.Moves {
 		if r.permits {
 			m.own[move.Cluster] = move.At.Time
 		}
 	}
-	w.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
+	m.world.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
+}
+
+// moduleWriter is the API server as far as the status of the module goes.
+type moduleWriter struct {
+	client.SubResourceWriter
+
+	manager *manager
+	request *request
+}
+
+// Update refuses what was decided from another version. An update that names none is
+// unconditional, as with the real one.
+func (u moduleWriter) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	m, w := u.manager, u.manager.world
+
+	if version := obj.GetResourceVersion(); version != "" && version != number(w.module.version) && !m.overwrites {
+		return ring.ErrConflict
+	}
+
+	w.writes++
+	w.oracle.permitted(u.request)
+	w.module.status, w.module.version = *u.request.status, w.next()
+	m.view.module = w.module
+	w.count("permits")
+	w.oracle.statusWritten(u.request.status)
+
+	return nil
 }
 
 // resolve writes down what a tag is, if no manager has done so.
@@ -396,7 +467,7 @@ func (m *manager) resolve(write *decision.Write) {
 
 	w.oracle.resolved(write)
 	w.revisions = slices.Clone(w.revisions)
-	w.revisions[at].Resolved = write.Resolved
+	w.revisions[at].Resolved, w.revisions[at].ResourceVersion = write.Resolved, number(w.next())
 	w.writes++
 	w.othersAt = w.next()
 	w.count(string(decision.Resolve))
@@ -412,10 +483,11 @@ func (m *manager) writeOther(write *decision.Write) {
 		if slices.ContainsFunc(w.revisions, func(r model.Revision) bool { return r.Name == write.Revision }) {
 			return
 		}
-		w.revisions = append(slices.Clone(w.revisions), model.Revision{Name: write.Revision, Number: write.Number})
+		w.revisions = append(slices.Clone(w.revisions), w.newRevision(write.Revision, write.Number))
 	case decision.DeleteRevision:
-		w.oracle.deleted(write.Revision)
-		w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), func(r model.Revision) bool { return r.Name == write.Revision })
+		if !m.deleteRevision(write.Revision) {
+			return
+		}
 	default:
 		name := model.GateName(write.Revision, write.Stage, write.Gate)
 		if slices.ContainsFunc(w.gates, func(g model.Gate) bool { return g.Name == name }) {
@@ -428,6 +500,52 @@ func (m *manager) writeOther(write *decision.Write) {
 	w.othersAt = w.next()
 }
 
+// deleteRevision deletes the revision that was seen.
+func (m *manager) deleteRevision(name string) bool {
+	w := m.world
+	named := func(r model.Revision) bool { return r.Name == name }
+	at, seen := slices.IndexFunc(w.revisions, named), slices.IndexFunc(m.view.revisions, named)
+
+	if at < 0 {
+		return false
+	}
+	is, was := &w.revisions[at], &m.view.revisions[seen]
+
+	if !m.meets(is.UID, is.ResourceVersion, ring.Preconditions(was.UID, was.ResourceVersion)) {
+		w.count("conflicts")
+
+		return false
+	}
+	w.oracle.deleted(is, was)
+	w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), named)
+	w.count(string(decision.DeleteRevision))
+	w.notef("%s deletes %s", m.name, name)
+
+	return true
+}
+
+// meets is true if the preconditions of a write hold, as the API server checks them: one
+// that the write does not name is none.
+func (m *manager) meets(uid types.UID, version string, want client.Preconditions) bool {
+	return m.unconditional || (want.UID == nil || *want.UID == uid) && (want.ResourceVersion == nil || *want.ResourceVersion == version)
+}
+
+// ofPart are the preconditions of what is applied to an assemblage, as the ring writes them.
+func ofPart(write *decision.Write) (want client.Preconditions) {
+	metadata := map[string]any{}
+	ring.Require(metadata, write.Record.UID, write.Record.ResourceVersion)
+
+	if uid, ok := metadata["uid"].(types.UID); ok {
+		want.UID = &uid
+	}
+
+	if version, ok := metadata["resourceVersion"].(string); ok {
+		want.ResourceVersion = &version
+	}
+
+	return want
+}
+
 // writeRecord writes the sync of a cluster, if its assemblage is as it was seen.
 func (m *manager) writeRecord(r *request) {
 	w, write := m.world, &r.write
@@ -437,7 +555,7 @@ func (m *manager) writeRecord(r *request) {
 	switch {
 	case c == nil:
 		return
-	case !m.unconditional && write.Record != nil && (!there || a.uid != write.Record.UID || number(a.version) != write.Record.ResourceVersion):
+	case write.Record != nil && !m.meets(a.uid, number(a.version), ofPart(write)):
 		w.count("conflicts")
 		m.looked = false
 

@@ -98,13 +98,19 @@ func (w *world) addStages(r *v1alpha1.Rollout) {
 
 // newTag edits the template: to a new tag, that works or does not.
 func (w *world) newTag(good bool) {
-	w.tags++
-	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(w.tags)}}}}
+	tag := w.tags + 1
+	if w.thrifty && w.storm && w.tags > 0 && w.chance(0.5) {
+		tag = 1 + w.rnd.IntN(w.tags)
+	}
+	w.tags = max(w.tags, tag)
+	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
 	w.respec(func(s *v1alpha1.ModuleSpec) {
 		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
 	})
-	w.good[w.wanted()] = good
-	w.notef("the user wants %s, which works: %v", w.wanted(), good)
+	if _, known := w.good[w.wanted()]; !known {
+		w.good[w.wanted()] = good
+	}
+	w.notef("the user wants %s, which works: %v", w.wanted(), w.isGood(w.wanted()))
 	w.count("edits")
 }
 

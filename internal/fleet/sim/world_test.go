@@ -101,6 +101,9 @@ type world struct {
 	skewed bool
 	// fickle is true of a world in which the user changes the selector.
 	fickle bool
+	// thrifty is true of a world that keeps no old revisions, and in which the user goes back
+	// to old templates.
+	thrifty bool
 	// flaps is true of a world in which clusters become unready without a write.
 	flaps bool
 	storm bool
@@ -131,13 +134,17 @@ func newWorld(seed uint64, told bool) *world {
 		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
 	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
-	w.fickle = seed%8 == 4
+	w.fickle, w.thrifty = seed%8 == 4, seed%16 == 14
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
 	}
 	w.module = module{version: w.next(), generation: 1, spec: w.policy()}
 	w.newTag(true)
+
+	if w.thrifty {
+		w.module.spec.RevisionHistoryLimit = new(int32(0))
+	}
 
 	for range w.size() {
 		w.join()
@@ -154,7 +161,7 @@ func newWorld(seed uint64, told bool) *world {
 func (w *world) settled() {
 	good := w.wanted()
 	w.module.finalized, w.module.status.CurrentRevision = true, good
-	w.revisions, w.othersAt = []model.Revision{{Name: good, Number: 1}}, w.next()
+	w.revisions, w.othersAt = []model.Revision{w.newRevision(good, 1)}, w.next()
 
 	at := noon.Add(-time.Hour)
 	if w.skewed {
@@ -171,6 +178,11 @@ func (w *world) settled() {
 			c.fetched = w.commit(good)
 		}
 	}
+}
+
+// newRevision is a revision as it is made.
+func (w *world) newRevision(name string, n int64) model.Revision {
+	return model.Revision{Name: name, Number: n, UID: types.UID(number(w.next())), ResourceVersion: number(w.next())}
 }
 
 // size is how many clusters there are at first: most often a handful, now and then

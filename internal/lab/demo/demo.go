@@ -217,7 +217,7 @@ func (s *story) goOn() {
 		"spillway explain deployment/mailer -n " + s.Namespace,
 		"spillway explain rolloutgroup/store -n " + s.Namespace,
 		"kubectl create secret generic smtp --from-literal=user=shop -n " + s.Namespace,
-		"kubectl annotate deployment report spillway.dev/pause- -n " + s.Namespace,
+		"spillway resume deployment/report -n " + s.Namespace,
 	} {
 		s.view.line("  " + command)
 	}

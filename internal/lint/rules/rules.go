@@ -22,7 +22,7 @@ type rule struct {
 
 // rules are sorted by code. Each group of them is declared beside its functions.
 func table() []rule {
-	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), manifestRules())
+	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), removalRules(), manifestRules())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var only = flag.String("sims", "zones", "the simulations to run")
+var only = flag.String("sims", "zones,fleet", "the simulations to run")
 
 // removal is a precondition, and what removes it.
 type removal struct {
@@ -33,7 +33,7 @@ func removals() []removal {
 		{
 			name: "the status is written with the resourceVersion that was read", file: "act.go",
 			from: "object.SetResourceVersion(read.GetResourceVersion())", to: `object.SetResourceVersion("")`,
-			storms: map[string]int{"zones": 2000},
+			storms: map[string]int{"zones": 2000, "fleet": 20000},
 		},
 		{
 			name: "what is permitted counts as done", file: "intents.go",
@@ -42,7 +42,7 @@ func removals() []removal {
 		{
 			name: "an intent is not acted upon late", file: "act.go",
 			from: "timeout = min(timeout, until.Sub(now()))", to: "timeout = min(timeout, WriteTimeout)",
-			storms: map[string]int{"zones": 20000},
+			storms: map[string]int{"zones": 20000, "fleet": 20000},
 		},
 		{
 			name: "an intent that is not wanted counts for as long as it may be acted upon", file: "intents.go",
@@ -63,12 +63,12 @@ func removals() []removal {
 		{
 			name: "a Pod is deleted at the version that was seen", file: "act.go",
 			from: "client.Preconditions{UID: &uid, ResourceVersion: &version}", to: "client.Preconditions{}",
-			storms: map[string]int{"zones": 20000},
+			storms: map[string]int{"zones": 20000, "fleet": 20000},
 		},
 		{
 			name: "an object is patched at the version that was seen", file: "act.go",
-			from: `metadata["uid"], metadata["resourceVersion"] = uid, version`, to: "_, _ = uid, version",
-			storms: map[string]int{"zones": 20000},
+			from: `metadata["uid"], metadata["resourceVersion"] = uid, version`, to: "_, _, _ = metadata, uid, version",
+			storms: map[string]int{"zones": 20000, "fleet": 20000},
 		},
 		{
 			name: "what is not decided from a cache is decided live", file: "loop.go",

@@ -12,20 +12,31 @@ import (
 // assignment is a module that a cluster is to have, and at which version.
 type assignment struct{ module, version string }
 
-// assemblage sees what a cluster is assigned.
+// assemblage sees what a cluster is assigned, and what it loses.
 func (r *Recorder) assemblage(at time.Duration, kind string, before, after client.Object) {
-	was := map[string]string{}
+	step := func(a assignment, does, from string) {
+		r.step(Step{
+			At: at, Ring: RingFleet, Namespace: after.GetNamespace(), Object: Reference(kind, a.module), Unit: after.GetName(),
+			Does: does, From: from, To: a.version,
+		})
+	}
+	if after == nil { // it goes with its cluster
+		return
+	}
+	was, is := map[string]string{}, map[string]bool{}
 	for _, a := range versionsOf(before) {
 		was[a.module] = a.version
 	}
 	for _, a := range versionsOf(after) {
-		if was[a.module] == a.version {
-			continue
+		is[a.module] = true
+		if was[a.module] != a.version {
+			step(a, "is assigned", was[a.module])
 		}
-		r.step(Step{
-			At: at, Ring: RingFleet, Namespace: after.GetNamespace(), Object: Reference(kind, a.module), Unit: after.GetName(),
-			Does: "is assigned", From: was[a.module], To: a.version,
-		})
+	}
+	for _, a := range versionsOf(before) {
+		if !is[a.module] {
+			step(a, "loses", "")
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type Step struct {
 	Namespace string `json:"namespace"`
 	// Unit is the part of it that moves, "zone-a/zone-a-0"; empty if it moves whole.
 	Unit string `json:"unit,omitempty"`
-	// Does is what happens: "rolls:", "is updated:", "is opened", "begins".
+	// Does is what happens: "rolls:", "is updated:", "is opened", "begins", "loses".
 	Does string `json:"does"`
 	// From and To are revisions: hashes, or numbers that count the revisions of a zone.
 	From string `json:"from,omitempty"`

@@ -3,7 +3,6 @@ package decision
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
-	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -96,6 +94,8 @@ type ClusterExplanation struct {
 	// Selected is true if the module's selector matches it, Deleting if it is being
 	// taken away, and IsNext if it is assigned Target as soon as the manager comes to it.
 	Selected bool `json:"-"`
+	// Removed is true if the module is to be removed from it, or is being removed.
+	Removed  bool `json:"-"`
 	Deleting bool `json:"-"`
 	IsNext   bool `json:"-"`
 }
@@ -201,8 +201,8 @@ func (d *decision) notes() []string {
 		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
 	}
 	if d.isRemovalHeld() {
-		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: kubectl annotate --overwrite -n %s %s %s %s=%s",
-			len(d.removals), d.o.Module.Namespace, strings.ToLower(d.o.Module.Kind), d.o.Module.Name, vocabulary.ApproveRemoval.Native, d.approval))
+		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: %s%d",
+			len(d.removals), model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name), len(d.removals)))
 	}
 	if pin := d.o.Module.Spec.TargetRevision; pin != "" {
 		notes = append(notes, "spec.targetRevision keeps it at "+pin+", whatever its template says")
@@ -244,7 +244,7 @@ func (d *decision) explainMember(m *member) ClusterExplanation {
 
 // explainRemoval is the state of a cluster that loses the module.
 func (d *decision) explainRemoval(r *removal) ClusterExplanation {
-	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Since: momentOrNil(r.started)}
+	e := ClusterExplanation{Name: r.Name, Revision: r.leaf.Current, Of: r.Ref, Hold: r.record.Hold, IsNext: r.moves, Removed: true, Since: momentOrNil(r.started)}
 	switch {
 	case r.hold != nil:
 		e.Reason, e.Sentence, e.Until = r.hold.Reason, r.hold.Message, momentOrNil(r.hold.Until)
@@ -314,7 +314,7 @@ func (d *decision) explainUnselected(name string) ClusterExplanation {
 	case i < 0 && e.Revision != "":
 		e.Sentence = fmt.Sprintf("%s is not known at present, and keeps what it was assigned, %s", name, e.Revision)
 	case i < 0:
-		e.Sentence = fmt.Sprintf("there is no cluster %s in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
+		e.Sentence = fmt.Sprintf("cluster %s not found in namespace %s: neither a Cluster of Cluster API, nor a Secret %s with the label spillway.dev/cluster=true",
 			name, d.o.Module.Namespace, cluster.SecretName(name))
 	case e.Deleting:
 		e.Sentence = name + " is being deleted; nothing on it is changed"

@@ -103,9 +103,12 @@ func (d *decision) isOrphanPending(r *model.Record) bool {
 	return r.DeletionPolicy != policy || policy == v1alpha1.Orphan && !r.Noticed
 }
 
-// maxRemoved is how many clusters may lose the module without an approval.
-func (d *decision) maxRemoved() rollout.Limit {
-	return limitOf(first(nil, d.o.Module.Rollout().MaxRemoved, intstr.FromString(defaultMaxRemoved)))
+// MaxRemoved is how many clusters may lose a module without an approval.
+func MaxRemoved(r *v1alpha1.Rollout) rollout.Limit {
+	if r == nil || r.MaxRemoved == nil {
+		return limitOf(new(intstr.FromString(defaultMaxRemoved)))
+	}
+	return limitOf(r.MaxRemoved)
 }
 
 // approve reads what a user has approved. An approval names how many clusters lose the

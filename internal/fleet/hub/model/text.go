@@ -24,3 +24,9 @@ func Later(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// ApproveRemovals is the command that approves the removals of a module, but for their
+// number, which comes last.
+func ApproveRemovals(kind, namespace, name string) string {
+	return "spillway fleet approve " + strings.ToLower(kind) + "/" + name + " -n " + namespace + " --remove="
+}

@@ -1,0 +1,14 @@
+// Package assemblage is what the controllers of assemblages share: package agent makes
+// what is assigned into objects of Flux, and package proxy sends it to a workload cluster.
+//
+// # Invariants
+//
+//   - Before anything is written, the API server confirms that the assemblage is unchanged
+//     since it was observed.
+//   - A write that is refused for one sync does not stop the others, and the status of the
+//     same pass says what was refused.
+//   - The status is written with the resourceVersion that was read, once a pass, and only
+//     if it differs. It is not written in a pass that writes the assemblage itself.
+//   - An assemblage that only Spillway has written, and that has no syncs any more, is
+//     deleted (retired). That is found out from its managed fields.
+package assemblage
