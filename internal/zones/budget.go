@@ -20,6 +20,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list;watch
@@ -57,8 +58,9 @@ func (b *budgets) bound(ctx context.Context, s *snapshot) error {
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
-			set.Settings.Problems = append(set.Settings.Problems, Problem{
-				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "must be fixed before they are rolled",
+			set.Settings.Problems = append(set.Settings.Problems, decision.Problem{
+				Object: "StatefulSet " + set.Name, Field: "ZoneAwarePodDisruptionBudget of its Pods",
+				Value: err.Error(), Action: "must be fixed before they are rolled",
 			})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // Watches only wake groups up. Which event it was is forgotten immediately; what they
@@ -110,7 +111,7 @@ func podMatters() predicate.Predicate {
 }
 
 func podDiffers(a, b *corev1.Pod) bool {
-	before, after := podOf(a, 0), podOf(b, 0)
+	before, after := decision.PodOf(a, 0), decision.PodOf(b, 0)
 	before.ResourceVersion, after.ResourceVersion = "", ""
 	return before != after || !slices.Equal(indexOwner(a), indexOwner(b))
 }

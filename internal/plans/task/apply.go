@@ -19,7 +19,7 @@ type applyTask struct{}
 func (applyTask) assess(w *work) Finding {
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
-		return fatal("%s", err)
+		return unrenderable(err)
 	}
 	return w.apply(objects)
 }

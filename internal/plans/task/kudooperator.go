@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
 )
 
 // operatorTask applies a child Instance of another operator, and is done when the
@@ -31,7 +31,7 @@ func (operatorTask) assess(w *work) Finding {
 	}
 	child, err := w.child(name)
 	if err != nil {
-		return fatal("task %s: %s", w.name, err)
+		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	return w.apply([]*unstructured.Unstructured{child})
 }
@@ -56,31 +56,24 @@ func (w *work) child(version string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// childParameters are those of the parameter file. Values that are not strings are
-// written as YAML, as an Instance has them.
+// childParameters are those of the parameter file.
 func (w *work) childParameters() (map[string]any, error) {
 	if w.spec.ParameterFile == "" {
 		return nil, nil //nolint:nilnil // no parameters are a valid answer
 	}
-	text, err := w.text(w.spec.ParameterFile)
+	text, err := w.template(w.spec.ParameterFile)
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
-		return nil, fmt.Errorf("template %s must be a map of parameters: %w", w.spec.ParameterFile, err)
+	values, err := render.Values(w.spec.ParameterFile, text, w.context())
+	if err != nil {
+		return nil, err
 	}
+	parameters := make(map[string]any, len(values))
 	for name, value := range values {
-		if _, ok := value.(string); ok {
-			continue
-		}
-		raw, err := yaml.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("template %s: parameter %s: %w", w.spec.ParameterFile, name, err)
-		}
-		values[name] = strings.TrimSuffix(string(raw), "\n")
+		parameters[name] = value
 	}
-	return values, nil
+	return parameters, nil
 }
 
 // Cycle is the path by which an OperatorVersion depends on itself, through the

@@ -28,7 +28,7 @@ func (pipeTask) assess(w *work) Finding {
 	}
 	pod, err := w.pipePod()
 	if err != nil {
-		return fatal("task %s: %s", w.name, err)
+		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	f := Finding{}
 	extraction, kept := w.extraction(&f)

@@ -1,4 +1,4 @@
-package zones
+package decision
 
 import (
 	"slices"
@@ -72,17 +72,17 @@ type Write struct {
 	Until time.Time
 }
 
-// target is the name of what is written to.
-func (w *Write) target() string {
+// Target is the name of what is written to.
+func (w *Write) Target() string {
 	if w.Pod != "" {
 		return w.Pod
 	}
 	return w.Zone
 }
 
-// change identifies the write.
-func (w *Write) change() ring.Change {
-	return ring.Change{Act: string(w.Act), Object: w.target(), Version: string(w.UID) + "/" + w.ResourceVersion}
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
 }
 
 // Decide makes the plan for a group. What moves is the engine's decision; the

@@ -1,7 +1,9 @@
-package zones
+package decision
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,12 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/rollout"
 )
+
+// TestMain spends memory to save time: the small worlds leave a lot behind, not for long.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // The small worlds are all groups of up to four zones of up to three Pods each, in
 // every combination of the states in which a Pod may be; with the lock free, ours

@@ -1,4 +1,4 @@
-package zones
+package decision
 
 import "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 
