@@ -27,17 +27,6 @@ func Values(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 	return values, problems
 }
 
-// effective is the value of a parameter, nil if it has none.
-func effective(p *v1beta1.Parameter, set, immutable map[string]string) *string {
-	if value, ok := set[p.Name]; ok {
-		return &value
-	}
-	if value, ok := immutable[p.Name]; ok && p.IsImmutable() {
-		return &value
-	}
-	return p.Default
-}
-
 func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {
 	if value == nil || *value == "" {
 		return empty(p, value), missing(p, value)
@@ -154,4 +143,15 @@ func Immutables(version *v1beta1.OperatorVersionSpec, set, kept map[string]strin
 		values[p.Name] = *value
 	}
 	return values
+}
+
+// effective is the value of a parameter, nil if it has none.
+func effective(p *v1beta1.Parameter, set, immutable map[string]string) *string {
+	if value, ok := set[p.Name]; ok {
+		return &value
+	}
+	if value, ok := immutable[p.Name]; ok && p.IsImmutable() {
+		return &value
+	}
+	return p.Default
 }

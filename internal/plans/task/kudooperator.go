@@ -36,42 +36,6 @@ func (operatorTask) assess(w *work) Finding {
 	return w.apply([]*unstructured.Unstructured{child})
 }
 
-// versionName is the name of an OperatorVersion: OPERATOR-[APPVERSION-]VERSION.
-func versionName(spec v1beta1.TaskSpec) string {
-	parts := []string{spec.Package, spec.AppVersion, spec.OperatorVersion}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
-}
-
-// dependencies follows the operators that an operator needs. It returns the path of a
-// cycle, or the first OperatorVersion that does not exist.
-func (w *work) dependencies(f *Finding, path []string, name string) (cycle []string, missing string) {
-	if slices.Contains(path, name) {
-		return append(slices.Clone(path), name), ""
-	}
-	ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: w.o.Instance.Namespace, Name: name}
-	u, read := w.live(f, ref)
-	if !read {
-		return nil, ""
-	}
-	version := &v1beta1.OperatorVersion{}
-	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, version) != nil {
-		return nil, name
-	}
-	for _, t := range version.Spec.Tasks {
-		if t.Kind != v1beta1.KudoOperatorTask {
-			continue
-		}
-		cycle, deeper := w.dependencies(f, append(slices.Clone(path), name), versionName(t.Spec))
-		if len(cycle) > 0 {
-			return cycle, ""
-		}
-		if missing == "" {
-			missing = deeper
-		}
-	}
-	return nil, missing
-}
-
 // child is the Instance to apply.
 func (w *work) child(version string) (*unstructured.Unstructured, error) {
 	name := w.spec.InstanceName
@@ -135,4 +99,40 @@ func Cycle(version *v1beta1.OperatorVersion, all []*v1beta1.OperatorVersion) []s
 		}
 	}
 	return nil
+}
+
+// dependencies follows the operators that an operator needs. It returns the path of a
+// cycle, or the first OperatorVersion that does not exist.
+func (w *work) dependencies(f *Finding, path []string, name string) (cycle []string, missing string) {
+	if slices.Contains(path, name) {
+		return append(slices.Clone(path), name), ""
+	}
+	ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: w.o.Instance.Namespace, Name: name}
+	u, read := w.live(f, ref)
+	if !read {
+		return nil, ""
+	}
+	version := &v1beta1.OperatorVersion{}
+	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, version) != nil {
+		return nil, name
+	}
+	for _, t := range version.Spec.Tasks {
+		if t.Kind != v1beta1.KudoOperatorTask {
+			continue
+		}
+		cycle, deeper := w.dependencies(f, append(slices.Clone(path), name), versionName(t.Spec))
+		if len(cycle) > 0 {
+			return cycle, ""
+		}
+		if missing == "" {
+			missing = deeper
+		}
+	}
+	return nil, missing
+}
+
+// versionName is the name of an OperatorVersion: OPERATOR-[APPVERSION-]VERSION.
+func versionName(spec v1beta1.TaskSpec) string {
+	parts := []string{spec.Package, spec.AppVersion, spec.OperatorVersion}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
 }
