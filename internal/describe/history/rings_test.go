@@ -120,7 +120,7 @@ func TestHistoryOfAGroup(t *testing.T) {
 	}
 	reader := clusterWith(t, group,
 		zone("store-a", "store", "a2", managed("helm", 1, template)), zone("store-b", "store", "b2", managed("argocd", 1, template)),
-		zone("store-c", "store", "c1", managed("nobody", 1, template)), zone("other", "other", "a2", managed("others", 1, template)))
+		zone("store-c", "store", "c1", managed("kubectl-edit", 1, template)), zone("other", "other", "a2", managed("others", 1, template)))
 	checkHistory(t, reader, describe.Ref{Kind: describe.KindGroup, Namespace: "shop", Name: "store"}, `
 rollout 2|a2, b2|the template of store-a, the template of store-b|argocd, helm|10m0s..?|Running|store-a-0 is updating: not ready
   Zone store-a|10m0s..?|Progressing|store-a-0 is updating: not ready
