@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -67,7 +68,7 @@ func newClient(t *testing.T) client.Client {
 }
 
 func defaultOptions(namespace string) config.Options {
-	return config.Options{Namespaces: []string{namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}
+	return config.Options{Namespaces: []string{namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}}
 }
 
 // manage starts a manager, which is stopped at the end of the test or by halt.

@@ -160,7 +160,8 @@ type Move struct {
 	// +optional
 	Remove bool `json:"remove,omitempty"`
 	// AssignedAt is since when the cluster has what it loses, so that nothing else is
-	// removed.
+	// removed. Otherwise it is when the assignment begins, if that is not At: a clock that
+	// was ahead has dated what the cluster has later than At.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
 	// Withdrawn is true once it is no longer wanted, and something else was decided

@@ -113,26 +113,6 @@ func (k *Known) refresh() bool {
 	return before != [sha256.Size]byte{} && k.fingerprint != before && k.fingerprint != k.hashedAs
 }
 
-// scope is what counts now; the ignored objects are left out of it.
-func (k *Known) scope() scope {
-	ignored := slices.Clone(k.demand.Ignored)
-	for o, f := range k.facts {
-		if f.ignored {
-			ignored = append(ignored, Reference{Object: o})
-		}
-	}
-	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
-}
-
-func (k *Known) scopes() scopes {
-	own := k.scope()
-	return scopes{
-		own:       own,
-		wave:      scope{namespace: own.namespace, refs: k.demand.Wave, merged: true},
-		unignored: scope{namespace: own.namespace, refs: own.refs},
-	}
-}
-
 // compute reads the values that the workload uses and hashes them.
 func (k *Known) compute(ctx context.Context, values *values) error {
 	defer values.release(k)
@@ -166,6 +146,26 @@ func (k *Known) key() [sha256.Size]byte {
 		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
 	}
 	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+func (k *Known) scopes() scopes {
+	own := k.scope()
+	return scopes{
+		own:       own,
+		wave:      scope{namespace: own.namespace, refs: k.demand.Wave, merged: true},
+		unignored: scope{namespace: own.namespace, refs: own.refs},
+	}
+}
+
+// scope is what counts now; the ignored objects are left out of it.
+func (k *Known) scope() scope {
+	ignored := slices.Clone(k.demand.Ignored)
+	for o, f := range k.facts {
+		if f.ignored {
+			ignored = append(ignored, Reference{Object: o})
+		}
+	}
+	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
 }
 
 // fingerprint is a digest of all digests that count in a scope. A reference

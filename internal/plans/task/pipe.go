@@ -28,7 +28,7 @@ func (pipeTask) assess(w *work) Finding {
 	}
 	pod, err := w.pipePod()
 	if err != nil {
-		return fatal("task %s: %s", w.name, err)
+		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	f := Finding{}
 	extraction, kept := w.extraction(&f)
@@ -87,8 +87,6 @@ func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 func (w *work) artifact(key string) string {
 	return artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, key)
 }
-
-func artifact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
 
 // pipesOf are the names of all objects that the Pipes of a plan keep, by key.
 func pipesOf(instance, plan string, version *v1beta1.OperatorVersionSpec) map[string]string {
@@ -178,6 +176,8 @@ func (w *work) pipePod() (*unstructured.Unstructured, error) {
 	w.enhance(pod, object.Namespaced)
 	return pod, nil
 }
+
+func artifact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
 
 // pipeMounts is the mount of the volume of the files, as the initContainer has it.
 func pipeMounts(pod *unstructured.Unstructured, files []v1beta1.PipeFile) ([]any, error) {

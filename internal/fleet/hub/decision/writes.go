@@ -16,7 +16,7 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: ring.Until(m.At),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Until: ring.Until(m.At),
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {

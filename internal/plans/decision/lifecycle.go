@@ -1,8 +1,6 @@
-package plans
+package decision
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -15,7 +13,7 @@ import (
 // continues is the link of a running plan: it continues, unless a user abandons it or
 // another execution replaces it.
 func (d *decider) continues() bool {
-	e := d.status.Running()
+	e := d.Status.Running()
 	if e == nil {
 		return false
 	}
@@ -32,7 +30,7 @@ func (d *decider) continues() bool {
 // ended.
 func (d *decider) isReplaced(e *v1beta1.Execution) bool {
 	switch {
-	case d.version == nil:
+	case d.Version == nil:
 		return false
 	case choice.SameTarget(d.Instance.Namespace, &e.Spec, &d.Instance.Spec):
 		return d.isRequestedAgain(e)
@@ -53,7 +51,7 @@ func (d *decider) isRequestedAgain(e *v1beta1.Execution) bool {
 
 func (d *decider) isSuperseded(e *v1beta1.Execution) bool {
 	order := d.order(vocabulary.SupersedePlan)
-	change := choice.ReplacementOf(d.Instance, &d.status, d.version, d.former)
+	change := choice.ReplacementOf(d.Instance, &d.Status, d.Version, d.Former)
 	chosen, problems := choice.Choose(change)
 	d.stalls(problems...)
 	switch {
@@ -65,18 +63,16 @@ func (d *decider) isSuperseded(e *v1beta1.Execution) bool {
 		d.end(v1beta1.ResultSuperseded, "the spec changed")
 	}
 	if chosen.Plan == "" {
-		d.again = true
+		d.Again = true
 		return true
 	}
-	d.begin(beginning{Choice: chosen, uid: d.newUID, advances: true})
+	d.begin(beginning{Choice: chosen, uid: d.NewUID, advances: true})
 	return true
 }
 
-func isSame(a, b *v1beta1.PlanExecution) bool { return a.PlanName == b.PlanName && a.UID == b.UID }
-
 // waitsForVersion is the link of an Instance whose OperatorVersion does not exist.
 func (d *decider) waitsForVersion() bool {
-	if d.version != nil {
+	if d.Version != nil {
 		return false
 	}
 	key := choice.VersionKey(d.Instance.Namespace, &d.Instance.Spec)
@@ -87,7 +83,7 @@ func (d *decider) waitsForVersion() bool {
 // adopts takes over what KUDO has applied. It never ends the chain: the next status
 // that is written contains it.
 func (d *decider) adopts() bool {
-	choice.Adopt(&d.status, d.Instance, d.version)
+	choice.Adopt(&d.Status, d.Instance, d.Version)
 	return false
 }
 
@@ -97,13 +93,15 @@ func (d *decider) clearsRequest() bool {
 	if request.PlanName == "" {
 		return false
 	}
-	e := d.status.Execution
+	e := d.Status.Execution
 	answered := e != nil && (isSame(request, &e.Spec.PlanExecution) || request.UID != "" && request.UID == e.UID)
 	if !answered && !request.Status.IsTerminal() {
 		return false
 	}
 	return d.writesInstance(task.Write{Act: task.ClearRequest})
 }
+
+func isSame(a, b *v1beta1.PlanExecution) bool { return a.PlanName == b.PlanName && a.UID == b.UID }
 
 // addsFinalizer makes sure that the cleanup plan can run before the Instance is deleted.
 func (d *decider) addsFinalizer() bool {
@@ -113,14 +111,10 @@ func (d *decider) addsFinalizer() bool {
 	return d.writesInstance(task.Write{Act: task.AddFinalizer})
 }
 
-func (d *decider) hasFinalizer() bool {
-	return slices.Contains(d.Instance.Finalizers, vocabulary.CleanupFinalizer)
-}
-
 // startsChange is the link of a spec that differs from what was applied. A change that
 // failed is not tried again until the spec changes or a user requests it.
 func (d *decider) startsChange() bool {
-	chosen, problems := choice.Choose(choice.ChangeOf(d.Instance, &d.status, d.version, d.former))
+	chosen, problems := choice.Choose(choice.ChangeOf(d.Instance, &d.Status, d.Version, d.Former))
 	switch {
 	case len(problems) > 0:
 		return d.stalls(problems...)
@@ -141,21 +135,21 @@ func (d *decider) uidFor(c choice.Choice) types.UID {
 	if request.PlanName == c.Plan && request.UID != "" {
 		return request.UID
 	}
-	return d.newUID
-}
-
-// hasFailed is true if this spec was attempted and the plan for it did not succeed.
-func (d *decider) hasFailed() bool {
-	a := d.status.Attempted
-	return a != nil && a.Result != v1beta1.ResultSuperseded && choice.SameTarget(d.Instance.Namespace, &a.Spec, &d.Instance.Spec)
+	return d.NewUID
 }
 
 // forgetFailure forgets a failure of a spec that is no longer wanted.
 func (d *decider) forgetFailure() {
-	if d.status.Attempted != nil && !d.hasFailed() {
-		d.status.Attempted = nil
-		d.status.AggregatedStatus.Status = v1beta1.Complete
+	if d.Status.Attempted != nil && !d.hasFailed() {
+		d.Status.Attempted = nil
+		d.Status.AggregatedStatus.Status = v1beta1.Complete
 	}
+}
+
+// hasFailed is true if this spec was attempted and the plan for it did not succeed.
+func (d *decider) hasFailed() bool {
+	a := d.Status.Attempted
+	return a != nil && a.Result != v1beta1.ResultSuperseded && choice.SameTarget(d.Instance.Namespace, &a.Spec, &d.Instance.Spec)
 }
 
 // startsRequest is the link of a user who requests a plan.
@@ -164,13 +158,13 @@ func (d *decider) startsRequest() bool {
 	if request.PlanName == "" {
 		return false
 	}
-	if problem := choice.RequestProblem(d.version, request.PlanName); problem != nil {
+	if problem := choice.RequestProblem(d.Version, request.PlanName); problem != nil {
 		return d.stalls(*problem)
 	}
 	if request.UID == "" {
-		return d.writesInstance(task.Write{Act: task.Identify, UID: d.newUID})
+		return d.writesInstance(task.Write{Act: task.Identify, UID: d.NewUID})
 	}
-	if _, problems := choice.Values(d.version.Spec, d.Instance.Spec.Parameters, d.status.ImmutableParameters); len(problems) > 0 {
+	if _, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters); len(problems) > 0 {
 		return d.stalls(problems...)
 	}
 	d.begin(beginning{
@@ -182,6 +176,6 @@ func (d *decider) startsRequest() bool {
 
 // applies is true if a requested plan applies a change that is outstanding.
 func (d *decider) applies(plan string) bool {
-	chosen, _ := choice.Choose(choice.ChangeOf(d.Instance, &d.status, d.version, d.former))
+	chosen, _ := choice.Choose(choice.ChangeOf(d.Instance, &d.Status, d.Version, d.Former))
 	return chosen.Plan != "" && (chosen.Plan == plan || plan == v1beta1.DeployPlan)
 }

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -27,22 +27,22 @@ const (
 // quietFor is how long the status keeps its messages if nothing else changes.
 const quietFor = 10 * time.Second
 
-// idleSentence is the message of an Instance with nothing to do.
-const idleSentence = "no plan is running, and all workloads are ready"
+// IdleSentence is the message of an Instance with nothing to do.
+const IdleSentence = "no plan is running, and all workloads are ready"
 
 // describe completes the status with what users read.
 func (d *decider) describe() {
-	s := &d.status
+	s := &d.Status
 	s.ObservedGeneration = d.Instance.Generation
 	s.Place = d.place()
 	reason, message := d.summary()
 	s.WaitingFor, s.Since = "", nil
 	if reason != ReasonIdle {
-		d.sentence = message
+		d.Sentence = message
 		s.WaitingFor, s.Since = message, d.since(message)
 	}
 	for _, c := range d.conditions(reason, message) {
-		c.ObservedGeneration, c.LastTransitionTime = d.Instance.Generation, metav1.NewTime(d.now)
+		c.ObservedGeneration, c.LastTransitionTime = d.Instance.Generation, metav1.NewTime(d.Now)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	d.stampPlans()
@@ -56,13 +56,13 @@ func (d *decider) keepQuiet(reason rollout.Reason) {
 		return
 	}
 	until := d.before.Since.Add(quietFor)
-	quiet := d.status
+	quiet := d.Status
 	quiet.WaitingFor, quiet.Since, quiet.Conditions = d.before.WaitingFor, d.before.Since, d.before.Conditions
-	if d.now.Before(until) && sameReasons(d.status.Conditions, d.before.Conditions) && equality.Semantic.DeepEqual(quiet, *d.before) {
-		if d.status.WaitingFor != d.before.WaitingFor {
+	if d.Now.Before(until) && sameReasons(d.Status.Conditions, d.before.Conditions) && equality.Semantic.DeepEqual(quiet, *d.before) {
+		if d.Status.WaitingFor != d.before.WaitingFor {
 			d.wakeBy(until)
 		}
-		d.status = quiet
+		d.Status = quiet
 	}
 }
 
@@ -75,19 +75,14 @@ func sameReasons(a, b []metav1.Condition) bool {
 
 // stampPlans notes when the state of a plan changed.
 func (d *decider) stampPlans() {
-	for name, p := range d.status.PlanStatus {
+	for name, p := range d.Status.PlanStatus {
 		before := d.before.PlanStatus[name]
 		p.LastUpdatedTimestamp = before.LastUpdatedTimestamp
 		if p.Status != v1beta1.NeverRun && !equality.Semantic.DeepEqual(p, before) {
-			p.LastUpdatedTimestamp = wholeSecond(d.now)
+			p.LastUpdatedTimestamp = wholeSecond(d.Now)
 		}
-		d.status.PlanStatus[name] = p
+		d.Status.PlanStatus[name] = p
 	}
-}
-
-func wholeSecond(t time.Time) *metav1.Time {
-	whole := metav1.NewTime(t.Truncate(time.Second))
-	return &whole
 }
 
 // since is when a message began to be true.
@@ -95,16 +90,21 @@ func (d *decider) since(message string) *metav1.Time {
 	if d.before.WaitingFor == message && d.before.Since != nil {
 		return d.before.Since
 	}
-	return wholeSecond(d.now)
+	return wholeSecond(d.Now)
+}
+
+func wholeSecond(t time.Time) *metav1.Time {
+	whole := metav1.NewTime(t.Truncate(time.Second))
+	return &whole
 }
 
 // place is the first step in progress, as PHASE/STEP.
 func (d *decider) place() string {
-	e := d.status.Running()
+	e := d.Status.Running()
 	if e == nil {
 		return ""
 	}
-	for _, phase := range d.status.PlanStatus[e.Plan].Phases {
+	for _, phase := range d.Status.PlanStatus[e.Plan].Phases {
 		for _, step := range phase.Steps {
 			if execution.IsInProgress(&step) {
 				return phase.Name + "/" + step.Name
@@ -116,23 +116,23 @@ func (d *decider) place() string {
 
 // summary is the state of the Instance as a reason and a message.
 func (d *decider) summary() (reason rollout.Reason, message string) {
-	e := d.status.Execution
+	e := d.Status.Execution
 	switch {
-	case d.status.Running() != nil:
+	case d.Status.Running() != nil:
 		return d.progress()
 	case len(d.problems) > 0:
 		return ReasonInvalid, choice.Sentences(d.problems)
 	case d.block != nil:
 		return d.block.Reason, d.block.Message
-	case d.status.AggregatedStatus.Status == v1beta1.FatalError && e != nil:
-		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", e.Plan, ended[e.Result], e.Message)
-	case d.status.Attempted != nil:
-		a := d.status.Attempted
-		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", a.Plan, ended[a.Result], a.Message)
+	case d.Status.AggregatedStatus.Status == v1beta1.FatalError && e != nil:
+		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", e.Plan, EndedAs(e.Result), e.Message)
+	case d.Status.Attempted != nil:
+		a := d.Status.Attempted
+		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", a.Plan, EndedAs(a.Result), a.Message)
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:
-		return ReasonIdle, idleSentence
+		return ReasonIdle, IdleSentence
 	}
 }
 
@@ -165,7 +165,7 @@ func (d *decider) starting(step *rollout.Step) string {
 
 // conditions are Ready, Reconciling and Stalled, without their times.
 func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Condition {
-	running := d.status.Running() != nil && d.block == nil
+	running := d.Status.Running() != nil && d.block == nil
 	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
 	ready := kube.Truth(reason == ReasonIdle)
 	if running {
@@ -178,7 +178,10 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 	}
 }
 
-// ended is the state of a plan that ended without being complete.
-var ended = map[v1beta1.Result]string{
-	v1beta1.ResultFailed: "failed", v1beta1.ResultAbandoned: "is stopped", v1beta1.ResultSuperseded: "is stopped",
+// EndedAs is the state of a plan that ended without being complete.
+func EndedAs(r v1beta1.Result) string {
+	if r == v1beta1.ResultFailed {
+		return "failed"
+	}
+	return "is stopped"
 }

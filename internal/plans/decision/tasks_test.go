@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func (w *world) put(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func (w *world) waitsFor() string { _, p := w.decide(); return p.sentence }
+func (w *world) waitsFor() string { _, p := w.decide(); return p.Sentence }
 
 func (w *world) told() string { return strings.Join(w.story, ", ") }
 
@@ -189,8 +189,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 		t.Fatal(got)
 	}
 	w.forbidden = map[schema.GroupKind]bool{deployments: true}
-	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.Retries().Most)) || !strings.Contains(p.sentence, "no permission to read") {
-		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.sentence)
+	if _, p := w.decide(); !p.Wake.Equal(w.now.Add(execution.Retries().Most)) || !strings.Contains(p.Sentence, "no permission to read") {
+		t.Errorf("idle, it wakes at %s and says %q", p.Wake, p.Sentence)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("it waits %s", wait)
 	}
 	clear(w.refusals)
-	if _, p := w.decide(); len(p.writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
+	if _, p := w.decide(); len(p.Writes) > 0 || !p.Wake.Equal(s.RetryAt.Time) {
 		t.Error("a manager that has just started does not wait")
 	}
 	clear(w.refuses)
@@ -444,7 +444,7 @@ func TestKudoOperator(t *testing.T) {
 	done := u.DeepCopy()
 	status(`{observedGeneration: 1, waitingFor: "it broke", aggregatedStatus: {status: FATAL_ERROR}}`)
 	_, p := w.decide()
-	if got := p.status.WaitingFor; got != "plan deploy failed: plan deploy of Instance web-db failed: it broke" {
+	if got := p.Status.WaitingFor; got != "plan deploy failed: plan deploy of Instance web-db failed: it broke" {
 		t.Error(got)
 	}
 	status(`{observedGeneration: 1, aggregatedStatus: {status: COMPLETE}, lastAppliedInstanceSpec: {operatorVersion: {name: db-1}, parameters: {A: text, B: "3", C: "- x\n- z"}}}`)
@@ -554,18 +554,18 @@ tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]
 templates: {a: '{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {spillway.dev/generate-once: "password=32, token=16"}}}'}
 `, "t"))
 	o, p := w.decide()
-	if got := fmt.Sprint(p.writes[0].Generate); got != "map[password:32 token:16]" {
+	if got := fmt.Sprint(p.Writes[0].Generate); got != "map[password:32 token:16]" {
 		t.Error(got)
 	}
 	w.writeStatus(o, p)
-	w.do(p.writes[0])
+	w.do(p.Writes[0])
 	secret := ref("v1", "Secret", "a")
-	if _, p = w.decide(); len(p.writes) == 0 {
+	if _, p = w.decide(); len(p.Writes) == 0 {
 		t.Fatal("a manager that stopped before it generated them has them forgotten")
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": ""}
-	if _, p = w.decide(); fmt.Sprint(p.writes[0].Generate) != "map[token:16]" {
-		t.Error(p.writes[0].Generate)
+	if _, p = w.decide(); fmt.Sprint(p.Writes[0].Generate) != "map[token:16]" {
+		t.Error(p.Writes[0].Generate)
 	}
 	w.objects[secret].Object["data"] = map[string]any{"password": "", "token": ""}
 	w.settle(t)

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"flag"
@@ -208,9 +208,9 @@ func (s *simulation) weather() {
 func (s *simulation) zombie() {
 	v := s.view(0)
 	o, p := v.decide()
-	o.newUID = "zombie"
-	if p.changes && s.writeStatus(o, p) {
-		s.notef("another manager writes: %s", p.sentence)
+	o.NewUID = "zombie"
+	if p.Changes && s.writeStatus(o, p) {
+		s.notef("another manager writes: %s", p.Sentence)
 	}
 }
 
@@ -242,23 +242,23 @@ func (s *simulation) lead(storm bool) bool {
 }
 
 // permit writes the status, and announces what it permits.
-func (s *simulation) permit(o snapshot, p decision) bool {
+func (s *simulation) permit(o Snapshot, p Decision) bool {
 	switch {
-	case p.changes && !s.writeStatus(o, p):
+	case p.Changes && !s.writeStatus(o, p):
 		s.notef("the leader's view is old")
 		return true
-	case !p.changes && o.Instance.ResourceVersion != s.instance.ResourceVersion:
+	case !p.Changes && o.Instance.ResourceVersion != s.instance.ResourceVersion:
 		return true
-	case p.changes:
-		s.notef("the leader writes: %s", p.sentence)
+	case p.Changes:
+		s.notef("the leader writes: %s", p.Sentence)
 		s.leads = len(s.past)
 	}
-	s.pending = p.writes
-	return p.changes || len(p.writes) > 0
+	s.pending = p.Writes
+	return p.Changes || len(p.Writes) > 0
 }
 
 // waits lets the time pass that is waited for.
-func (s *simulation) waits(p decision) bool {
+func (s *simulation) waits(p Decision) bool {
 	if p.Wake.IsZero() {
 		return false
 	}

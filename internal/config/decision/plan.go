@@ -1,4 +1,4 @@
-package config
+package decision
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ type Plan struct {
 	Writes []Write
 }
 
-// decide makes the plan: the engine decides what rolls, and the rest of the writes
+// Decide makes the plan: the engine decides what rolls, and the rest of the writes
 // keep the records up to date.
-func decide(o Observed, options Options) Plan {
+func Decide(o Observed, options Options) Plan {
 	plan := Plan{Plan: rollout.Decide(tree(o, options))}
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {
@@ -30,7 +30,7 @@ func decide(o Observed, options Options) Plan {
 		w := &o.Workloads[i]
 		switch {
 		case w.putOff(o.Now):
-		case stepping[strings.Join(w.path(o.Now), "/")]:
+		case stepping[strings.Join(w.Path(o.Now), "/")]:
 			plan.Writes = append(plan.Writes, step(w, o.Now))
 		default:
 			records = append(records, record(w, o.Now)...)
@@ -48,7 +48,7 @@ func (p *Plan) order(now time.Time) {
 		place[strings.Join(step.Path, "/")] = i
 	}
 	slices.SortFunc(p.Writes, func(a, b Write) int {
-		return place[strings.Join(a.Workload.path(now), "/")] - place[strings.Join(b.Workload.path(now), "/")]
+		return place[strings.Join(a.Workload.Path(now), "/")] - place[strings.Join(b.Workload.Path(now), "/")]
 	})
 }
 
@@ -67,7 +67,7 @@ func tree(o Observed, options Options) rollout.Observed {
 		unit, ok := w.unit(o.Now, options)
 		switch {
 		case !ok:
-		case w.isLate(o.Now):
+		case w.IsLate(o.Now):
 			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
 		case w.Zone.Group != "":
 			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
@@ -124,11 +124,11 @@ const (
 	late     = "late"
 )
 
-// path is the workload's place in the tree.
-func (w *Workload) path(now time.Time) rollout.Path {
+// Path is the workload's place in the tree.
+func (w *Workload) Path(now time.Time) rollout.Path {
 	part := alone
 	switch {
-	case w.isLate(now):
+	case w.IsLate(now):
 		part = late
 	case w.Zone.Group != "":
 		part = inGroups
@@ -140,7 +140,7 @@ func (w *Workload) path(now time.Time) rollout.Path {
 // rolling.
 func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
-	rolling, isLate := w.rolling(now), w.isLate(now)
+	rolling, isLate := w.rolling(now), w.IsLate(now)
 	switch {
 	case isLate:
 		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
@@ -191,11 +191,11 @@ func (w *Workload) target() string {
 	}
 }
 
-// isLate is true if a workload has exceeded its time, while its Pods are still
+// IsLate is true if a workload has exceeded its time, while its Pods are still
 // replaced for the hash that the ring wrote. It is false once the workload was
 // healthy, once another client has changed the template, and where another client
 // decides which Pods are replaced.
-func (w *Workload) isLate(now time.Time) bool {
+func (w *Workload) IsLate(now time.Time) bool {
 	roll := &w.Records.Roll
 	return !roll.At.IsZero() && !w.rolling(now) && w.Health.Health != rollout.Healthy &&
 		w.Settings.Tracked && w.IsSettled() && w.Zone.Group == "" &&
@@ -239,7 +239,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
 	case len(w.Missing) > 0:
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
-	case w.Hashes == nil && !w.Retry.pending(now):
+	case w.Hashes == nil && !w.Retry.Pending(now):
 		return w.coalescing(now, options)
 	default:
 		return nil
@@ -261,19 +261,10 @@ func (w *Workload) freeing(since time.Time) *rollout.Block {
 	}
 }
 
-// missingText says what does not exist, and what that means for Pods that have not
-// started.
-func (w *Workload) missingText() string {
-	if w.Suspension.IsSuspended() {
-		return w.MissingText() + "; its Pods are not scheduled"
-	}
-	return w.MissingText()
-}
-
 // coalescing is why a change is not rolled yet.
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
-	window := options.window(&w.Workload)
-	until := w.Change.settlesAt(window)
+	window := options.Window(&w.Workload)
+	until := w.Change.SettlesAt(window)
 	if !until.After(now) {
 		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
 	}
@@ -287,5 +278,5 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 
 // putOff is true until a failed write is retried.
 func (w *Workload) putOff(now time.Time) bool {
-	return w.Retry.pending(now) && w.Retry.Write
+	return w.Retry.Pending(now) && w.Retry.Write
 }

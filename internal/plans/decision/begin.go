@@ -1,10 +1,8 @@
-package plans
+package decision
 
 import (
 	"maps"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -27,7 +25,7 @@ type beginning struct {
 
 // begin begins an execution and starts its first steps, all in one status.
 func (d *decider) begin(b beginning) {
-	s, version := &d.status, d.version
+	s, version := &d.Status, d.Version
 	s.Execution = &v1beta1.Execution{
 		UID: b.uid, Plan: b.Plan, Cause: b.Cause, Changed: b.Changed, Spec: *d.Instance.Spec.DeepCopy(),
 		ContentHash: version.Hash, Advances: b.advances, StartedAt: d.stamp(),
@@ -47,7 +45,7 @@ func (d *decider) begin(b beginning) {
 	execution.KeepComplete(fresh.Phases, b.done)
 	s.PlanStatus[b.Plan] = fresh
 	s.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, ActivePlan: b.Plan}
-	d.pin = version
+	d.Pin = version
 	d.advance()
 }
 
@@ -61,10 +59,10 @@ func (d *decider) answers(b beginning) bool {
 // keeps its status; one that has not is listed as it is now.
 func (d *decider) planStatuses() map[string]v1beta1.PlanStatus {
 	all := map[string]v1beta1.PlanStatus{}
-	for name := range d.version.Spec.Plans {
-		status, ok := d.status.PlanStatus[name]
+	for name := range d.Version.Spec.Plans {
+		status, ok := d.Status.PlanStatus[name]
 		if !ok || status.Status == v1beta1.NeverRun || status.Status == "" {
-			status = execution.PlanStatus(name, d.version.Spec, v1beta1.NeverRun)
+			status = execution.PlanStatus(name, d.Version.Spec, v1beta1.NeverRun)
 		}
 		all[name] = status
 	}
@@ -73,7 +71,7 @@ func (d *decider) planStatuses() map[string]v1beta1.PlanStatus {
 
 // advance takes the running execution as far as it goes without waiting.
 func (d *decider) advance() {
-	e := d.status.Running()
+	e := d.Status.Running()
 	version := d.content(e)
 	if version == nil {
 		d.block = &rollout.Block{Reason: ReasonNoContent, Message: "the content of OperatorVersion " + e.Spec.OperatorVersion.Name +
@@ -81,20 +79,20 @@ func (d *decider) advance() {
 		return
 	}
 	_, ok := version.Spec.Plans[e.Plan]
-	values, problems := choice.Values(version.Spec, e.Spec.Parameters, d.status.ImmutableParameters)
+	values, problems := choice.Values(version.Spec, e.Spec.Parameters, d.Status.ImmutableParameters)
 	switch {
 	case !ok:
 		d.fail("OperatorVersion " + e.Spec.OperatorVersion.Name + " has no plan " + e.Plan)
 	case len(problems) > 0:
 		d.fail(choice.Sentences(problems))
 	default:
-		d.follow(execution.Advance(d.now, &task.Run{Snapshot: &d.Snapshot, Execution: e, Version: version, Values: values}, &d.status))
+		d.follow(execution.Advance(d.Now, &task.Run{Snapshot: &d.Snapshot.Snapshot, Execution: e, Version: version, Values: values}, &d.Status))
 	}
 }
 
 // content is what the execution began with, nil if that no longer exists.
 func (d *decider) content(e *v1beta1.Execution) *choice.Version {
-	for _, v := range []*choice.Version{d.version, d.pinned} {
+	for _, v := range []*choice.Version{d.Version, d.Pinned} {
 		if v != nil && v.Hash == e.ContentHash {
 			return v
 		}
@@ -104,26 +102,26 @@ func (d *decider) content(e *v1beta1.Execution) *choice.Version {
 
 // follow makes the outcome of an execution part of the decision.
 func (d *decider) follow(out execution.Outcome) {
-	d.needs, d.tree, d.Plan, d.writes = out.Needs, out.Tree, out.Plan, out.Writes
+	d.Needs, d.Plan, d.Writes = out.Needs, out.Plan, out.Writes
 	switch {
 	case out.Failed != "":
 		d.fail(out.Failed)
 	case out.Plan.Phase == rollout.PhaseComplete:
 		d.end(v1beta1.ResultComplete, "")
-		d.again = true
+		d.Again = true
 	}
 }
 
 func (d *decider) fail(why string) {
 	d.end(v1beta1.ResultFailed, why)
-	d.again = true
+	d.Again = true
 }
 
 // end ends the execution that is running, if there is one: its plan gets a final state,
 // the snapshot of what was last applied moves if it succeeded, and the history gets an
 // entry.
 func (d *decider) end(result v1beta1.Result, message string) {
-	s := &d.status
+	s := &d.Status
 	e := s.Running()
 	if e == nil {
 		return
@@ -145,10 +143,16 @@ func (d *decider) end(result v1beta1.Result, message string) {
 		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), Plan: e.Plan, Touched: touched, Result: result, Message: message}
 	}
 	s.History = execution.Record(s.History, e)
-	d.writes = nil
+	d.Writes = nil
 }
 
-// stamp is the present with the precision that the API keeps.
-func (d *decider) stamp() metav1.MicroTime {
-	return metav1.NewMicroTime(d.now.Truncate(time.Microsecond))
+// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
+// fix them, so if they are invalid, those that were last applied are used.
+func (d *decider) cleanupParameters() map[string]string {
+	applied := d.Status.LastAppliedInstanceSpec
+	_, problems := choice.Values(d.Version.Spec, d.Instance.Spec.Parameters, d.Status.ImmutableParameters)
+	if len(problems) == 0 || applied == nil {
+		return maps.Clone(d.Instance.Spec.Parameters)
+	}
+	return maps.Clone(applied.Parameters)
 }

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -102,8 +102,8 @@ func stuckWorld(t *testing.T, versions ...string) *world {
 func TestWaitingWritesNothing(t *testing.T) {
 	w := stuckWorld(t, simple)
 	_, p := w.decide()
-	if want := w.now.Add(quietFor); !p.Wake.Equal(want) || p.changes {
-		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.changes)
+	if want := w.now.Add(quietFor); !p.Wake.Equal(want) || p.Changes {
+		t.Errorf("it wakes at %s, and writes: %v", p.Wake, p.Changes)
 	}
 	w.now = p.Wake
 	w.settle(t)

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -247,8 +247,8 @@ func TestAnyInputEnds(t *testing.T) {
 		}
 		_, one := w.decide()
 		_, other := w.decide()
-		if one.sentence != other.sentence || one.changes || other.changes {
-			rt.Fatalf("%q, %q", one.sentence, other.sentence)
+		if one.Sentence != other.Sentence || one.Changes || other.Changes {
+			rt.Fatalf("%q, %q", one.Sentence, other.Sentence)
 		}
 	})
 }

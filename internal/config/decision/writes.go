@@ -1,4 +1,4 @@
-package config
+package decision
 
 import (
 	"strings"
@@ -7,11 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
-
-// maxRecorded bounds how many changed keys a record names.
-const maxRecorded = 20
 
 // Write is one intended change of a workload.
 type Write struct {
@@ -24,6 +22,18 @@ type Write struct {
 	Frees []workload.WaitingPod
 	// Events are emitted once all patches are made.
 	Events []Event
+}
+
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	c := ring.Change{Act: "Record", Object: w.Workload.String()}
+	switch {
+	case w.Rolls:
+		c.Act = "Roll"
+	case len(w.Frees) > 0:
+		c.Act = "Free"
+	}
+	return c
 }
 
 // Event is an Event about the workload.
@@ -53,7 +63,7 @@ func roll(w *Workload, now time.Time) Write {
 	if w.Settings.Tracked {
 		e.SetHash()
 		e.Record(workload.Roll{
-			At: now.UTC().Truncate(time.Millisecond), Changed: shorten(w.Change.Keys), Template: workload.TemplateDigest(w.Object),
+			At: now.UTC().Truncate(time.Millisecond), Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 		})
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
@@ -61,14 +71,6 @@ func roll(w *Workload, now time.Time) Write {
 	e.SetCondition(w.condition(now))
 	write.Patches = []workload.Patch{e.Patch()}
 	return write
-}
-
-// shorten bounds the list of what changed.
-func shorten(changed []string) []string {
-	if len(changed) <= maxRecorded {
-		return changed
-	}
-	return append(changed[:maxRecorded:maxRecorded], "…")
 }
 
 // record is the write that keeps the annotations of a workload up to date without
@@ -135,4 +137,13 @@ func (w *Workload) problems() string {
 		parts = append(parts, p.String())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// missingText says what does not exist, and what that means for Pods that have not
+// started.
+func (w *Workload) missingText() string {
+	if w.Suspension.IsSuspended() {
+		return w.MissingText() + "; its Pods are not scheduled"
+	}
+	return w.MissingText()
 }

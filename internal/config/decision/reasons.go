@@ -1,4 +1,4 @@
-package config
+package decision
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -113,39 +113,39 @@ func versionOf(ov *v1beta1.OperatorVersion) *choice.Version {
 }
 
 // observe returns a snapshot of all objects that exist.
-func (w *world) observe() snapshot {
+func (w *world) observe() Snapshot {
 	w.uids++
-	o := snapshot{
+	o := Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: w.instance.DeepCopy(), Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
 			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
 		},
-		now: w.now, newUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
-		version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), namespaceGoes: w.goes,
+		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
+		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), NamespaceGoes: w.goes,
 	}
 	if s := w.instance.Status.LastAppliedInstanceSpec; s != nil {
-		o.former = versionOf(w.versions[s.OperatorVersion.Name])
+		o.Former = versionOf(w.versions[s.OperatorVersion.Name])
 	}
 	if e := w.instance.Status.Execution; e != nil {
-		o.pinned = w.pins[e.ContentHash]
+		o.Pinned = w.pins[e.ContentHash]
 	}
 	return o
 }
 
 // decide decides, after looking at all that is needed.
-func (w *world) decide() (snapshot, decision) {
+func (w *world) decide() (Snapshot, Decision) {
 	o := w.observe()
 	for range 100 {
-		p := decide(&o)
-		if p.needs.IsEmpty() {
+		p := Decide(&o)
+		if p.Needs.IsEmpty() {
 			return o, p
 		}
-		w.look(&o, p.needs)
+		w.look(&o, p.Needs)
 	}
 	panic("it never has all that it needs")
 }
 
-func (w *world) look(o *snapshot, needs task.Needs) {
+func (w *world) look(o *Snapshot, needs task.Needs) {
 	for _, ref := range needs.Objects {
 		if w.forbidden[ref.GroupKind()] {
 			if o.Forbidden[ref] != "" {
@@ -201,14 +201,14 @@ func (w *world) tellf(format string, args ...any) {
 }
 
 // writeStatus writes the status, if the Instance is as it was observed.
-func (w *world) writeStatus(o snapshot, p decision) bool {
+func (w *world) writeStatus(o Snapshot, p Decision) bool {
 	if w.sealed || o.Instance.ResourceVersion != w.instance.ResourceVersion {
 		return false
 	}
-	if p.pin != nil {
-		w.pins[p.pin.Hash] = &choice.Version{Namespace: p.pin.Namespace, Name: p.pin.Name, UID: p.pin.UID, Hash: p.pin.Hash, Spec: p.pin.Spec.DeepCopy()}
+	if p.Pin != nil {
+		w.pins[p.Pin.Hash] = &choice.Version{Namespace: p.Pin.Namespace, Name: p.Pin.Name, UID: p.Pin.UID, Hash: p.Pin.Hash, Spec: p.Pin.Spec.DeepCopy()}
 	}
-	w.instance.Status = *p.status.DeepCopy()
+	w.instance.Status = *p.Status.DeepCopy()
 	w.statuses++
 	w.bump()
 	return true
@@ -291,13 +291,13 @@ func (w *world) grow(ref object.Ref) {
 // pass is what a manager does once. It is false if there was nothing to do.
 func (w *world) pass() bool {
 	o, p := w.decide()
-	if p.changes && !w.writeStatus(o, p) {
+	if p.Changes && !w.writeStatus(o, p) {
 		return true
 	}
-	for _, write := range p.writes {
+	for _, write := range p.Writes {
 		w.do(write)
 	}
-	return p.changes || len(p.writes) > 0
+	return p.Changes || len(p.Writes) > 0
 }
 
 // settle lets a manager do all that it does.

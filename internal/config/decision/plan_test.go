@@ -1,4 +1,4 @@
-package config
+package decision
 
 import (
 	"strings"
@@ -64,7 +64,7 @@ func current(w *Workload) { w.Template.Hash = "new" }
 
 // text is the plan as sentences: what is written, and what waits why.
 func text(workloads []Workload, o Options) string {
-	plan := decide(Observed{Now: now, Workloads: workloads}, o)
+	plan := Decide(Observed{Now: now, Workloads: workloads}, o)
 	var b strings.Builder
 	for _, w := range plan.Writes {
 		kind := "records on "
@@ -208,7 +208,7 @@ func TestChangesAreCollectedForAWhile(t *testing.T) {
 		"none was seen at all": {Change{}, time.Time{}.Add(second)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.change.settlesAt(second); !got.Equal(test.want) {
+			if got := test.change.SettlesAt(second); !got.Equal(test.want) {
 				t.Errorf("settles at %s, want %s", got, test.want)
 			}
 		})
@@ -232,7 +232,7 @@ func TestAConditionKeepsItsTime(t *testing.T) {
 
 func TestRecordsAreBounded(t *testing.T) {
 	many := make([]string, 100)
-	if got := shorten(many); len(got) != maxRecorded+1 || got[maxRecorded] != "…" {
+	if got := (&Change{Keys: many}).Shortened(); len(got) != maxRecorded+1 || got[maxRecorded] != "…" {
 		t.Errorf("%d names are recorded", len(got))
 	}
 }

@@ -1,7 +1,7 @@
-package plans
+package decision
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
@@ -15,10 +15,10 @@ func (d *decider) remove() {
 	if !d.hasFinalizer() {
 		return
 	}
-	e := d.status.Execution
+	e := d.Status.Execution
 	cleaning := e != nil && e.Cause == v1beta1.CauseDelete
 	switch {
-	case d.namespaceGoes:
+	case d.NamespaceGoes:
 		d.release("the namespace is being deleted")
 	case cleaning && e.FinishedAt == nil:
 		d.clean(e)
@@ -30,16 +30,8 @@ func (d *decider) remove() {
 		d.release("there is no cleanup plan")
 	default:
 		d.end(v1beta1.ResultSuperseded, "the Instance is being deleted")
-		d.begin(beginning{Choice: choice.Choice{Plan: v1beta1.CleanupPlan, Cause: v1beta1.CauseDelete}, uid: d.newUID})
+		d.begin(beginning{Choice: choice.Choice{Plan: v1beta1.CleanupPlan, Cause: v1beta1.CauseDelete}, uid: d.NewUID})
 	}
-}
-
-func (d *decider) canClean() bool {
-	if d.version == nil {
-		return false
-	}
-	_, ok := d.version.Spec.Plans[v1beta1.CleanupPlan]
-	return ok
 }
 
 // clean continues the cleanup, unless a user abandons it or its content no longer
@@ -63,23 +55,24 @@ func (d *decider) cleanAgain(e *v1beta1.Execution) {
 	}
 }
 
+func (d *decider) canClean() bool {
+	if d.Version == nil {
+		return false
+	}
+	_, ok := d.Version.Spec.Plans[v1beta1.CleanupPlan]
+	return ok
+}
+
 // release lets the Instance be deleted without its cleanup.
 func (d *decider) release(why string) {
-	if d.status.Running() != nil {
+	if d.Status.Running() != nil {
 		d.end(v1beta1.ResultAbandoned, why)
-		d.again = true
+		d.Again = true
 		return
 	}
 	d.writesInstance(task.Write{Act: task.RemoveFinalizer})
 }
 
-// cleanupParameters are those with which an Instance is cleaned up. Users can no longer
-// fix them, so if they are invalid, those that were last applied are used.
-func (d *decider) cleanupParameters() map[string]string {
-	applied := d.status.LastAppliedInstanceSpec
-	_, problems := choice.Values(d.version.Spec, d.Instance.Spec.Parameters, d.status.ImmutableParameters)
-	if len(problems) == 0 || applied == nil {
-		return maps.Clone(d.Instance.Spec.Parameters)
-	}
-	return maps.Clone(applied.Parameters)
+func (d *decider) hasFinalizer() bool {
+	return slices.Contains(d.Instance.Finalizers, vocabulary.CleanupFinalizer)
 }

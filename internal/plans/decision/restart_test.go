@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"fmt"
@@ -31,10 +31,10 @@ func (s *stopping) write(do func()) bool {
 func (s *stopping) pass() bool {
 	o, p := s.decide()
 	stops := false
-	if p.changes {
+	if p.Changes {
 		stops = s.write(func() { s.writeStatus(o, p) })
 	}
-	for _, write := range p.writes {
+	for _, write := range p.Writes {
 		if !stops {
 			stops = s.write(func() { s.do(write) })
 		}
@@ -43,7 +43,7 @@ func (s *stopping) pass() bool {
 		clear(s.refusals)
 	}
 	ripen(s.world)
-	return p.changes || len(p.writes) > 0
+	return p.Changes || len(p.Writes) > 0
 }
 
 func ripen(w *world) { (&simulation{world: w}).ripen() }

@@ -1,4 +1,4 @@
-package plans
+package decision
 
 import (
 	"github.com/spillway-dev/spillway/internal/reasons"

@@ -1,6 +1,11 @@
 package execution
 
 import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
 
@@ -31,21 +36,6 @@ func KeepComplete(phases, done []v1beta1.PhaseStatus) {
 			}
 		}
 	}
-}
-
-// FindStep is the status of a step, nil if there is none.
-func FindStep(phases []v1beta1.PhaseStatus, phase, step string) *v1beta1.StepStatus {
-	for i := range phases {
-		if phases[i].Name != phase {
-			continue
-		}
-		for j := range phases[i].Steps {
-			if phases[i].Steps[j].Name == step {
-				return &phases[i].Steps[j]
-			}
-		}
-	}
-	return nil
 }
 
 // IsInProgress is true of a step that has started and is not complete.
@@ -90,4 +80,38 @@ func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.Pas
 		}
 	}
 	return kept
+}
+
+// step is the status of a step.
+func (r *run) step(phase, step string) *v1beta1.StepStatus { return FindStep(r.phases, phase, step) }
+
+// FindStep is the status of a step, nil if there is none.
+func FindStep(phases []v1beta1.PhaseStatus, phase, step string) *v1beta1.StepStatus {
+	for i := range phases {
+		if phases[i].Name != phase {
+			continue
+		}
+		for j := range phases[i].Steps {
+			if phases[i].Steps[j].Name == step {
+				return &phases[i].Steps[j]
+			}
+		}
+	}
+	return nil
+}
+
+// taskNames are the tasks of a step, each once.
+func taskNames(step *v1beta1.Step) []string {
+	var names []string
+	for _, name := range step.Tasks {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stamp is the present with the precision that the API keeps.
+func (r *run) stamp() *metav1.MicroTime {
+	return new(metav1.NewMicroTime(r.now.Truncate(time.Microsecond)))
 }
