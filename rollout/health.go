@@ -99,7 +99,7 @@ func (d *decision) runsOut(n *node) time.Time {
 	switch {
 	case n.isLeaf() && n.isDue() && !n.stopped:
 		return n.due()
-	case n.isLeaf() || n.stopped || n.over || n.unfinished == 0:
+	case n.stopped || n.over || n.unfinished == 0:
 		return time.Time{}
 	default:
 		return n.timeout()

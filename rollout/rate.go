@@ -49,10 +49,6 @@ func (b *bucket) take(at time.Time) {
 
 // next is the moment from which there is a token.
 func (b *bucket) next() time.Time {
-	if b.full.IsZero() {
-		return b.full
-	}
-
 	return b.full.Add(-b.slack)
 }
 

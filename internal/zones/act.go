@@ -153,10 +153,6 @@ func strategyPatch(w *decision.Write) map[string]any {
 	}
 }
 
-func strategyOf(rolling map[string]any) map[string]any {
-	return map[string]any{"type": decision.RollingUpdate, "rollingUpdate": rolling}
-}
-
 // operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
@@ -175,6 +171,10 @@ func holdPatch(w *decision.Write) (client.Patch, error) {
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	return client.RawPatch(types.JSONPatchType, raw), nil
+}
+
+func strategyOf(rolling map[string]any) map[string]any {
+	return map[string]any{"type": decision.RollingUpdate, "rollingUpdate": rolling}
 }
 
 // keepsMaxUnavailable tries, by a patch that changes nothing, whether the API

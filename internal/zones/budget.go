@@ -33,21 +33,6 @@ type budgets struct {
 	watched atomic.Bool
 }
 
-func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAwarePodDisruptionBudget, error) {
-	if !b.watched.Load() {
-		return nil, nil
-	}
-	list := &zonesv1.ZoneAwarePodDisruptionBudgetList{}
-	err := b.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
-	if apimeta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list ZoneAwarePodDisruptionBudgets: %w", err)
-	}
-	return list.Items, nil
-}
-
 // bound says of each set what its budget asks for. A budget that cannot be understood
 // is a mistake that the user hears of.
 func (b *budgets) bound(ctx context.Context, s *snapshot) error {
@@ -65,6 +50,21 @@ func (b *budgets) bound(ctx context.Context, s *snapshot) error {
 		}
 	}
 	return nil
+}
+
+func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAwarePodDisruptionBudget, error) {
+	if !b.watched.Load() {
+		return nil, nil
+	}
+	list := &zonesv1.ZoneAwarePodDisruptionBudgetList{}
+	err := b.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if apimeta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list ZoneAwarePodDisruptionBudgets: %w", err)
+	}
+	return list.Items, nil
 }
 
 // watch wakes the groups of a namespace when a budget in it changes; as soon as the

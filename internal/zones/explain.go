@@ -95,14 +95,6 @@ func addGroups(ctx context.Context, reader client.Reader, namespace string, keys
 	return nil
 }
 
-// notInstalled tells an API server that does not know the kind from one that fails.
-func notInstalled(err error) error {
-	if apimeta.IsNoMatchError(errors.Unwrap(err)) {
-		return fmt.Errorf("%w; apply what \"spillway install --export\" prints", ErrNotInstalled)
-	}
-	return err
-}
-
 // look is what a manager would see of a group that has just begun.
 func look(ctx context.Context, reader viewer, options Options, key types.NamespacedName) (snapshot, error) {
 	group := &v1alpha1.RolloutGroup{}
@@ -125,6 +117,14 @@ func look(ctx context.Context, reader viewer, options Options, key types.Namespa
 	b := &budgets{reader: reader}
 	b.watched.Store(true)
 	return s, b.bound(ctx, &s)
+}
+
+// notInstalled tells an API server that does not know the kind from one that fails.
+func notInstalled(err error) error {
+	if apimeta.IsNoMatchError(errors.Unwrap(err)) {
+		return fmt.Errorf("%w; apply what \"spillway install --export\" prints", ErrNotInstalled)
+	}
+	return err
 }
 
 func notWatched(namespace, name string, namespaces []string) decision.Explanation {

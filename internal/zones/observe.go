@@ -218,19 +218,6 @@ func (v *view) observed() []decision.Set {
 	return sets
 }
 
-// newest is the resource version of the newest object in the view.
-func (v *view) newest() v1alpha1.Seen {
-	seen := v1alpha1.Seen{}
-	for i := range v.sets {
-		set := &v.sets[i]
-		seen.StatefulSets = ring.Newer(seen.StatefulSets, set.ResourceVersion)
-		for j := range v.pods[set.UID] {
-			seen.Pods = ring.Newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
-		}
-	}
-	return seen
-}
-
 func newerOf(a, b v1alpha1.Seen) v1alpha1.Seen {
 	return v1alpha1.Seen{Pods: ring.Newer(a.Pods, b.Pods), StatefulSets: ring.Newer(a.StatefulSets, b.StatefulSets)}
 }
@@ -256,6 +243,19 @@ func (c cachedViewer) view(ctx context.Context, key types.NamespacedName) (view,
 	}
 	v.asOf = v.newest()
 	return v, nil
+}
+
+// newest is the resource version of the newest object in the view.
+func (v *view) newest() v1alpha1.Seen {
+	seen := v1alpha1.Seen{}
+	for i := range v.sets {
+		set := &v.sets[i]
+		seen.StatefulSets = ring.Newer(seen.StatefulSets, set.ResourceVersion)
+		for j := range v.pods[set.UID] {
+			seen.Pods = ring.Newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
+		}
+	}
+	return seen
 }
 
 // liveViewer asks an API server, which has no such indices.

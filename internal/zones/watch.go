@@ -36,13 +36,6 @@ func indexGroup(obj client.Object) []string {
 	return nil
 }
 
-func indexOwner(obj client.Object) []string {
-	if owner := ownerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
 // toGroup maps a StatefulSet to its group; one that changes groups wakes both.
 func toGroup() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
@@ -114,4 +107,11 @@ func podDiffers(a, b *corev1.Pod) bool {
 	before, after := decision.PodOf(a, 0), decision.PodOf(b, 0)
 	before.ResourceVersion, after.ResourceVersion = "", ""
 	return before != after || !slices.Equal(indexOwner(a), indexOwner(b))
+}
+
+func indexOwner(obj client.Object) []string {
+	if owner := ownerOf(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
 }

@@ -33,14 +33,6 @@ func (d *decision) begin(moves []v1alpha1.Move) []v1alpha1.Rollout {
 	return history
 }
 
-// goesOn is true if no zone of a rollout has another target now.
-func (d *decision) goesOn(r *v1alpha1.Rollout) bool {
-	return !slices.ContainsFunc(r.Zones, func(moved v1alpha1.ZoneRevision) bool {
-		z := d.zone(moved.Name)
-		return z != nil && !z.stale() && z.UpdateRevision != moved.Revision
-	})
-}
-
 // noted adds the zones of moves that do not exist yet.
 func (d *decision) noted(zones []v1alpha1.ZoneRevision, moves []v1alpha1.Move) []v1alpha1.ZoneRevision {
 	zones = slices.Clone(zones)
@@ -71,6 +63,14 @@ func (d *decision) history() []v1alpha1.Rollout {
 		finish(&history[0], rollout.OutcomeSuperseded, d.o.Now)
 	}
 	return history
+}
+
+// goesOn is true if no zone of a rollout has another target now.
+func (d *decision) goesOn(r *v1alpha1.Rollout) bool {
+	return !slices.ContainsFunc(r.Zones, func(moved v1alpha1.ZoneRevision) bool {
+		z := d.zone(moved.Name)
+		return z != nil && !z.stale() && z.UpdateRevision != moved.Revision
+	})
 }
 
 // finished notes of zones that they are done, the first time that they are.

@@ -9,19 +9,6 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// ordinals are those of the replicas, best first: upwards, or downwards as the
-// controller goes where the partition holds.
-func (z *zone) ordinals() []int {
-	ordinals := make([]int, z.Replicas)
-	for i := range ordinals {
-		ordinals[i] = z.FirstOrdinal + i
-		if z.rolling() {
-			ordinals[i] = z.FirstOrdinal + z.Replicas - 1 - i
-		}
-	}
-	return ordinals
-}
-
 // leaf is the replica of an ordinal.
 func (z *zone) leaf(ordinal int) rollout.Unit {
 	pod := z.pod(ordinal)
@@ -53,11 +40,6 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 
 func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
 
-// minReady is how long a Pod must be ready to be available.
-func (z *zone) minReady() time.Duration {
-	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
-}
-
 // ripens is true of a Pod at an old revision that is ready and not available yet.
 // Of one at its target the engine knows that automatically.
 func (z *zone) ripens(pod *Pod) bool {
@@ -71,6 +53,11 @@ func (z *zone) ripening(pod *Pod) *rollout.Block {
 		Reason: ReasonRipening, Message: "soaking until " + rollout.Clock(until) + " (minReadySeconds)",
 		Since: pod.Since, Until: until,
 	}
+}
+
+// minReady is how long a Pod must be ready to be available.
+func (z *zone) minReady() time.Duration {
+	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
 }
 
 // onItsWay is true of a replica that has no Pod, or one that goes or may go at
@@ -90,20 +77,6 @@ func (z *zone) returnsAt() string {
 // held is true while the zone brings Pods back at the current revision, and will
 // do so for as long as nothing is permitted.
 func (z *zone) held() bool { return z.rolling() && !z.open() && z.moves[""] == nil }
-
-// goesFirst is true of the Pod that goes first once the zone is opened, as it may
-// be at any moment.
-func (z *zone) goesFirst(pod *Pod) bool {
-	if m := z.moves[""]; m == nil || m.Lend || z.open() {
-		return false
-	}
-	for _, ordinal := range z.ordinals() {
-		if first := z.pod(ordinal); first != nil && first.Revision != z.UpdateRevision {
-			return first == pod
-		}
-	}
-	return false
-}
 
 // reason says why a replica is not ready. It stays the same from the moment at
 // which it is decided that a Pod is replaced until it is ready, unless something
@@ -143,6 +116,33 @@ func (z *zone) refused(pod *Pod, move *v1alpha1.Move) string {
 	}
 }
 
+// goesFirst is true of the Pod that goes first once the zone is opened, as it may
+// be at any moment.
+func (z *zone) goesFirst(pod *Pod) bool {
+	if m := z.moves[""]; m == nil || m.Lend || z.open() {
+		return false
+	}
+	for _, ordinal := range z.ordinals() {
+		if first := z.pod(ordinal); first != nil && first.Revision != z.UpdateRevision {
+			return first == pod
+		}
+	}
+	return false
+}
+
+// ordinals are those of the replicas, best first: upwards, or downwards as the
+// controller goes where the partition holds.
+func (z *zone) ordinals() []int {
+	ordinals := make([]int, z.Replicas)
+	for i := range ordinals {
+		ordinals[i] = z.FirstOrdinal + i
+		if z.rolling() {
+			ordinals[i] = z.FirstOrdinal + z.Replicas - 1 - i
+		}
+	}
+	return ordinals
+}
+
 // refusalOf is what the API server said to the last write of a name, as the end
 // of a sentence.
 func (o *Observed) refusalOf(name string) string {
@@ -151,13 +151,6 @@ func (o *Observed) refusalOf(name string) string {
 		return ""
 	}
 	return ", the API server refuses it: " + r.Reason
-}
-
-func cause(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return " (" + reason + ")"
 }
 
 // because is the reason why a new Pod is not ready, if it does not just start.
@@ -171,6 +164,13 @@ func because(pod *Pod) string {
 	default:
 		return cause(pod.Reason)
 	}
+}
+
+func cause(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 // startedAt is when a replica was moved towards the target; deadlines are
@@ -190,13 +190,6 @@ func (z *zone) startedAt(pod *Pod, move *v1alpha1.Move) time.Time {
 		at = later(at, retry.At.Time)
 	}
 	return at
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // keptStuck is why a Pod that is outdated and not ready is not replaced, nil if it

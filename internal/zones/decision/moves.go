@@ -32,11 +32,6 @@ func (o *Observed) intents(zone func(name string) *zone) *ring.Intents[v1alpha1.
 	}
 }
 
-// isUnchanged is true if what a move is about has not changed since.
-func isUnchanged(m *v1alpha1.Move, uid types.UID, version string) bool {
-	return m != nil && m.UID == uid && m.ResourceVersion == version
-}
-
 // state is what the zone shows of a move of its own.
 func (z *zone) state(m *v1alpha1.Move) ring.State {
 	if m.Pod != "" {
@@ -85,6 +80,11 @@ func (o *Observed) orphaned(m *v1alpha1.Move) ring.State {
 	}
 }
 
+// isUnchanged is true if what a move is about has not changed since.
+func isUnchanged(m *v1alpha1.Move, uid types.UID, version string) bool {
+	return m != nil && m.UID == uid && m.ResourceVersion == version
+}
+
 // wants is true if a move of something that has not changed is still right.
 func (z *zone) wants(m *v1alpha1.Move) bool {
 	switch {
@@ -95,14 +95,6 @@ func (z *zone) wants(m *v1alpha1.Move) bool {
 	default:
 		return z.podNamed(m.Pod).Revision != z.promises() // wherever it was to get when it was permitted
 	}
-}
-
-// promises is the revision that a Pod gets that is deleted now.
-func (z *zone) promises() string {
-	if z.rolling() && !z.open() {
-		return z.CurrentRevision
-	}
-	return z.UpdateRevision
 }
 
 func (z *zone) podNamed(name string) *Pod {
@@ -140,6 +132,14 @@ func (o *Observed) moveOf(z *zone, pod *Pod) v1alpha1.Move {
 		Zone: z.Name, Pod: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		Revision: z.promises(), At: metav1.NewMicroTime(o.Now),
 	}
+}
+
+// promises is the revision that a Pod gets that is deleted now.
+func (z *zone) promises() string {
+	if z.rolling() && !z.open() {
+		return z.CurrentRevision
+	}
+	return z.UpdateRevision
 }
 
 // opening is the move that opens a zone. It is lent if each of its Pods that moves is

@@ -90,15 +90,6 @@ func PodOf(p *corev1.Pod, ordinal int) Pod {
 	return pod
 }
 
-func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // unreadyReason is the most telling word for why a Pod is not ready: what a
 // container waits for, why it was not scheduled, what its condition says, and
 // at last its phase.
@@ -120,4 +111,13 @@ func unreadyReason(p *corev1.Pod) string {
 		return p.Status.Reason
 	}
 	return string(p.Status.Phase)
+}
+
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
 }

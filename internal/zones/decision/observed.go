@@ -116,15 +116,15 @@ type Pod struct {
 // stale is true if the status does not speak of the spec.
 func (s *Set) stale() bool { return s.Generation != s.ObservedGeneration && !s.Verified }
 
+// open is true if the controller of a set that is held by partition, or a client
+// who deletes a Pod, would bring Pods to the update revision.
+func (s *Set) open() bool { return s.rolling() && (s.lent() || s.Partition < s.Replicas) }
+
 // rolling is true if the set is held by its partition.
 func (s *Set) rolling() bool { return s.Strategy == RollingUpdate || s.lent() }
 
 // lent is true while the set is of type OnDelete for its turn only.
 func (s *Set) lent() bool { return s.Lent && s.Strategy == OnDelete }
-
-// open is true if the controller of a set that is held by partition, or a client
-// who deletes a Pod, would bring Pods to the update revision.
-func (s *Set) open() bool { return s.rolling() && (s.lent() || s.Partition < s.Replicas) }
 
 // pod is the Pod of an ordinal, nil if there is none.
 func (s *Set) pod(ordinal int) *Pod {
@@ -135,3 +135,6 @@ func (s *Set) pod(ordinal int) *Pod {
 	}
 	return nil
 }
+
+// isPutOff is true while a write that was refused waits for its next try.
+func (o *Observed) isPutOff(name string) bool { return o.Refusals.PutOff(name, o.Now) }

@@ -82,3 +82,27 @@ func (d *decision) needsLive(after *Observed) bool {
 func disrupts(after *Observed, zone string) bool {
 	return slices.ContainsFunc(after.Group.Status.Moves, func(m v1alpha1.Move) bool { return m.Zone != zone })
 }
+
+// start notes in the rows when zones begin to move.
+func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
+	rows := make([]v1alpha1.Zone, len(d.zones))
+	for i, z := range d.zones {
+		rows[i] = z.row
+		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
+		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
+		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
+		if begins && rows[i].StartedAt == nil {
+			now := metav1.NewMicroTime(d.o.Now)
+			rows[i].StartedAt = &now
+		}
+		rows[i].Opened = z.isOpened() || opens
+	}
+	return rows
+}
+
+// isOver is true if the lock is ours for nothing, as far as this view shows.
+func (d *decision) isOver() bool {
+	return d.plan.Release && len(d.intents.Kept()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
+		return z.open() || z.stale()
+	})
+}

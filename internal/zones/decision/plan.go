@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -72,17 +71,17 @@ type Write struct {
 	Until time.Time
 }
 
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
+}
+
 // Target is the name of what is written to.
 func (w *Write) Target() string {
 	if w.Pod != "" {
 		return w.Pod
 	}
 	return w.Zone
-}
-
-// Change identifies the write.
-func (w *Write) Change() ring.Change {
-	return ring.Change{Act: string(w.Act), Object: w.Target(), Version: string(w.UID) + "/" + w.ResourceVersion}
 }
 
 // Decide makes the plan for a group. What moves is the engine's decision; the
@@ -136,26 +135,6 @@ func decide(o *Observed, ask engine) *decision {
 	return d
 }
 
-func (d *decision) zone(name string) *zone {
-	i := slices.IndexFunc(d.zones, func(z *zone) bool { return z.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return d.zones[i]
-}
-
-// isDone is true if every replica of a zone is where it should be.
-func (d *decision) isDone(z *zone) bool {
-	counts := d.plan.Group(z.Name).Counts
-	return !z.stale() && counts.Ready == counts.Total
-}
-
-// isOurs is true if the lock permits to disrupt a zone.
-func (d *decision) isOurs(z *zone) bool {
-	l := d.tree.Root.Lock
-	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
-}
-
 // acts are the moves to carry out, and what else is due.
 func (d *decision) acts() []Write {
 	var writes []Write
@@ -194,9 +173,6 @@ func (d *decision) advances() []Write {
 	}
 	return writes
 }
-
-// isPutOff is true while a write that was refused waits for its next try.
-func (o *Observed) isPutOff(name string) bool { return o.Refusals.PutOff(name, o.Now) }
 
 // wake is when time alone changes something: by the engine, or because a move
 // or a lock runs out, or a refused write is tried again.

@@ -38,16 +38,6 @@ func SettingsOf(name string, annotations map[string]string) Settings {
 	return r.s
 }
 
-type settingsReader struct {
-	object      string
-	annotations map[string]string
-	s           Settings
-}
-
-func (r *settingsReader) problem(name, value, action string) {
-	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Action: action})
-}
-
 func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {
 	value, name, ok := key.Lookup(r.annotations)
 	if !ok {
@@ -81,22 +71,14 @@ func (r *settingsReader) integer(key vocabulary.Key) *int {
 	return &n
 }
 
-// parseLimit reads "2" or "25%".
-func parseLimit(value string) (rollout.Limit, error) {
-	digits, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
-	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || n == 0 || percent && n > 100 {
-		return rollout.Limit{}, fmt.Errorf("must be a number of at least 1 such as %q, or a percentage from 1%% to 100%% such as %q", "2", "25%")
-	}
-	return rollout.Limit{Value: int(n), Percent: percent, Set: true}, nil
+type settingsReader struct {
+	object      string
+	annotations map[string]string
+	s           Settings
 }
 
-// limitOf reads maxUnavailable of a RolloutGroup; not set is no limit.
-func limitOf(value *intstr.IntOrString) (rollout.Limit, error) {
-	if value == nil {
-		return rollout.Limit{}, nil
-	}
-	return parseLimit(value.String())
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Action: action})
 }
 
 // maxUnavailable is that of a zone: the group's wins over the annotation's; and a
@@ -117,6 +99,24 @@ func wantedUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit 
 		return set.Settings.MaxUnavailable
 	}
 	return rollout.Number(1)
+}
+
+// limitOf reads maxUnavailable of a RolloutGroup; not set is no limit.
+func limitOf(value *intstr.IntOrString) (rollout.Limit, error) {
+	if value == nil {
+		return rollout.Limit{}, nil
+	}
+	return parseLimit(value.String())
+}
+
+// parseLimit reads "2" or "25%".
+func parseLimit(value string) (rollout.Limit, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || percent && n > 100 {
+		return rollout.Limit{}, fmt.Errorf("must be a number of at least 1 such as %q, or a percentage from 1%% to 100%% such as %q", "2", "25%")
+	}
+	return rollout.Limit{Value: int(n), Percent: percent, Set: true}, nil
 }
 
 func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
@@ -144,4 +144,13 @@ func historyLimit(spec *v1alpha1.RolloutGroupSpec) int {
 		return defaultHistoryLimit
 	}
 	return int(*spec.HistoryLimit)
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

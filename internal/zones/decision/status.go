@@ -63,23 +63,9 @@ func (d *decision) hasLearned(s *v1alpha1.RolloutGroupStatus) bool {
 		slices.ContainsFunc(old.Zones, opened) && !slices.ContainsFunc(s.Zones, opened)
 }
 
-// isOver is true if the lock is ours for nothing, as far as this view shows.
-func (d *decision) isOver() bool {
-	return d.plan.Release && len(d.intents.Kept()) == 0 && !slices.ContainsFunc(d.zones, func(z *zone) bool {
-		return z.open() || z.stale()
-	})
-}
-
 // mayRelease is true if that is known for certain.
 func (d *decision) mayRelease() bool {
 	return d.isOver() && !slices.ContainsFunc(d.zones, (*zone).isOpened)
-}
-
-func (d *decision) phase() rollout.Phase {
-	if len(d.problems) > 0 {
-		return PhaseStalled
-	}
-	return d.plan.Phase
 }
 
 // rows has one for each zone.
@@ -112,48 +98,8 @@ func (d *decision) row(z *zone) v1alpha1.Zone {
 	return row
 }
 
-// isOpened is true if the controller may have replaced Pods of which this view
-// does not know, or still may.
-func (z *zone) isOpened() bool {
-	certain := (z.o.Live || z.Verified) && !z.open() && !z.stale() && z.moves[""] == nil
-	return z.row.Opened && !certain
-}
-
-// started is when the zone was first moved to its target, nil if it was not.
-func (z *zone) started() *metav1.MicroTime {
-	if z.row.Target != z.UpdateRevision {
-		return nil
-	}
-	return z.row.StartedAt
-}
-
-// start notes in the rows when zones begin to move.
-func (d *decision) start(moves []v1alpha1.Move) []v1alpha1.Zone {
-	rows := make([]v1alpha1.Zone, len(d.zones))
-	for i, z := range d.zones {
-		rows[i] = z.row
-		rows[i].Name, rows[i].Target, rows[i].StartedAt = z.Name, z.UpdateRevision, z.started()
-		begins := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name })
-		opens := slices.ContainsFunc(moves, func(m v1alpha1.Move) bool { return m.Zone == z.Name && m.Pod == "" && !m.Lend })
-		if begins && rows[i].StartedAt == nil {
-			now := metav1.NewMicroTime(d.o.Now)
-			rows[i].StartedAt = &now
-		}
-		rows[i].Opened = z.isOpened() || opens
-	}
-	return rows
-}
-
 // small is a number of Pods; there are never as many as an int32 can count.
 func small(n int) int32 { return int32(min(n, Held)) } //nolint:gosec // bounded
-
-func at(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	whole := metav1.NewTime(t.Truncate(time.Second))
-	return &whole
-}
 
 // place is which zone moves, or is the first that is not done, of how many.
 func (d *decision) place() string {
@@ -192,6 +138,14 @@ func (d *decision) waitingFor() (string, *metav1.Time) {
 		return "", nil
 	}
 	return answer.Hold.Message, at(answer.Hold.Since)
+}
+
+func at(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	whole := metav1.NewTime(t.Truncate(time.Second))
+	return &whole
 }
 
 // conditions are Ready, Reconciling and Stalled, without their times.

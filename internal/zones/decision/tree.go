@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/rollout"
@@ -23,16 +24,6 @@ type zone struct {
 	moves map[string]*v1alpha1.Move
 }
 
-// byName are the sets by name.
-func (o *Observed) byName() []*Set {
-	sets := make([]*Set, len(o.Sets))
-	for i := range o.Sets {
-		sets[i] = &o.Sets[i]
-	}
-	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
-	return sets
-}
-
 // zones are the sets in the order in which they go: those that the group lists,
 // then those that have a place of their own, then the others by name.
 func (o *Observed) zones() []*zone {
@@ -46,6 +37,16 @@ func (o *Observed) zones() []*zone {
 		zones[i] = o.zone(set, stopped)
 	}
 	return zones
+}
+
+// byName are the sets by name.
+func (o *Observed) byName() []*Set {
+	sets := make([]*Set, len(o.Sets))
+	for i := range o.Sets {
+		sets[i] = &o.Sets[i]
+	}
+	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
+	return sets
 }
 
 // listed is the place in spec.zoneOrder, behind all of it for others.
@@ -89,9 +90,6 @@ func (o *Observed) zone(set *Set, stopped bool) *zone {
 	return z
 }
 
-// self is the group as a holder of its lock.
-func (o *Observed) self() string { return string(v1alpha1.PurposeRollout) + "/" + o.Group.Name }
-
 // tree is what the engine decides upon: the Pods of the zones of the group.
 func (o *Observed) tree(zones []*zone) rollout.Observed {
 	spec := &o.Group.Spec
@@ -108,6 +106,9 @@ func (o *Observed) tree(zones []*zone) rollout.Observed {
 	}
 	return rollout.Observed{Now: o.Now, Self: o.self(), Root: root}
 }
+
+// self is the group as a holder of its lock.
+func (o *Observed) self() string { return string(v1alpha1.PurposeRollout) + "/" + o.Group.Name }
 
 func pause(p *v1alpha1.Pause) *rollout.Pause {
 	if p == nil {
@@ -160,10 +161,6 @@ func sentences(problems []Problem) string {
 	return strings.Join(parts, "; ")
 }
 
-func (z *zone) notObserved() string {
-	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
-}
-
 // unit is the zone as the engine sees it.
 func (z *zone) unit() rollout.Unit {
 	unit := rollout.Unit{
@@ -202,8 +199,6 @@ func (z *zone) whole() *rollout.Whole {
 	}
 }
 
-func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
-
 // gates stand behind a zone that looks done and is not.
 func (z *zone) gates() []rollout.Gate {
 	var gates []rollout.Gate
@@ -214,4 +209,50 @@ func (z *zone) gates() []rollout.Gate {
 		gates = append(gates, rollout.Gate{Name: "partition", When: rollout.After, Message: "the zone is open, and must be held again" + z.o.refusalOf(z.Name)})
 	}
 	return gates
+}
+
+func (z *zone) notObserved() string {
+	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
+}
+
+func (d *decision) zone(name string) *zone {
+	i := slices.IndexFunc(d.zones, func(z *zone) bool { return z.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.zones[i]
+}
+
+// isOurs is true if the lock permits to disrupt a zone.
+func (d *decision) isOurs(z *zone) bool {
+	l := d.tree.Root.Lock
+	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
+}
+
+// isDone is true if every replica of a zone is where it should be.
+func (d *decision) isDone(z *zone) bool {
+	counts := d.plan.Group(z.Name).Counts
+	return !z.stale() && counts.Ready == counts.Total
+}
+
+// isOpened is true if the controller may have replaced Pods of which this view
+// does not know, or still may.
+func (z *zone) isOpened() bool {
+	certain := (z.o.Live || z.Verified) && !z.open() && !z.stale() && z.moves[""] == nil
+	return z.row.Opened && !certain
+}
+
+// started is when the zone was first moved to its target, nil if it was not.
+func (z *zone) started() *metav1.MicroTime {
+	if z.row.Target != z.UpdateRevision {
+		return nil
+	}
+	return z.row.StartedAt
+}
+
+func (d *decision) phase() rollout.Phase {
+	if len(d.problems) > 0 {
+		return PhaseStalled
+	}
+	return d.plan.Phase
 }

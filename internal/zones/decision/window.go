@@ -10,20 +10,18 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// windows are the maintenance windows of the group as they can be understood.
-func (o *Observed) windows() []window.Window {
-	spec := o.Group.Spec.MaintenanceWindows
-	windows := make([]window.Window, 0, len(spec))
-	for i := range spec {
-		if w, err := parseWindow(&spec[i]); err == nil {
-			windows = append(windows, w)
-		}
+// outside keeps everything as it is while no window is open, nil if one is.
+func (o *Observed) outside() *rollout.Block {
+	if !o.isClosed() {
+		return nil
 	}
-	return windows
+	opens := o.opens()
+	return &rollout.Block{Reason: ReasonWindow, Message: "its next maintenance window opens on " + rollout.Clock(opens), Until: opens}
 }
 
-func parseWindow(w *v1alpha1.MaintenanceWindow) (window.Window, error) {
-	return window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
+// isClosed is true while nothing may move because of the time.
+func (o *Observed) isClosed() bool {
+	return len(o.Group.Spec.MaintenanceWindows) > 0 && o.closes().IsZero()
 }
 
 // closes is when the windows that are open must be looked at again, zero if none is.
@@ -35,11 +33,6 @@ func (o *Observed) closes() time.Time {
 	return closes
 }
 
-// isClosed is true while nothing may move because of the time.
-func (o *Observed) isClosed() bool {
-	return len(o.Group.Spec.MaintenanceWindows) > 0 && o.closes().IsZero()
-}
-
 // opens is when the next window opens, zero if none ever does.
 func (o *Observed) opens() time.Time {
 	var opens time.Time
@@ -49,13 +42,16 @@ func (o *Observed) opens() time.Time {
 	return opens
 }
 
-// outside keeps everything as it is while no window is open, nil if one is.
-func (o *Observed) outside() *rollout.Block {
-	if !o.isClosed() {
-		return nil
+// windows are the maintenance windows of the group as they can be understood.
+func (o *Observed) windows() []window.Window {
+	spec := o.Group.Spec.MaintenanceWindows
+	windows := make([]window.Window, 0, len(spec))
+	for i := range spec {
+		if w, err := parseWindow(&spec[i]); err == nil {
+			windows = append(windows, w)
+		}
 	}
-	opens := o.opens()
-	return &rollout.Block{Reason: ReasonWindow, Message: "its next maintenance window opens on " + rollout.Clock(opens), Until: opens}
+	return windows
 }
 
 // windowProblems are windows that cannot be understood.
@@ -70,6 +66,10 @@ func (o *Observed) windowProblems() []Problem {
 		}
 	}
 	return problems
+}
+
+func parseWindow(w *v1alpha1.MaintenanceWindow) (window.Window, error) {
+	return window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
 }
 
 func windowText(w *v1alpha1.MaintenanceWindow) string {

@@ -1,4 +1,4 @@
-package guard
+package policies
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -9,10 +9,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// podEviction is the name of a webhook, and of the policy that asks for its answer.
-const podEviction = "pod-eviction.zones.spillway.dev"
+// PodEviction is the name of a webhook, and of the policy that asks for its answer.
+const PodEviction = "pod-eviction.zones.spillway.dev"
 
-// unanswered is a policy that refuses an eviction that no webhook has answered, in a
+// Unanswered is a policy that refuses an eviction that no webhook has answered, in a
 // namespace that has a budget: the budgets are its parameters. So a manager that is
 // down keeps no other client from draining nodes.
 //
@@ -21,19 +21,19 @@ const podEviction = "pod-eviction.zones.spillway.dev"
 //
 // Failures are ignored: while the kind of the budgets is not installed there are none,
 // and evictions go on.
-func unanswered() []client.Object {
+func Unanswered() []client.Object {
 	ignore, allow, forbidden := admissionregistrationv1.Ignore, admissionregistrationv1.AllowAction, metav1.StatusReasonForbidden
 	return []client.Object{
-		policy(podEviction, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		policy(PodEviction, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &ignore,
 			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: zonesv1.GroupVersion.String(), Kind: "ZoneAwarePodDisruptionBudget"},
-			MatchConstraints: on(rules(admissionregistrationv1.Create, "", "v1", "pods/eviction")),
+			MatchConstraints: on(Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction")),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: "'" + vocabulary.Admitted + "' in object.metadata.?annotations.orValue({})", Reason: &forbidden,
 				MessageExpression: "'Pod ' + request.name + ' is in a namespace with ZoneAwarePodDisruptionBudget ' + params.metadata.name + " +
 					"', and the webhook of Spillway does not answer; start its manager, or drain with --disable-eviction, which no budget guards'",
 			}},
 		}),
-		binding(podEviction, podEviction, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: &allow}),
+		binding(PodEviction, PodEviction, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: &allow}),
 	}
 }

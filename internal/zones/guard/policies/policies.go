@@ -1,4 +1,6 @@
-package guard
+// Package policies are the ValidatingAdmissionPolicies of the guards: what must hold also
+// while no manager answers a webhook.
+package policies
 
 import (
 	"strings"
@@ -15,34 +17,35 @@ import (
 const policyName = "no-downscale.zones.spillway.dev"
 
 const (
-	isScaleInCEL = "request.?subResource.orValue('') == 'scale'"
-	// lowersInCEL is [change.lowers] in CEL. A Scale of no replicas does not say so.
-	lowersInCEL = "(has(object.spec.replicas) || " + isScaleInCEL + ") && has(oldObject.spec.replicas) && " +
+	// IsScaleInCEL is true, in CEL, of a write of a scale subresource.
+	IsScaleInCEL = "request.?subResource.orValue('') == 'scale'"
+	// LowersInCEL is true, in CEL, of a write that takes replicas away. A Scale of no replicas does not say so.
+	LowersInCEL = "(has(object.spec.replicas) || " + IsScaleInCEL + ") && has(oldObject.spec.replicas) && " +
 		"object.spec.?replicas.orValue(0) < oldObject.spec.replicas"
 )
 
-// hasLabel is true, in CEL, of objects that had a label set to "true".
-func hasLabel(key vocabulary.Key) string {
+// NoDownscale forbids to lower the replicas of an object that has the label, with no call
+// that leaves the API server; so they hold when the manager is down.
+func NoDownscale() []client.Object {
+	return []client.Object{
+		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: on(Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
+			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labeled", Expression: HasLabel(vocabulary.NoDownscale)}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "!(" + LowersInCEL + ")", MessageExpression: refusedInCEL(),
+			}},
+		}),
+		binding(policyName, policyName, nil),
+	}
+}
+
+// HasLabel is true, in CEL, of objects that had a label set to "true".
+func HasLabel(key vocabulary.Key) string {
 	var mentioned []string
 	for _, name := range key.Names() {
 		mentioned = append(mentioned, "oldObject.metadata.?labels['"+name+"'].orValue('') == 'true'")
 	}
 	return "(" + strings.Join(mentioned, " || ") + ")"
-}
-
-// policies forbid to lower the replicas of an object that has the label, with no call
-// that leaves the API server; so they hold when the manager is down.
-func policies() []client.Object {
-	return []client.Object{
-		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: on(rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
-			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labeled", Expression: hasLabel(vocabulary.NoDownscale)}},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: "!(" + lowersInCEL + ")", MessageExpression: refusedInCEL(),
-			}},
-		}),
-		binding(policyName, policyName, nil),
-	}
 }
 
 func policy(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) client.Object {
@@ -75,7 +78,7 @@ func on(rules []admissionregistrationv1.RuleWithOperations) *admissionregistrati
 	return &admissionregistrationv1.MatchResources{ResourceRules: named}
 }
 
-// refusedInCEL is the sentence of [change.refused] in CEL.
+// refusedInCEL is the sentence in which the guards refuse a downscale, in CEL.
 func refusedInCEL() string {
 	name := "'" + vocabulary.NoDownscale.Native + "'"
 	for _, alias := range vocabulary.NoDownscale.Aliases {
@@ -84,4 +87,12 @@ func refusedInCEL() string {
 	return "'downscale of ' + request.resource.resource + '/' + request.name + ' in ' + request.namespace + " +
 		"' from ' + string(oldObject.spec.replicas) + ' to ' + string(object.spec.?replicas.orValue(0)) + " +
 		"' replicas is not allowed because it has the label \\'' + " + name + " + '=true\\''"
+}
+
+// Rules are those of a webhook or a policy about one operation on some resources.
+func Rules(operation admissionregistrationv1.OperationType, group, version string, resources ...string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
+	}}
 }
