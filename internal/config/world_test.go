@@ -228,7 +228,7 @@ func (w *world) eventually(check func() error) {
 	testenv.Eventually(w.t, func(context.Context) error { return check() })
 }
 
-// rolls is how many ReplicaSets a Deployment has had: one more than it was rolled.
+// replicaSets is how many ReplicaSets a Deployment has had: one more than it was rolled.
 func (w *world) replicaSets(name string) int {
 	w.t.Helper()
 	list := &appsv1.ReplicaSetList{}
@@ -369,7 +369,7 @@ func (r *requests) take() []string {
 	return taken
 }
 
-// writes are those that change something.
+// writesIn are those that change something.
 func writesIn(requests []string) []string {
 	var writes []string
 	for _, request := range requests {

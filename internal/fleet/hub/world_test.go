@@ -171,7 +171,7 @@ func isStopped(inj *fault.Injector) bool {
 	}
 }
 
-// secretCluster makes a cluster by a Secret with a kubeconfig, where there is no
+// clusters makes clusters, each by a Secret with a kubeconfig, where there is no
 // Cluster API: "name key=value ...".
 func (w *world) clusters(lines ...string) {
 	w.t.Helper()

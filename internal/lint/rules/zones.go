@@ -126,7 +126,7 @@ const (
 	windowField   = "spec.maintenanceWindows"
 )
 
-// problems reports what the ring complains of, of the fields that are wanted.
+// groupProblems reports what the ring complains of, of the fields that are wanted.
 func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string) bool) {
 	for _, g := range groupsIn(m) {
 		for _, p := range decision.ProblemsOf(g.spec(), g.sets) {

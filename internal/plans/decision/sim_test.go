@@ -335,7 +335,7 @@ func (s *simulation) finish() {
 	}
 }
 
-// fix tries again what was given up.
+// action tries again what was given up.
 func (s *simulation) action() {
 	s.annotate(vocabulary.RetryPlan, s.uid())
 	if e := s.instance.Status.Execution; !e.Advances || e.Result == v1beta1.ResultComplete {

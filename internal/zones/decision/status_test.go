@@ -26,7 +26,7 @@ func (o *Observed) written(t *testing.T) *Observed {
 	return o
 }
 
-// later is the same group some time later, with a zone as it is then.
+// then is the same group some time later, with a zone as it is then.
 func (o *Observed) then(d time.Duration, sets ...Set) *Observed {
 	o = o.copy()
 	o.Now = o.Now.Add(d)

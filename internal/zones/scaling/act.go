@@ -109,7 +109,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	return listening
 }
 
-// told is what an answer means. One of a Pod that stays and says 409 is kept as it is
+// answer is what the reply of a Pod means. One of a Pod that stays and says 409 is kept as it is
 // by another client.
 func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
 	asked := a.options.Now()

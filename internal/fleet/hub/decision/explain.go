@@ -299,7 +299,7 @@ func orNothing(revision string) string {
 	return "at " + revision
 }
 
-// explainStranger says why a cluster is none of the module's.
+// explainUnselected says why a cluster is none of the module's.
 func (d *decision) explainUnselected(name string) ClusterExplanation {
 	e := ClusterExplanation{Name: name}
 	i := slices.IndexFunc(d.o.Clusters, func(c model.Cluster) bool { return c.Name == name })

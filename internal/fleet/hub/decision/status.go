@@ -77,7 +77,7 @@ func observedSync(sync v1alpha1.Sync) *v1alpha1.Sync {
 	return &sync
 }
 
-// tell puts the phase into words.
+// describe puts the phase into words.
 func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 	reason, message, since := d.verdict()
 	s.WaitingFor, s.Since = "", nil

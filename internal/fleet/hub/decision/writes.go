@@ -7,7 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// acts are the moves to carry out, and what else is due.
+// writes are the moves to carry out, and what else is due.
 func (d *decision) writes() []Write {
 	writes := d.prepare()
 	for _, m := range d.intents.Due() {
