@@ -97,7 +97,7 @@ func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 	}
 	changed, err := p.lookup.Observe(ctx, &e.config, e.version, e.workload.Demand)
 	if err != nil {
-		return err //nolint:wrapcheck // the error says what failed
+		return err
 	}
 	if changed {
 		configChanges.Inc()
@@ -148,7 +148,7 @@ func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 	}
 	waiting, err := workload.WaitingPods(ctx, p.source.Values, e.workload.Object)
 	s.Waiting, s.Known = waiting, err == nil
-	return err //nolint:wrapcheck // the error says what failed
+	return err
 }
 
 // hash computes the hashes of the workloads whose config has changed and settled.

@@ -200,7 +200,7 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) err
 
 // do makes writes within [writeTimeout].
 func (a actor) do(ctx context.Context, write func(context.Context) error) error {
-	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write) //nolint:wrapcheck // write does
+	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
@@ -298,7 +298,7 @@ func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, gener
 	}
 	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
 	if err != nil {
-		return err //nolint:wrapcheck // the error says what failed
+		return err
 	}
 	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
 	return wrapped(err, "generate values of "+object.RefOf(u).String())

@@ -1,13 +1,8 @@
 package content
 
 import (
-	"context"
 	"crypto/sha256"
-	"fmt"
-	"maps"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Known is what was found out about the config that one workload uses. It is kept
@@ -111,41 +106,6 @@ func (k *Known) refresh() bool {
 	before := k.fingerprint
 	k.fingerprint = fingerprint(k.scope(), k.facts)
 	return before != [sha256.Size]byte{} && k.fingerprint != before && k.fingerprint != k.hashedAs
-}
-
-// compute reads the values that the workload uses and hashes them.
-func (k *Known) compute(ctx context.Context, values *values) error {
-	defer values.release(k)
-	c := contents{}
-	k.facts, k.forbidden = maps.Clone(k.facts), nil
-	for o := range k.facts {
-		v := values.get(ctx, o)
-		if apierrors.IsForbidden(v.err) {
-			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
-		}
-		if v.err != nil {
-			return v.err
-		}
-		if k.facts[o] = v.fact; v.fact.exists {
-			c[o] = v.content
-		}
-	}
-	k.hashedFor, k.hashedAs = k.fingerprint, fingerprint(k.scope(), k.facts)
-	var err error
-	k.hashes, err = values.hashes(k.scopes(), c)
-	return err
-}
-
-// key identifies all that the hashes of a workload follow from: the scopes, and
-// the digests of each object.
-func (k *Known) key() [sha256.Size]byte {
-	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%v", k.scopes())
-	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
-		f := k.facts[o]
-		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
-	}
-	return [sha256.Size]byte(sum.Sum(nil))
 }
 
 func (k *Known) scopes() scopes {

@@ -170,7 +170,7 @@ type pods struct {
 }
 
 func (p pods) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	list.(*corev1.PodList).Items = p.items //nolint:forcetypeassert // only Pods are listed
+	list.(*corev1.PodList).Items = p.items
 	return p.err
 }
 

@@ -206,7 +206,8 @@ func TestGeneratedValuesStay(t *testing.T) {
 			if test.data != "" {
 				r.exists(t, "{apiVersion: v1, kind: Secret, metadata: {name: a, "+ours+"}, "+test.data+"}")
 			}
-			f, got := r.settle("t"), ""
+			f := r.settle("t")
+			var got string
 			switch {
 			case f.Fatal != "":
 				got = "fatal"

@@ -39,25 +39,20 @@ func running(t *testing.T, version string) *Run {
 	if err := yaml.UnmarshalStrict([]byte(version), spec); err != nil {
 		t.Fatal(err)
 	}
-	r := &Run{
+	return &Run{
 		Snapshot: &Snapshot{
 			Instance: &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
-			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: map[object.Ref]Refusal{},
+			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: map[object.Ref]Refusal{},
+			Kinds: map[schema.GroupKind]object.Scope{
+				{Kind: "ConfigMap"}: object.Namespaced, object.SecretKind: object.Namespaced, object.DeploymentKind: object.Namespaced,
+				{Kind: "Unknown"}: object.NoSuchKind,
+			},
 		},
 		Execution: &v1beta1.Execution{UID: "run", Plan: "deploy", Advances: true},
 		Version:   &choice.Version{Name: "app-1", Spec: spec},
 		Values:    map[string]any{},
 		StartedAt: func(string, string) *metav1.MicroTime { return nil },
 	}
-	for gk, scope := range map[schema.GroupKind]object.Scope{
-		{Kind: "ConfigMap"}: object.Namespaced, object.SecretKind: object.Namespaced, object.DeploymentKind: object.Namespaced,
-		object.ServiceKind: object.Namespaced, object.ClaimKind: object.Namespaced, {Kind: "Unknown"}: object.NoSuchKind,
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: object.ClusterScoped,
-	} {
-		r.Snapshot.Kinds[gk] = scope
-	}
-	return r
 }
 
 // exists adds an object to the snapshot, as it is in the namespace of the Instance.
