@@ -63,6 +63,11 @@ func TestHold(t *testing.T) {
 			path: rollout.Path{"x", "a"},
 			want: rollout.Hold{Reason: rollout.ReasonTurn, On: rollout.Path{"y"}},
 		},
+		"a unit soaks since an unknown time": {
+			tree: "x soak=1m\n  a v2 healthy=20s\n  b v2",
+			path: rollout.Path{"x"},
+			want: rollout.Hold{Reason: rollout.ReasonSoak},
+		},
 		"a leaf soaks": {
 			tree: ". min-ready=1m\na v2 healthy=20s",
 			path: rollout.Path{"a"},

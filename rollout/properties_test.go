@@ -609,6 +609,8 @@ func TestSentences(t *testing.T) {
 				t.Fatalf("not a sentence: %q", h.Message)
 			case !h.Until.IsZero() && !h.Until.After(noon):
 				t.Fatalf("%q holds until %s, which is past", h.Message, h.Until)
+			case strings.Contains(h.Message, "root"):
+				t.Fatalf("the root has a name in %q", h.Message)
 			case (h.Position > 0) != (h.Reason == rollout.ReasonBudget || h.Reason == rollout.ReasonRate):
 				t.Fatalf("%q has position %d", h.Message, h.Position)
 			}

@@ -76,6 +76,26 @@ func TestARootMayBeALeaf(t *testing.T) {
 	}
 }
 
+// TestARootThatIsALeafHasALock is that the lock of a leaf is for the whole.
+func TestARootThatIsALeafHasALock(t *testing.T) {
+	root := rollout.Unit{Name: "web", Lock: &rollout.Lock{}, Leaf: rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}}
+	want := &rollout.Lock{Holder: "us", Purpose: "rollout", Since: noon}
+
+	if diff := cmp.Diff(want, rollout.Decide(rollout.Observed{Now: noon, Self: "us", Root: root}).Acquire); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnknownMoments is that a sentence is silent about what is not known.
+func TestUnknownMoments(t *testing.T) {
+	leaf := rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}
+	root := rollout.Unit{Children: []rollout.Unit{{Name: "a", Pause: &rollout.Pause{}, Leaf: leaf}}}
+
+	if got, want := rollout.Decide(rollout.Observed{Now: noon, Root: root}).At("a").Message(), "a is paused"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestMostTelling goes through the reasons from the least telling on.
 func TestMostTelling(t *testing.T) {
 	reasons := []rollout.Reason{

@@ -74,6 +74,8 @@ type Whole struct {
 // then it is unavailable. Removing what is down already takes something away, so
 // it waits for its turn, and there are never more leaves being removed than the
 // budgets allow. List the units in the order in which to remove: the last stage first.
+// Under [OneAtATime] what is down and to be removed in one child is not removed while
+// another child is disrupted; if that one waits for the same, a user must fix one of them.
 const Removed = "(removed)"
 
 // Leaf is the observed state of something that moves as a whole.

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -53,7 +54,7 @@ func TestStatusOfMuch(t *testing.T) {
 func (w *world) look() ([]describe.Unit, int) {
 	w.t.Helper()
 	before := len(w.requests.Requests())
-	snapshot, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{UpdateBurst: 1, Now: time.Now}})
+	snapshot, err := describe.Describe(w.t.Context(), w.counted, describe.Options{Config: config.Options{Options: decision.Options{UpdateBurst: 1}, Now: time.Now}})
 	if err != nil || len(snapshot.Unseen) > 0 {
 		w.t.Fatal(err, snapshot.Unseen)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -19,31 +20,27 @@ import (
 // writers is how many workloads are written at a time.
 const writers = 16
 
-// result is what became of a write.
-type result struct {
-	write Write
-	// err is nil if the write was made.
-	err error
-}
+// results are what became of the writes of a pass.
+type results []ring.Result[decision.Write]
 
-// act makes the writes, several at a time, and returns the result of each.
-func act(ctx context.Context, w client.Writer, writes []Write) []result {
-	results := make([]result, len(writes))
+// act makes the writes, several at a time.
+func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
+	done := make(results, len(writes))
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i, write := range writes {
 		group.Go(func() error {
-			results[i] = result{write: write, err: apply(ctx, w, write)}
+			done[i] = ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: apply(ctx, w, write)}
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are in the results
-	return results
+	return done
 }
 
 // apply makes the patches of a write in their order. The patches contain their
 // preconditions, which the API server checks when it applies them.
-func apply(ctx context.Context, w client.Writer, write Write) error {
+func apply(ctx context.Context, w client.Writer, write decision.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, ring.WriteTimeout)
 	defer cancel()
 	for _, p := range write.Patches {
@@ -61,11 +58,11 @@ func apply(ctx context.Context, w client.Writer, write Write) error {
 
 // free deletes Pods that never ran, if they are as they were observed: a Pod that
 // another client has released or scheduled since has another version.
-func free(ctx context.Context, w client.Writer, write Write) error {
+func free(ctx context.Context, w client.Writer, write decision.Write) error {
 	for _, p := range write.Frees {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: write.Workload.Namespace, Name: p.Name}}
 		// To see the deletion in the cache, the client would begin to cache Pods.
-		err := w.Delete(ctx, pod, client.Preconditions{UID: &p.UID, ResourceVersion: &p.Version}, client.DisableReadYourWritesConsistency)
+		err := w.Delete(ctx, pod, ring.Preconditions(p.UID, p.Version), client.DisableReadYourWritesConsistency)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the suspended Pod %s: %w", p.Name, err)
 		}

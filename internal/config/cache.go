@@ -5,8 +5,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // cache keeps what is known of each workload from one pass to the next. Losing it
@@ -22,7 +24,6 @@ type entry struct {
 
 	config  content.Known
 	changes changes
-	retry   backoff
 }
 
 // of returns the entry of a workload, an empty one if there is none.
@@ -46,20 +47,20 @@ func (c cache) keep(seen []*entry) {
 	}
 }
 
-// read reads the workload, if it has changed since it was read last.
-func (e *entry) read(obj client.Object) {
+// read reads the workload, if it has changed since it was read last. It is true if the
+// spec is another.
+func (e *entry) read(obj client.Object) bool {
 	if e.version == obj.GetResourceVersion() {
-		return
+		return false
 	}
-	if e.workload.Generation != obj.GetGeneration() {
-		e.retry.reset()
-	}
+	before := e.workload.Generation
 	e.version, e.workload, e.health = obj.GetResourceVersion(), workload.Read(obj), health.Of(obj, gvkOf(obj))
+	return e.workload.Generation != before
 }
 
 // snapshot is the entry as an immutable value.
-func (e *entry) snapshot() Workload {
-	w := Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: e.retry.next}
+func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
+	w := decision.Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload)}
 	w.Observe(&e.config)
 	return w
 }

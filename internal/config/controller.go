@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -78,18 +79,19 @@ type reconciler struct {
 	reporter *reporter
 }
 
-// Reconcile observes, plans, acts and reports, once.
+// Reconcile makes one pass over all workloads.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	// 1. Observe: all the reads.
-	observed, err := r.observer.observe(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
+	loop := ring.Loop[decision.Observed, decision.Plan, results]{
+		Most: 1, Now: r.observer.options.Now,
+		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
+		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
+		Act: func(ctx context.Context, _ *decision.Observed, p *decision.Plan) results {
+			return act(ctx, r.writer, p.Writes)
+		},
+		Report: r.reporter.report,
+		Learn: func(_ context.Context, _ *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
+			return ring.Next{Wake: ring.Earlier(p.Wake, r.observer.learn(done))}, nil
+		},
 	}
-	// 2. Plan: pure.
-	plan := decide(observed, r.observer.options)
-	// 3. Act: all the writes.
-	results := act(ctx, r.writer, plan.Writes)
-	// 4. Report: Events, metrics, log.
-	r.reporter.report(ctx, observed, plan, results)
-	return reconcile.Result{RequeueAfter: r.observer.learn(results, plan)}, nil
+	return loop.Run(ctx)
 }

@@ -16,7 +16,10 @@
 //   - What is kept in memory only saves work. Losing it at any time changes no
 //     outcome except this: changes that would have been one roll may be two.
 //
-// The ring is this package. [content] finds the config of a workload and computes
-// its hash, [workload] reads and changes workloads, and [admit] answers the API
-// server when a workload is created or updated.
+// The ring is this package. [decision] is its pure part, [content] finds the config of
+// a workload and computes its hash, [workload] reads and changes workloads, and [admit]
+// answers the API server when a workload is created or updated. The loop of passes,
+// retries, Events and metrics are those of package ring. What is kept of a workload from
+// pass to pass is three things: what was read (cache.go), which changes of its config are
+// not rolled yet (change.go), and what failed (retry.go).
 package config

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -130,18 +131,18 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 }
 
 // explainAll explains every workload that was observed.
-func explainAll(o Observed, options Options) []Explanation {
-	answers := answersOf(decide(o, options))
+func explainAll(o decision.Observed, options Options) []Explanation {
+	answers := answersOf(decision.Decide(o, options.Options))
 	explanations := make([]Explanation, 0, len(o.Workloads))
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
-		explanations = append(explanations, explain(w, answers[w.path(o.Now).String()], o.Now))
+		explanations = append(explanations, explain(w, answers[w.Path(o.Now).String()], o.Now))
 	}
 	return explanations
 }
 
 // answersOf are the answers of a plan by path: each workload has one.
-func answersOf(p Plan) map[string]rollout.Answer {
+func answersOf(p decision.Plan) map[string]rollout.Answer {
 	answers := make(map[string]rollout.Answer, len(p.Steps)+len(p.Holds))
 	for i := range p.Holds {
 		answers[p.Holds[i].Path.String()] = rollout.Answer{Hold: &p.Holds[i]}
@@ -159,21 +160,13 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 	return e
 }
 
-func notTracked(name workload.Name) Explanation {
-	return Explanation{
-		Kind: name.Kind, Namespace: name.Namespace, Name: name.Name, State: StateNotTracked,
-		Sentence: fmt.Sprintf("%s %s is not tracked; annotate it with %s: \"true\"",
-			name.Kind, name.Name, vocabulary.ConfigTracked.Native),
-	}
-}
-
 // explain puts the facts of one workload together.
-func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
+func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := notTracked(w.Name)
 	if w.Settings.Tracked || !w.Suspension.IsSettled() {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
-		if w.isLate(now) {
+		if w.IsLate(now) {
 			e.State = StateLate
 		}
 	}
@@ -200,6 +193,14 @@ func explain(w *Workload, answer rollout.Answer, now time.Time) Explanation {
 	return e
 }
 
+func notTracked(name workload.Name) Explanation {
+	return Explanation{
+		Kind: name.Kind, Namespace: name.Namespace, Name: name.Name, State: StateNotTracked,
+		Sentence: fmt.Sprintf("%s %s is not tracked; annotate it with %s: \"true\"",
+			name.Kind, name.Name, vocabulary.ConfigTracked.Native),
+	}
+}
+
 // apply sets what the engine answers.
 func (e *Explanation) apply(answer rollout.Answer) {
 	switch {
@@ -221,7 +222,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-func useFacts(w *Workload) []UseFact {
+func useFacts(w *decision.Workload) []UseFact {
 	facts := make([]UseFact, 0, len(w.Uses))
 	for _, use := range w.Uses {
 		fact := UseFact{Object: use.Object.From(w.Namespace), Of: use.Object, Exists: use.Exists, Required: use.Required, Ignored: use.Ignored}

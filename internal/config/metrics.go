@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// WritesMetric counts writes to workloads by result; Events are not among them.
+// WritesMetric counts writes to workloads by act and result; Events are not among them.
 const WritesMetric = "spillway_config_writes_total"
 
 var (
@@ -27,8 +27,8 @@ var (
 	}, []string{"namespace", "kind"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
-		Help: "Writes to workloads by result: made, conflict or failed.",
-	}, []string{"result"})
+		Help: "Writes to workloads, by act (Roll, Record, Free) and result: made, conflict or failed.",
+	}, []string{"act", "result"})
 	latency = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "spillway_config_change_to_write_seconds",
 		Help:    "Seconds from the first observed change to the write that rolls the workload.",

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -24,6 +25,9 @@ type observer struct {
 	// namespace limits the pass to one namespace, all if empty.
 	namespace string
 	cache     cache
+	// retries are the reads and writes that failed.
+	retries   ring.Expectations
+	conflicts ring.Streak
 }
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
@@ -33,16 +37,20 @@ func newObserver(o Options, workloads client.Reader, source content.Source) *obs
 
 // observe reads every relevant workload. It reads values only for those whose
 // digests have changed since the last pass.
-func (o *observer) observe(ctx context.Context) (Observed, error) {
-	p := &pass{observer: o, now: o.options.Now(), lookup: o.source.Lookup()}
+func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	objects, err := workload.List(ctx, o.workloads, o.namespaces())
 	if err != nil {
-		return Observed{}, err
+		return decision.Observed{}, err
 	}
 	seen := make([]*entry, len(objects))
 	for i, obj := range objects {
-		if seen[i], err = p.observeWorkload(ctx, obj); err != nil {
-			return Observed{}, err
+		seen[i] = o.read(obj)
+	}
+	now := o.options.Now()
+	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
+	for _, e := range seen {
+		if err := p.observeWorkload(ctx, e); err != nil {
+			return decision.Observed{}, err
 		}
 	}
 	p.hash(ctx, seen)
@@ -58,34 +66,44 @@ func (o *observer) namespaces() []string {
 	return []string{o.namespace}
 }
 
+// read returns the entry of a workload. Retries begin anew with another spec.
+func (o *observer) read(obj client.Object) *entry {
+	e := o.cache.of(obj)
+	if e.read(obj) {
+		o.accept(&e.workload)
+	}
+	return e
+}
+
 // pass is one run of observe.
 type pass struct {
 	*observer
 
-	now    time.Time
-	lookup *content.Lookup
+	now      time.Time
+	lookup   *content.Lookup
+	refusals ring.Refusals
 }
 
 // observeWorkload brings the entry of a workload up to date as far as digests tell.
-func (p *pass) observeWorkload(ctx context.Context, obj client.Object) (*entry, error) {
-	e := p.cache.of(obj)
-	e.read(obj)
+func (p *pass) observeWorkload(ctx context.Context, e *entry) error {
 	if err := p.observeOwned(ctx, &e.workload); err != nil {
-		return nil, err
+		return err
 	}
-	p.observeWaiting(ctx, e)
+	if err := p.observeWaiting(ctx, e); err != nil {
+		p.retries.Refuse(p.now, reading(&e.workload), err.Error())
+	}
 	if !e.workload.Settings.Tracked {
-		return e, nil
+		return nil
 	}
 	changed, err := p.lookup.Observe(ctx, &e.config, e.version, e.workload.Demand)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if changed {
 		configChanges.Inc()
-		e.changes.saw(p.now, obj.GetNamespace(), e.config.Facts())
+		e.changes.saw(p.now, e.workload.Namespace, e.config.Facts())
 	}
-	return e, nil
+	return nil
 }
 
 // observeOwned finds the objects that would be deleted with the workload, because
@@ -123,16 +141,14 @@ func addOwned(w *workload.Workload, obj client.Object) {
 }
 
 // observeWaiting finds the Pods of a released workload that are still suspended.
-func (p *pass) observeWaiting(ctx context.Context, e *entry) {
+func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 	s := &e.workload.Suspension
-	if !s.Freeing || e.retry.next.pending(p.now) {
-		return
+	if !s.Freeing || p.isPutOff(e) {
+		return nil
 	}
 	waiting, err := workload.WaitingPods(ctx, p.source.Values, e.workload.Object)
-	if err != nil {
-		e.retry.fail(p.now, err, false)
-	}
 	s.Waiting, s.Known = waiting, err == nil
+	return err
 }
 
 // hash computes the hashes of the workloads whose config has changed and settled.
@@ -144,10 +160,10 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 	}
 	for i, err := range p.lookup.Hash(ctx, known) {
 		if err == nil {
-			due[i].retry.reset()
+			p.accept(&due[i].workload)
 			continue
 		}
-		due[i].retry.fail(p.now, err, false)
+		p.retries.Refuse(p.now, reading(&due[i].workload), err.Error())
 	}
 }
 
@@ -155,7 +171,7 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 func (p *pass) isDue(e *entry) bool {
 	known := &e.config
 	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() &&
-		!p.now.Before(e.changes.pending.settlesAt(p.window(&e.workload))) && !e.retry.next.pending(p.now)
+		!p.now.Before(e.changes.pending.SettlesAt(p.window(&e.workload))) && !p.isPutOff(e)
 }
 
 // window is how long changes are collected for a workload. One that has no hash
@@ -164,50 +180,38 @@ func (p *pass) window(w *workload.Workload) time.Duration {
 	if w.Template.Hash == "" {
 		return 0
 	}
-	return p.options.window(w)
+	return p.options.Window(w)
 }
 
 // snapshot is the value that the plan is made from.
-func (p *pass) snapshot(seen []*entry) Observed {
-	o := Observed{Now: p.now, Workloads: make([]Workload, 0, len(seen))}
+func (p *pass) snapshot(seen []*entry) decision.Observed {
+	o, refusals := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen))}, p.retries.Refusals(p.now)
 	for _, e := range seen {
-		w := e.snapshot()
+		w := e.snapshot(refusals)
 		if !p.options.Zones {
 			w.Zone = workload.Zone{} // no other ring replaces its Pods
 		}
 		if w.IsCurrent() {
 			e.changes.settle(e.config.Facts())
-			w.Change = Change{}
+			w.Change = decision.Change{}
 		}
 		o.Workloads = append(o.Workloads, w)
 	}
 	return o
 }
 
-// learn records which writes failed, and returns when to observe again: zero if
-// nothing changes automatically.
-func (o *observer) learn(results []result, plan Plan) time.Duration {
-	now, wake := o.options.Now(), plan.Wake
-	for _, r := range results {
-		e, ok := o.cache[r.write.Workload.UID]
-		switch {
-		case !ok:
-		case r.err == nil:
-			e.retry.reset()
-			if len(r.write.Frees) > 0 { // no watch shows their deletion
-				wake = now
-			}
-		default:
-			e.retry.fail(now, r.err, true)
+// learn records what became of the writes, and returns when to observe again; zero if
+// time alone changes nothing.
+func (o *observer) learn(done *results) time.Time {
+	now, conflict, wake := o.options.Now(), false, time.Time{}
+	for i := range *done {
+		w := &(*done)[i]
+		o.retries.Learn(now, w.Change, w.Err)
+		conflict = conflict || ring.IsConflict(w.Err)
+		if w.Err == nil && len(w.Write.Frees) > 0 { // no watch shows their deletion
+			wake = now
 		}
 	}
-	for _, e := range o.cache {
-		if e.retry.next.pending(now) {
-			wake = ring.Earlier(wake, e.retry.next.At)
-		}
-	}
-	if wake.IsZero() {
-		return 0
-	}
-	return max(wake.Sub(now), time.Millisecond)
+	wake = ring.Earlier(wake, o.conflicts.Again(now, conflict))
+	return ring.Earlier(wake, o.retries.Refusals(now).Wake(now))
 }

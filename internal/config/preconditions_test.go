@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -66,8 +67,8 @@ func TestPreconditionOfTheOptIn(t *testing.T) {
 	plan := s.plan()
 	s.patch(&appsv1.DaemonSet{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, vocabulary.ConfigTracked.Aliases[0]))
 	for _, out := range act(t.Context(), s.client, plan.Writes) {
-		if !ring.IsConflict(out.err) {
-			t.Errorf("the write was not refused: %v", out.err)
+		if !ring.IsConflict(out.Err) {
+			t.Errorf("the write was not refused: %v", out.Err)
 		}
 	}
 }
@@ -139,7 +140,7 @@ func newStage(t *testing.T) *stage {
 }
 
 // plan observes and plans.
-func (s *stage) plan() Plan {
+func (s *stage) plan() decision.Plan {
 	s.t.Helper()
 	options := Options{Now: time.Now, Namespaces: []string{s.namespace}}
 	o := newObserver(options, s.client, content.Source{Digests: content.Digesting(s.client), Values: s.client})
@@ -147,16 +148,16 @@ func (s *stage) plan() Plan {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return decide(observed, options)
+	return decision.Decide(observed, options.Options)
 }
 
 // mustConflict acts on a plan that no longer holds: nothing may change.
-func (s *stage) mustConflict(plan Plan) {
+func (s *stage) mustConflict(plan decision.Plan) {
 	s.t.Helper()
 	before := s.now()
 	for _, out := range act(s.t.Context(), s.client, plan.Writes) {
-		if !ring.IsConflict(out.err) {
-			s.t.Errorf("the write was not refused: %v", out.err)
+		if !ring.IsConflict(out.Err) {
+			s.t.Errorf("the write was not refused: %v", out.Err)
 		}
 	}
 	if diff := cmp.Diff(before, s.now()); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 )
 
@@ -28,10 +29,10 @@ func Release(ctx context.Context, c client.Client, o Options, report func(worklo
 			return false, err
 		}
 		for _, r := range results {
-			switch name := r.write.Workload.Name; {
-			case r.err != nil:
-				last = r.err
-			case !reported[name] && r.write.Rolls:
+			switch name := r.Write.Workload.Name; {
+			case r.Err != nil:
+				last = r.Err
+			case !reported[name] && r.Write.Rolls:
 				reported[name] = true
 				report(name)
 			}
@@ -46,26 +47,23 @@ func Release(ctx context.Context, c client.Client, o Options, report func(worklo
 
 // releaseOnce is one pass of the ring as if no workload were tracked any more.
 // It returns how many are still suspended.
-func releaseOnce(ctx context.Context, c client.Client, o Options) (int, []result, error) {
+func releaseOnce(ctx context.Context, c client.Client, o Options) (int, results, error) {
 	observer := newObserver(o, c, content.Source{Values: c})
 	objects, err := workload.List(ctx, c, observer.namespaces())
 	if err != nil {
 		return 0, nil, err
 	}
-	p, observed := &pass{observer: observer, now: o.Now()}, Observed{Now: o.Now()}
+	p, observed := &pass{observer: observer, now: o.Now()}, decision.Observed{Now: o.Now()}
 	var failed error
 	for _, obj := range objects {
 		e := &entry{workload: workload.Read(obj)}
 		e.workload.Settings.Tracked = false
-		p.observeWaiting(ctx, e)
-		if w := e.snapshot(); !w.Suspension.IsSettled() || w.IsMarkedInVain() {
+		failed = errors.Join(failed, p.observeWaiting(ctx, e))
+		if w := e.snapshot(nil); !w.Suspension.IsSettled() || w.IsMarkedInVain() {
 			observed.Workloads = append(observed.Workloads, w)
 		}
-		if e.retry.next != nil {
-			failed = errors.Join(failed, errors.New(e.retry.next.Reason))
-		}
 	}
-	return len(observed.Workloads), act(ctx, c, decide(observed, Options{}).Writes), failed
+	return len(observed.Workloads), act(ctx, c, decision.Decide(observed, decision.Options{}).Writes), failed
 }
 
 // Trace is a workload that is suspended, or on which wave left something.

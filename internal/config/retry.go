@@ -1,33 +1,35 @@
 package config
 
 import (
-	"time"
-
+	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// Retry is when and why a failed read or write is retried.
-type Retry struct {
-	At     time.Time
-	Reason string
-	// Write is true if it was a write that failed; otherwise it was a read.
-	Write bool
+// accept forgets what failed for a workload.
+func (o *observer) accept(w *workload.Workload) {
+	o.retries.Accept(w.String())
+	o.retries.Accept(reading(w))
 }
 
-// pending is true until the next attempt.
-func (r *Retry) pending(now time.Time) bool { return r != nil && now.Before(r.At) }
-
-// backoff is the retry of one workload. It begins anew when the workload's spec
-// changes.
-type backoff struct {
-	next     *Retry
-	attempts int
+// isPutOff is true until what failed for a workload is tried again.
+func (p *pass) isPutOff(e *entry) bool {
+	return p.refusals.PutOff(e.workload.String(), p.now) || p.refusals.PutOff(reading(&e.workload), p.now)
 }
 
-// fail postpones the next attempt, longer each time.
-func (b *backoff) fail(now time.Time, err error, write bool) {
-	b.next = &Retry{At: now.Add(ring.Refused().After(b.attempts)), Reason: err.Error(), Write: write}
-	b.attempts++
+// retryOf is the retry of a workload, nil if nothing has failed.
+func retryOf(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
+	write, failed := refusals[w.String()]
+	read, unread := refusals[reading(w)]
+	switch {
+	case unread && !read.At.Before(write.At):
+		return &decision.Retry{At: read.At, Reason: read.Reason}
+	case failed:
+		return &decision.Retry{At: write.At, Reason: write.Reason, Write: true}
+	default:
+		return nil
+	}
 }
 
-func (b *backoff) reset() { *b = backoff{} }
+// reading is what retries call the reads for a workload; its writes have its name.
+func reading(w *workload.Workload) string { return "config of " + w.String() }

@@ -5,42 +5,49 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // reporter reports what happened: Events, metrics, log.
 type reporter struct {
-	events events.EventRecorder
-	now    func() time.Time
-	// waiting are the messages that were logged, so that each is logged once.
-	waiting map[string]string
+	ring.Reporter
+	ring.Gauges
+
+	now func() time.Time
+	// said are the messages of the Holds.
+	said ring.Said
 }
 
 func newReporter(recorder events.EventRecorder, now func() time.Time) *reporter {
-	return &reporter{events: recorder, now: now, waiting: map[string]string{}}
+	return &reporter{Reporter: ring.Reporter{Events: recorder, Action: "Configure", Writes: writes}, now: now}
 }
 
 // report reports one pass. Events are emitted only for writes that were made.
-func (r *reporter) report(ctx context.Context, o Observed, plan Plan, results []result) {
-	for _, result := range results {
-		if result.err != nil {
-			r.failed(ctx, result)
-			continue
+func (r *reporter) report(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) {
+	for i := range *done {
+		w := &(*done)[i]
+		r.Wrote(ctx, w.Change, w.Err, "changed", strings.Join(w.Write.Workload.Change.Shortened(), ", "))
+		if w.Err == nil {
+			r.emit(&w.Write)
 		}
-		r.made(ctx, result.write)
 	}
-	r.measure(o, plan)
-	r.logHolds(ctx, plan)
+	r.measure(o, p)
+	r.logHolds(ctx, p)
 }
 
-func (r *reporter) made(ctx context.Context, w Write) {
+func (r *reporter) emit(w *decision.Write) {
 	for _, e := range w.Events {
-		r.events.Eventf(w.Workload.Object, nil, e.Type, string(e.Reason), "Configure", "%s", e.Note)
+		emit := r.Normal
+		if e.Type == corev1.EventTypeWarning {
+			emit = r.Warning
+		}
+		emit(w.Workload.Object, e.Reason, "%s", e.Note)
 	}
-	writes.WithLabelValues("made").Inc()
 	if !w.Rolls {
 		return
 	}
@@ -48,37 +55,10 @@ func (r *reporter) made(ctx context.Context, w Write) {
 	if first := w.Workload.Change.First; !first.IsZero() {
 		latency.Observe(r.now().Sub(first).Seconds())
 	}
-	log.FromContext(ctx).Info("rolling", "workload", w.Workload.String(),
-		"changed", strings.Join(shorten(w.Workload.Change.Keys), ", "), "hash", w.Workload.Template.Hash)
-}
-
-// failed logs a failed write, but not a conflict: it is decided again, in silence.
-func (r *reporter) failed(ctx context.Context, result result) {
-	name := result.write.Workload.String()
-	if ring.IsConflict(result.err) {
-		writes.WithLabelValues("conflict").Inc()
-		log.FromContext(ctx).V(1).Info("conflict, observing again", "workload", name, "error", result.err.Error())
-		return
-	}
-	writes.WithLabelValues("failed").Inc()
-	log.FromContext(ctx).Error(result.err, "write failed, retrying later", "workload", name)
-}
-
-// logHolds logs each hold when it begins or its message changes.
-func (r *reporter) logHolds(ctx context.Context, plan Plan) {
-	messages := make(map[string]string, len(plan.Holds))
-	for _, h := range plan.Holds {
-		key := strings.Join(h.Path[1:], "/")
-		messages[key] = h.Message
-		if r.waiting[key] != h.Message {
-			log.FromContext(ctx).V(1).Info("waiting", "workload", key, "reason", string(h.Reason), "message", h.Message)
-		}
-	}
-	r.waiting = messages
 }
 
 // measure sets the gauges.
-func (r *reporter) measure(o Observed, plan Plan) {
+func (r *reporter) measure(o *decision.Observed, p *decision.Plan) {
 	count := 0
 	for i := range o.Workloads {
 		if o.Workloads[i].Settings.Tracked {
@@ -86,8 +66,22 @@ func (r *reporter) measure(o Observed, plan Plan) {
 		}
 	}
 	tracked.Set(float64(count))
-	waiting.Reset()
-	for _, h := range plan.Holds {
-		waiting.WithLabelValues(string(h.Reason)).Inc()
+	shown := map[ring.Series]float64{}
+	for _, h := range p.Holds {
+		shown[ring.SeriesOf(waiting, string(h.Reason))]++
 	}
+	r.Show(shown)
+}
+
+// logHolds logs each hold when it begins or its message changes.
+func (r *reporter) logHolds(ctx context.Context, p *decision.Plan) {
+	said := ring.Said{}
+	for _, h := range p.Holds {
+		key := strings.Join(h.Path[1:], "/")
+		if r.said.IsNew(key, h.Message) {
+			log.FromContext(ctx).V(1).Info("waiting", "workload", key, "reason", string(h.Reason), "message", h.Message)
+		}
+		said.IsNew(key, h.Message)
+	}
+	r.said = said
 }

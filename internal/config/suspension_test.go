@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
@@ -191,7 +192,7 @@ func TestASuspendedWorkloadSaysWhatItWaitsFor(t *testing.T) {
 	w.manage()
 	w.apply(onlyOurs(gated(deployment("web", envFrom(configMapRef("app"), secretRef("db"))))))
 	w.saysEventually("web", "ConfigMap app not found, Secret db not found; its Pods are not scheduled")
-	if e := w.explain("web"); e.Since == nil || e.Reason != config.ReasonConfigMissing {
+	if e := w.explain("web"); e.Since == nil || e.Reason != decision.ReasonConfigMissing {
 		t.Errorf("explain does not say since when: %+v", e)
 	}
 	w.eventually(func() error { return want(1, len(w.events("SchedulingDisabled"))) })

@@ -74,6 +74,12 @@ func objectMatters(ctx context.Context, workloads client.Reader) predicate.Predi
 	return p
 }
 
+// providedMatters leaves out what the driver has mounted for Pods of workloads
+// that are not tracked.
+func providedMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, content.ObjectOf(obj)) })
+}
+
 // isUsed is true if a tracked workload uses the object, and when in doubt.
 func isUsed(ctx context.Context, workloads client.Reader, o content.Object) bool {
 	for _, kind := range workload.Kinds() {
@@ -84,12 +90,6 @@ func isUsed(ctx context.Context, workloads client.Reader, o content.Object) bool
 		}
 	}
 	return false
-}
-
-// providedMatters leaves out what the driver has mounted for Pods of workloads
-// that are not tracked.
-func providedMatters(ctx context.Context, workloads client.Reader) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return isUsed(ctx, workloads, content.ObjectOf(obj)) })
 }
 
 // indexUses lists the objects that a workload uses, for [usesIndex].

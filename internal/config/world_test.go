@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -67,7 +68,7 @@ func newClient(t *testing.T) client.Client {
 }
 
 func defaultOptions(namespace string) config.Options {
-	return config.Options{Namespaces: []string{namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}
+	return config.Options{Namespaces: []string{namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}}
 }
 
 // manage starts a manager, which is stopped at the end of the test or by halt.
@@ -227,7 +228,7 @@ func (w *world) eventually(check func() error) {
 	testenv.Eventually(w.t, func(context.Context) error { return check() })
 }
 
-// rolls is how many ReplicaSets a Deployment has had: one more than it was rolled.
+// replicaSets is how many ReplicaSets a Deployment has had: one more than it was rolled.
 func (w *world) replicaSets(name string) int {
 	w.t.Helper()
 	list := &appsv1.ReplicaSetList{}
@@ -368,7 +369,7 @@ func (r *requests) take() []string {
 	return taken
 }
 
-// writes are those that change something.
+// writesIn are those that change something.
 func writesIn(requests []string) []string {
 	var writes []string
 	for _, request := range requests {

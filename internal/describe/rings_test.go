@@ -14,7 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/plans"
-	"github.com/spillway-dev/spillway/internal/zones"
+	zones "github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 

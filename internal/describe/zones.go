@@ -10,6 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/describe/snapshot"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -28,7 +29,7 @@ func describeZones(ctx context.Context, o *Options, s *snapshot.Snapshot) ([]Uni
 }
 
 // Group is a group with its zones, and beneath those the Pods that are replaced or wait.
-func Group(e *zones.Explanation) Unit {
+func Group(e *decision.Explanation) Unit {
 	u := Unit{
 		Ref:  Ref{Kind: "RolloutGroup", Namespace: e.Namespace, Name: e.Name},
 		Ring: Zones, Phase: rollout.Phase(e.Phase), Reason: e.Reason, Sentence: e.Sentence, Since: e.Since, Until: e.Until, Deadline: e.Deadline, Counted: "Pods",
@@ -42,7 +43,7 @@ func Group(e *zones.Explanation) Unit {
 
 // GroupFacts are what else there is to know of a group; replicas is what its replicas
 // wait for.
-func GroupFacts(e *zones.Explanation, replicas []string) []Fact {
+func GroupFacts(e *decision.Explanation, replicas []string) []Fact {
 	f := facts{}
 	f.phase(e.Phase, string(e.Reason))
 	if e.Missing {
@@ -94,12 +95,12 @@ func ZoneCounts(z *v1alpha1.Zone) string {
 	return fmt.Sprintf("%d/%d updated, %d ready", z.Updated, z.Total, z.Ready)
 }
 
-func zone(e *zones.Explanation, z *v1alpha1.Zone) Unit {
+func zone(e *decision.Explanation, z *v1alpha1.Zone) Unit {
 	u := Unit{
 		Ref: Ref{Kind: "Zone", Name: z.Name}, Ring: Zones,
 		Done: int(z.Updated), Total: int(z.Total), Counted: "Pods", Sentence: z.Message,
 	}
-	u.Phase, u.Reason = stateOf(z.State, zones.StateComplete, rollout.Plan{Steps: e.Steps, Holds: e.Holds}.At(z.Name).Hold)
+	u.Phase, u.Reason = stateOf(z.State, decision.StateComplete, rollout.Plan{Steps: e.Steps, Holds: e.Holds}.At(z.Name).Hold)
 	if z.Since != nil {
 		u.Since = &z.Since.Time
 	}

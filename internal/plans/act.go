@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -59,18 +60,18 @@ func endedBy(r *results) error {
 
 // act pins content, writes the status, and then makes the writes that the status
 // permits, if the Instance is still as it was observed.
-func (a actor) act(ctx context.Context, s *snapshot, d *decision) (r results) {
+func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r results) {
 	switch {
-	case d.changes:
+	case d.Changes:
 		r.Object, r.Err = a.permit(ctx, s.Instance, d)
-	case len(d.writes) > 0:
+	case len(d.Writes) > 0:
 		r.Err = a.confirm(ctx, s.Instance)
 	}
 	if r.Err != nil {
 		return r
 	}
 	var refused []string
-	for _, w := range d.writes {
+	for _, w := range d.Writes {
 		path := w.Path.String()
 		if len(w.Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
@@ -91,12 +92,12 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision) (r results) {
 // permit writes the status, once, with the resourceVersion that was observed. Reads of
 // Instances wait until the cache shows it, because which contents are kept depends on
 // what all of them run.
-func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision) (*v1beta1.Instance, error) {
+func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decision.Decision) (*v1beta1.Instance, error) {
 	instance := observed.DeepCopy()
-	instance.Status = d.status
+	instance.Status = d.Status
 	err := a.do(ctx, func(ctx context.Context) error {
-		if d.pin != nil {
-			if err := a.pin(ctx, d.pin); err != nil {
+		if d.Pin != nil {
+			if err := a.pin(ctx, d.Pin); err != nil {
 				return err
 			}
 		}
@@ -106,11 +107,6 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 		return nil, err
 	}
 	return instance, nil
-}
-
-// do makes writes within [writeTimeout].
-func (a actor) do(ctx context.Context, write func(context.Context) error) error {
-	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write) //nolint:wrapcheck // write does
 }
 
 // pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
@@ -202,6 +198,11 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) err
 	})
 }
 
+// do makes writes within [writeTimeout].
+func (a actor) do(ctx context.Context, write func(context.Context) error) error {
+	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
+}
+
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
 func (a actor) takeOver(ctx context.Context, w task.Write) error {
 	if w.TakeOver == nil {
@@ -213,42 +214,6 @@ func (a actor) takeOver(ctx context.Context, w task.Write) error {
 		return ring.ErrConflict
 	}
 	return wrapped(err, "take over "+w.Ref.String())
-}
-
-// apply applies an object by force, and then generates what it has no value for.
-func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
-		client.DisableReadYourWritesConsistency)
-	if err != nil || len(generate) == 0 {
-		return wrapped(err, "apply "+object.RefOf(u).String())
-	}
-	return a.generate(ctx, u, generate)
-}
-
-// generate sets random values for keys of a Secret, unless another client has written
-// the Secret since.
-func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
-	values := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(generate)) {
-		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
-			values[key] = random(generate[key])
-		}
-	}
-	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
-	if err != nil {
-		return err //nolint:wrapcheck // the error says what failed
-	}
-	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
-	return wrapped(err, "generate values of "+object.RefOf(u).String())
-}
-
-// random is a text of this length that cannot be guessed.
-func random(length int) string {
-	text := ""
-	for len(text) < length {
-		text += rand.Text()
-	}
-	return text[:length]
 }
 
 // remove deletes the object that was read, and its dependents first.
@@ -310,6 +275,42 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 		}
 	}
 	return nil
+}
+
+// apply applies an object by force, and then generates what it has no value for.
+func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
+		client.DisableReadYourWritesConsistency)
+	if err != nil || len(generate) == 0 {
+		return wrapped(err, "apply "+object.RefOf(u).String())
+	}
+	return a.generate(ctx, u, generate)
+}
+
+// generate sets random values for keys of a Secret, unless another client has written
+// the Secret since.
+func (a actor) generate(ctx context.Context, u *unstructured.Unstructured, generate map[string]int) error {
+	values := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(generate)) {
+		if _, ok, _ := unstructured.NestedString(u.Object, "data", key); !ok {
+			values[key] = random(generate[key])
+		}
+	}
+	patch, err := ring.MergePatch(u.GetUID(), u.GetResourceVersion(), map[string]any{"stringData": values})
+	if err != nil {
+		return err
+	}
+	err = a.client.Patch(ctx, u, patch, client.FieldOwner(task.GeneratedFieldOwner), client.DisableReadYourWritesConsistency)
+	return wrapped(err, "generate values of "+object.RefOf(u).String())
+}
+
+// random is a text of this length that cannot be guessed.
+func random(length int) string {
+	text := ""
+	for len(text) < length {
+		text += rand.Text()
+	}
+	return text[:length]
 }
 
 func wrapped(err error, what string) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/pipe"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -104,18 +105,18 @@ type reconciler struct {
 // Reconcile makes passes over an Instance.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	m := r.memories.Of(req.NamespacedName, func() *memory { return &memory{refusals: map[object.Ref]task.Refusal{}} })
-	loop := ring.Loop[snapshot, decision, results]{
+	loop := ring.Loop[snapshot, decision.Decision, results]{
 		Most: maxPasses, Pause: pause, Now: r.observer.options.Now,
 		Observe: func(ctx context.Context, _ bool) (snapshot, error) {
 			s, err := r.observer.observe(ctx, req.NamespacedName, m)
 			return s, r.reporter.unreadable(s.Instance, err)
 		},
-		Plan: func(s *snapshot) decision { return s.decision },
+		Plan: func(s *snapshot) decision.Decision { return s.decision },
 		Act:  r.actor.act,
-		Report: func(ctx context.Context, s *snapshot, d *decision, done *results) {
+		Report: func(ctx context.Context, s *snapshot, d *decision.Decision, done *results) {
 			r.reporter.report(ctx, s, d, done, m)
 		},
-		Learn: func(_ context.Context, s *snapshot, d *decision, done *results) (ring.Next, error) {
+		Learn: func(_ context.Context, s *snapshot, d *decision.Decision, done *results) (ring.Next, error) {
 			return r.learn(req.NamespacedName, s, d, done, m)
 		},
 	}
@@ -124,7 +125,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // learn remembers what became of a pass, and says how to go on: immediately, as long as
 // there is something to write.
-func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision, done *results, m *memory) (ring.Next, error) {
+func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision.Decision, done *results, m *memory) (ring.Next, error) {
 	if s.Instance == nil {
 		r.observer.follower.Forget(key)
 		r.memories.Forget(key)
@@ -132,7 +133,7 @@ func (r *reconciler) learn(key types.NamespacedName, s *snapshot, d *decision, d
 	}
 	err := endedBy(done)
 	next := ring.Next{
-		Again: err == nil && (len(done.Writes) > 0 || d.again),
+		Again: err == nil && (len(done.Writes) > 0 || d.Again),
 		Wake:  ring.Earlier(d.Wake, m.learn(r.observer.options.Now(), done)),
 	}
 	if ring.IsConflict(err) {

@@ -84,7 +84,8 @@
 //
 // # Rooms
 //
-// [choice] decides which plan is needed; [task] what one task needs; [execution] how far
-// an execution comes; [watch] wakes Instances up; [admit] guards them at admission;
-// [object], [pipe] and [render] know of no Instance.
+// [decision] is the pure part; [choice] decides which plan is needed, [task] what one
+// task needs, [execution] how far an execution comes; [watch] wakes Instances up; [admit]
+// guards them at admission; [object], [pipe] and [render] know of no Instance. The loop of
+// passes, writes within a time, back-off, Events and metrics are those of package ring.
 package plans

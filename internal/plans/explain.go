@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -30,7 +31,7 @@ type Explanation struct {
 	Name            string        `json:"name"`
 	OperatorVersion string        `json:"operatorVersion"`
 	Phase           rollout.Phase `json:"phase"`
-	// Reason is why it is not complete; of a complete Instance it is [ReasonIdle].
+	// Reason is why it is not complete; of a complete Instance it is [decision.ReasonIdle].
 	Reason rollout.Reason `json:"reason,omitempty"`
 	// Sentence is the one of the status.
 	Sentence string     `json:"sentence"`
@@ -84,7 +85,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 		}
 		e.Status, e.Phases = s.PlanStatus[x.Plan].Status, s.PlanStatus[x.Plan].Phases
 	}
-	if ready := apimeta.FindStatusCondition(s.Conditions, ConditionReady); ready != nil {
+	if ready := apimeta.FindStatusCondition(s.Conditions, decision.ConditionReady); ready != nil {
 		e.Reason = rollout.Reason(ready.Reason)
 	}
 	e.summarize(i)
@@ -98,11 +99,11 @@ func (e *Explanation) summarize(i *v1beta1.Instance) {
 		e.Sentence = "the manager has not observed the current spec; check that the manager is running"
 	case e.Phase == rollout.PhasePaused:
 		e.Reason = rollout.ReasonPaused
-	case e.Phase == rollout.PhaseWaiting && e.Reason == ReasonInProgress:
+	case e.Phase == rollout.PhaseWaiting && e.Reason == decision.ReasonInProgress:
 		e.Reason = rollout.ReasonRetry
 	}
 	if e.Sentence == "" {
-		e.Sentence = idleSentence
+		e.Sentence = decision.IdleSentence
 	}
 }
 
@@ -113,13 +114,13 @@ func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
 	switch isActive := s.AggregatedStatus.ActivePlan != ""; {
 	case s.ObservedGeneration != i.Generation:
 		return PhaseUnseen
-	case apimeta.IsStatusConditionTrue(s.Conditions, ConditionStalled):
+	case apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionStalled):
 		return PhaseStalled
-	case !isActive && e.Reason == ReasonIdle:
+	case !isActive && e.Reason == decision.ReasonIdle:
 		return rollout.PhaseComplete
 	case isActive && vocabulary.Paused.Get(i.Annotations) == "true":
 		return rollout.PhasePaused
-	case !isActive, e.Reason != ReasonInProgress, e.isRetrying():
+	case !isActive, e.Reason != decision.ReasonInProgress, e.isRetrying():
 		return rollout.PhaseWaiting
 	default:
 		return rollout.PhaseProgressing

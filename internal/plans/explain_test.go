@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -24,18 +25,18 @@ func TestThePhaseOfAnInstance(t *testing.T) {
 		phase  rollout.Phase
 		says   rollout.Reason
 	}{
-		{name: "everything is complete", reason: ReasonIdle, phase: rollout.PhaseComplete, says: ReasonIdle},
-		{name: "a paused Instance with nothing to do", reason: ReasonIdle, paused: "true", phase: rollout.PhaseComplete, says: ReasonIdle},
-		{name: "it was edited just now", reason: ReasonIdle, edited: true, phase: PhaseUnseen, says: ReasonIdle},
-		{name: "no OperatorVersion", reason: ReasonNoVersion, phase: rollout.PhaseWaiting, says: ReasonNoVersion},
-		{name: "a workload is not ready", reason: ReasonUnready, phase: rollout.PhaseWaiting, says: ReasonUnready},
-		{name: "a parameter is wrong", reason: ReasonInvalid, stall: metav1.ConditionTrue, phase: PhaseStalled, says: ReasonInvalid},
-		{name: "a step is in progress", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
-		{name: "a step fails again and again", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Complete, v1beta1.Error}, phase: rollout.PhaseWaiting, says: rollout.ReasonRetry},
-		{name: "one fails, and one is in progress", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Error, v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: ReasonInProgress},
-		{name: "it is paused", active: running, reason: ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, paused: "true", phase: rollout.PhasePaused, says: rollout.ReasonPaused},
-		{name: "the OperatorVersion has gone meanwhile", active: running, reason: ReasonNoVersion, phase: rollout.PhaseWaiting, says: ReasonNoVersion},
-		{name: "what the plan began with has gone", active: running, reason: ReasonNoContent, stall: metav1.ConditionTrue, phase: PhaseStalled, says: ReasonNoContent},
+		{name: "everything is complete", reason: decision.ReasonIdle, phase: rollout.PhaseComplete, says: decision.ReasonIdle},
+		{name: "a paused Instance with nothing to do", reason: decision.ReasonIdle, paused: "true", phase: rollout.PhaseComplete, says: decision.ReasonIdle},
+		{name: "it was edited just now", reason: decision.ReasonIdle, edited: true, phase: PhaseUnseen, says: decision.ReasonIdle},
+		{name: "no OperatorVersion", reason: decision.ReasonNoVersion, phase: rollout.PhaseWaiting, says: decision.ReasonNoVersion},
+		{name: "a workload is not ready", reason: decision.ReasonUnready, phase: rollout.PhaseWaiting, says: decision.ReasonUnready},
+		{name: "a parameter is wrong", reason: decision.ReasonInvalid, stall: metav1.ConditionTrue, phase: PhaseStalled, says: decision.ReasonInvalid},
+		{name: "a step is in progress", active: running, reason: decision.ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: decision.ReasonInProgress},
+		{name: "a step fails again and again", active: running, reason: decision.ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Complete, v1beta1.Error}, phase: rollout.PhaseWaiting, says: rollout.ReasonRetry},
+		{name: "one fails, and one is in progress", active: running, reason: decision.ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.Error, v1beta1.InProgress}, phase: rollout.PhaseProgressing, says: decision.ReasonInProgress},
+		{name: "it is paused", active: running, reason: decision.ReasonInProgress, steps: []v1beta1.ExecutionStatus{v1beta1.InProgress}, paused: "true", phase: rollout.PhasePaused, says: rollout.ReasonPaused},
+		{name: "the OperatorVersion has gone meanwhile", active: running, reason: decision.ReasonNoVersion, phase: rollout.PhaseWaiting, says: decision.ReasonNoVersion},
+		{name: "what the plan began with has gone", active: running, reason: decision.ReasonNoContent, stall: metav1.ConditionTrue, phase: PhaseStalled, says: decision.ReasonNoContent},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Generation: 2, Annotations: map[string]string{"spillway.dev/pause": test.paused}}}
@@ -45,7 +46,7 @@ func TestThePhaseOfAnInstance(t *testing.T) {
 			}
 			s.AggregatedStatus.ActivePlan = test.active
 			s.Conditions = []metav1.Condition{
-				{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(test.reason)}, {Type: ConditionStalled, Status: test.stall},
+				{Type: decision.ConditionReady, Status: metav1.ConditionFalse, Reason: string(test.reason)}, {Type: decision.ConditionStalled, Status: test.stall},
 			}
 			phase := v1beta1.PhaseStatus{Name: "one"}
 			for _, status := range test.steps {

@@ -50,7 +50,7 @@ func (c *cluster) fails(command, text string) {
 func TestCommands(t *testing.T) {
 	c := noticed(t)
 	c.says("explain instance/web", "no plan is running, and all workloads are ready.", "plan deploy", "phase main", "step note")
-	c.says("plan trigger web backup --wait", "asked to run plan backup", "plan backup COMPLETE")
+	c.says("plan trigger web backup --wait", "instance/web plan backup requested", "plan backup COMPLETE")
 	c.says("plan history web", "backup", "deploy", "Complete")
 	c.says("plan status instance/web --wait", "plan backup")
 	c.fails("plan trigger web none --wait", "has no plan none")
@@ -68,7 +68,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.instance("web", "app-1")
 	c.waits("web", "does not belong")
 	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
-	c.says("plan abandon web --reason mine --wait", "asked to abandon its plan")
+	c.says("plan abandon web --reason mine --wait", "instance/web abandon requested")
 	c.says("plan history web", "Abandoned", "mine")
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")

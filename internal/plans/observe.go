@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,31 +21,19 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/watch"
 )
 
-// snapshot is one Instance and what its decision depends on, read at one moment.
+// snapshot is one Instance and what its decision depends on, with the decision itself:
+// that says what it depends on.
 type snapshot struct {
-	task.Snapshot
+	decision.Snapshot
 
-	// decision is made while observing, because what it depends on it says itself.
-	decision decision
-
-	now time.Time
-	// newUID is for an execution that begins in this pass.
-	newUID types.UID
-	// version is what the spec refers to, former what was last applied, nil if there is
-	// no such OperatorVersion.
-	version, former *choice.Version
-	// pinned is the content that the running plan began with, found by
-	// status.execution.contentHash; nil if none runs or it no longer exists.
-	pinned *choice.Version
-	// namespaceGoes is true once the Instance's namespace is being deleted, so that
-	// nothing can be created in it.
-	namespaceGoes bool
+	decision decision.Decision
 }
 
 // follower starts to watch each object before it is read, so that the Instance is
@@ -88,11 +75,11 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 		return s, err
 	}
 	for range maxReads {
-		if s.decision = decide(&s); s.decision.needs.IsEmpty() {
+		if s.decision = decision.Decide(&s.Snapshot); s.decision.Needs.IsEmpty() {
 			b.follower.End(key)
 			return s, nil
 		}
-		if err := b.read(ctx, key, &s, s.decision.needs); err != nil {
+		if err := b.read(ctx, key, &s.Snapshot.Snapshot, s.decision.Needs); err != nil {
 			return s, err
 		}
 	}
@@ -104,15 +91,15 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	if err := b.instances.Get(ctx, key, instance); err != nil {
 		return snapshot{}, ignoreNotFound(err, "get Instance")
 	}
-	s := snapshot{
+	s := snapshot{Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
 			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
 		},
-		now: b.options.Now(), newUID: uuid.NewUUID(),
-	}
+		Now: b.options.Now(), NewUID: uuid.NewUUID(),
+	}}
 	b.follower.Begin(key)
-	if err := b.observeVersions(ctx, &s); err != nil {
+	if err := b.observeVersions(ctx, &s.Snapshot); err != nil {
 		return snapshot{}, err
 	}
 	if instance.DeletionTimestamp == nil {
@@ -122,28 +109,28 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	if err != nil {
 		return snapshot{}, err
 	}
-	s.namespaceGoes = goes
+	s.NamespaceGoes = goes
 	return s, nil
 }
 
 // observeVersions reads the OperatorVersion of the spec, the one that was last applied,
 // and the content that the running plan began with.
-func (b *observer) observeVersions(ctx context.Context, s *snapshot) (err error) {
+func (b *observer) observeVersions(ctx context.Context, s *decision.Snapshot) (err error) {
 	i := s.Instance
-	if s.version, err = b.version(ctx, i, &i.Spec); err != nil {
+	if s.Version, err = b.version(ctx, i, &i.Spec); err != nil {
 		return err
 	}
 	switch applied := i.Status.LastAppliedInstanceSpec; {
 	case applied == nil:
 	case choice.VersionKey(i.Namespace, applied) == choice.VersionKey(i.Namespace, &i.Spec):
-		s.former = s.version
+		s.Former = s.Version
 	default:
-		if s.former, err = b.version(ctx, i, applied); err != nil {
+		if s.Former, err = b.version(ctx, i, applied); err != nil {
 			return err
 		}
 	}
-	if e := i.Status.Running(); e != nil && (s.version == nil || s.version.Hash != e.ContentHash) {
-		s.pinned, err = b.pinned(ctx, i, e)
+	if e := i.Status.Running(); e != nil && (s.Version == nil || s.Version.Hash != e.ContentHash) {
+		s.Pinned, err = b.pinned(ctx, i, e)
 	}
 	return err
 }
@@ -215,7 +202,7 @@ func (b *observer) namespaceGoes(ctx context.Context, name string) (bool, error)
 	}
 }
 
-func (b *observer) read(ctx context.Context, key types.NamespacedName, s *snapshot, needs task.Needs) error {
+func (b *observer) read(ctx context.Context, key types.NamespacedName, s *task.Snapshot, needs task.Needs) error {
 	for _, gvk := range needs.Kinds {
 		scope, err := b.scope(gvk)
 		if err != nil {

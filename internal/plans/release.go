@@ -32,25 +32,6 @@ func Held(ctx context.Context, reader client.Reader, namespaces []string) ([]typ
 	return names, err
 }
 
-func held(ctx context.Context, reader client.Reader, namespaces []string) ([]v1beta1.Instance, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	var all []v1beta1.Instance
-	for _, namespace := range namespaces {
-		list := &v1beta1.InstanceList{}
-		err := reader.List(ctx, list, client.InNamespace(namespace))
-		if apimeta.IsNoMatchError(err) {
-			return nil, nil // the ring was never installed
-		}
-		if err != nil {
-			return nil, ignoreNotFound(err, "list Instances")
-		}
-		all = append(all, list.Items...)
-	}
-	return slices.DeleteFunc(all, func(i v1beta1.Instance) bool { return !slices.Contains(i.Finalizers, vocabulary.CleanupFinalizer) }), nil
-}
-
 // Release removes the finalizer of every Instance without running its cleanup plan,
 // because the manager that would run it is being uninstalled. It reports each Instance,
 // and returns when none is held, or when the context ends.
@@ -72,4 +53,23 @@ func Release(ctx context.Context, c client.Client, namespaces []string, report f
 		return len(instances) == 0, nil
 	})
 	return err //nolint:wrapcheck // the error says what failed
+}
+
+func held(ctx context.Context, reader client.Reader, namespaces []string) ([]v1beta1.Instance, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var all []v1beta1.Instance
+	for _, namespace := range namespaces {
+		list := &v1beta1.InstanceList{}
+		err := reader.List(ctx, list, client.InNamespace(namespace))
+		if apimeta.IsNoMatchError(err) {
+			return nil, nil // the ring was never installed
+		}
+		if err != nil {
+			return nil, ignoreNotFound(err, "list Instances")
+		}
+		all = append(all, list.Items...)
+	}
+	return slices.DeleteFunc(all, func(i v1beta1.Instance) bool { return !slices.Contains(i.Finalizers, vocabulary.CleanupFinalizer) }), nil
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -22,7 +23,7 @@ func newReporter(recorder events.EventRecorder) reporter {
 }
 
 // report reports one pass. Events are sent only for what was written.
-func (r *reporter) report(ctx context.Context, s *snapshot, d *decision, done *results, m *memory) {
+func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision, done *results, m *memory) {
 	m.measure(s, d)
 	if s.Instance == nil {
 		return
@@ -31,13 +32,13 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision, done *r
 		r.Wrote(ctx, ring.Change{Act: "Instance", Object: s.Instance.Name}, done.Err)
 	}
 	if done.Written() {
-		r.emitTransitions(s.Instance, &d.status)
+		r.emitTransitions(s.Instance, &d.Status)
 	}
 	for i := range done.Writes {
 		r.Wrote(ctx, done.Writes[i].Change, done.Writes[i].Err)
 	}
-	if m.IsNew("waiting", d.sentence) {
-		log.FromContext(ctx).V(1).Info("waiting", "why", d.sentence)
+	if m.IsNew("waiting", d.Sentence) {
+		log.FromContext(ctx).V(1).Info("waiting", "why", d.Sentence)
 	}
 }
 
@@ -45,7 +46,7 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision, done *r
 // not written.
 func (r *reporter) unreadable(i *v1beta1.Instance, err error) error {
 	if i != nil && apierrors.IsForbidden(err) {
-		r.Warning(i, EventNotPermitted, "%s", err)
+		r.Warning(i, decision.EventNotPermitted, "%s", err)
 	}
 	return err
 }
@@ -57,15 +58,15 @@ func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceSta
 		r.emitEnd(i, past)
 	}
 	if e := now.Execution; e != nil && (was.Execution == nil || was.Execution.UID != e.UID) {
-		r.Normal(i, EventStarted, "plan %s started: %s", e.Plan, causeText(e))
+		r.Normal(i, decision.EventStarted, "plan %s started: %s", e.Plan, causeText(e))
 	}
 	if e := now.Execution; e != nil {
 		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
 	}
-	stalled := apimeta.FindStatusCondition(now.Conditions, ConditionStalled)
-	if before := apimeta.FindStatusCondition(was.Conditions, ConditionStalled); stalled != nil && stalled.Status == "True" &&
-		stalled.Reason == string(ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
-		r.Warning(i, EventStalled, "%s", stalled.Message)
+	stalled := apimeta.FindStatusCondition(now.Conditions, decision.ConditionStalled)
+	if before := apimeta.FindStatusCondition(was.Conditions, decision.ConditionStalled); stalled != nil && stalled.Status == "True" &&
+		stalled.Reason == string(decision.ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
+		r.Warning(i, decision.EventStalled, "%s", stalled.Message)
 	}
 }
 
@@ -88,10 +89,10 @@ func (r *reporter) emitEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
 	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
 		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
-		r.Normal(i, EventComplete, "plan %s is complete", past.Plan)
+		r.Normal(i, decision.EventComplete, "plan %s is complete", past.Plan)
 		return
 	}
-	r.Warning(i, EventFailed, "plan %s %s: %s", past.Plan, ended[past.Result], past.Message)
+	r.Warning(i, decision.EventFailed, "plan %s %s: %s", past.Plan, decision.EndedAs(past.Result), past.Message)
 }
 
 // emitFailures emits an Event for each step that failed and will be retried.
@@ -100,7 +101,7 @@ func (r *reporter) emitFailures(i *v1beta1.Instance, was, now v1beta1.PlanStatus
 		for _, step := range phase.Steps {
 			before := execution.FindStep(was.Phases, phase.Name, step.Name)
 			if step.Status == v1beta1.Error && (before == nil || before.Status != v1beta1.Error || before.Message != step.Message) {
-				r.Warning(i, EventStep, "step %s/%s failed: %s", phase.Name, step.Name, step.Message)
+				r.Warning(i, decision.EventStep, "step %s/%s failed: %s", phase.Name, step.Name, step.Message)
 			}
 		}
 	}
@@ -119,14 +120,14 @@ func causeText(e *v1beta1.Execution) string {
 }
 
 // measure updates the gauge of Instances.
-func (m *memory) measure(s *snapshot, d *decision) {
+func (m *memory) measure(s *snapshot, d *decision.Decision) {
 	state := "idle"
 	switch {
 	case s.Instance == nil:
 		state = ""
-	case d.status.AggregatedStatus.ActivePlan != "":
+	case d.Status.AggregatedStatus.ActivePlan != "":
 		state = "running"
-	case apimeta.IsStatusConditionTrue(d.status.Conditions, ConditionStalled):
+	case apimeta.IsStatusConditionTrue(d.Status.Conditions, decision.ConditionStalled):
 		state = "stalled"
 	}
 	if m.state == state {

@@ -54,8 +54,9 @@ type Intents[I any] struct {
 	// Same is true if two intents are about the same object, so that only one of them
 	// may be written.
 	Same func(a, b *I) bool
-	// Moment returns what is noted in an intent that is permitted now. Nil is Now.
-	Moment func(*I) time.Time
+	// Renew is called with an intent that is permitted anew, after At was set. Nil if there is
+	// nothing else to change in it.
+	Renew func(*I)
 	// Withdraw marks an intent that is not wanted, so that no manager acts upon it
 	// later. Nil if the preconditions of the write make that impossible anyway.
 	Withdraw func(*I)
@@ -132,20 +133,16 @@ func (x *Intents[I]) Permit(news []I) (intents []I, permits bool) {
 				x.Withdraw(in)
 			}
 		case !x.isInTime(in) && !x.PutOff(in):
-			*x.At(in), permits = metav1.NewMicroTime(x.moment(in)), true
+			*x.At(in), permits = metav1.NewMicroTime(x.Now), true
+			if x.Renew != nil {
+				x.Renew(in)
+			}
 		}
 	}
 	intents = slices.DeleteFunc(intents, func(old I) bool {
 		return slices.ContainsFunc(news, func(n I) bool { return x.Same(&old, &n) })
 	})
 	return append(intents, news...), permits
-}
-
-func (x *Intents[I]) moment(i *I) time.Time {
-	if x.Moment == nil {
-		return x.Now
-	}
-	return x.Moment(i)
 }
 
 // Wake returns when time alone changes what becomes of an intent, zero for never.

@@ -83,9 +83,9 @@ func TestPermitNotesTheTimeOfWhatIsRenewed(t *testing.T) {
 	if x.Written[0].at.Time.Equal(noon) {
 		t.Error("what was read has changed")
 	}
-	x.Moment = func(*intent) time.Time { return noon.Add(time.Second) }
-	if intents, _ = x.Permit(nil); !intents[0].at.Time.Equal(noon.Add(time.Second)) {
-		t.Errorf("renewed at %s", intents[0].at)
+	x.Renew = func(i *intent) { i.object += " of " + i.at.Format(time.TimeOnly) }
+	if intents, _ = x.Permit(nil); intents[0].object != "a of "+noon.Format(time.TimeOnly) {
+		t.Errorf("renewed: %s", intents[0].object)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
@@ -60,7 +61,7 @@ func directory(t testing.TB) (base, change []*unstructured.Unstructured) {
 func benchOptions() simulate.Options {
 	return simulate.Options{
 		Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), Namespace: "default", Nodes: 3,
-		Readiness: world.Readiness{Default: 30 * time.Second}, Stop: new(time.Duration), Config: config.Options{CoalesceWindow: time.Second, UpdateBurst: 100},
+		Readiness: world.Readiness{Default: 30 * time.Second}, Stop: new(time.Duration), Config: config.Options{Options: decision.Options{CoalesceWindow: time.Second, UpdateBurst: 100}},
 	}
 }
 

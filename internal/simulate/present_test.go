@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -131,7 +132,7 @@ func TestThePresentStateOfOtherNamespaces(t *testing.T) {
 // hashed lets the config ring look at the cluster until the workload has its hash.
 func hashed(t *testing.T, c client.Client, namespaces ...string) {
 	t.Helper()
-	ring := config.NewOffline(kube.Offline{Client: c}, config.Options{Now: time.Now, Namespaces: namespaces, UpdateBurst: 10})
+	ring := config.NewOffline(kube.Offline{Client: c}, config.Options{Now: time.Now, Namespaces: namespaces, Options: decision.Options{UpdateBurst: 10}})
 	testenv.Eventually(t, func(ctx context.Context) error {
 		if _, err := ring.Reconcile(ctx, reconcile.Request{}); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -108,7 +109,7 @@ func newZones(ctx context.Context, w *world.World, o zones.Options) (*ring, erro
 	}, nil
 }
 
-func zonesWait(e *zones.Explanation) (w record.Wait, waits bool) {
+func zonesWait(e *decision.Explanation) (w record.Wait, waits bool) {
 	w = record.Wait{Ring: record.RingZones, Namespace: e.Namespace, Object: record.Reference("RolloutGroup", e.Name), Reason: e.Reason, Sentence: e.Sentence}
 	return w, e.Phase != string(rollout.PhaseComplete) || len(e.Problems) > 0
 }

@@ -25,6 +25,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
@@ -120,7 +121,7 @@ func newScene(t *testing.T, configure func(*config.Options)) *scene {
 	w := &scene{t: t, client: newClient(t), namespace: testenv.Namespace(t), last: map[types.UID]client.Object{}}
 	w.zones = zones.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
 	w.config = config.Options{
-		Namespaces: []string{w.namespace}, Now: time.Now, CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100, Zones: true,
+		Namespaces: []string{w.namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}, Zones: true,
 	}
 	configure(&w.config)
 	testenv.Managed(t, fault.New(), func(ctx context.Context, log logr.Logger) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // actor makes all the writes of the ring. None of them waits until a cache shows
@@ -39,7 +40,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 	}
 	for _, write := range p.Writes {
 		set, err := a.apply(ctx, s.key.Namespace, &write)
-		r.Add(write.change(), made{write, set}, err)
+		r.Add(write.Change(), made{write, set}, err)
 	}
 	if p.persist {
 		r.Object, r.Err = a.persist(ctx, s.object, &p.Status)
@@ -81,12 +82,12 @@ func (a *actor) persist(ctx context.Context, read *v1alpha1.RolloutGroup, status
 // apply makes one write, and returns the StatefulSet as the API server answers if
 // its spec was written. The API server checks the preconditions, when it cannot be
 // too late.
-func (a *actor) apply(ctx context.Context, namespace string, w *Write) (set *appsv1.StatefulSet, err error) {
+func (a *actor) apply(ctx context.Context, namespace string, w *decision.Write) (set *appsv1.StatefulSet, err error) {
 	err = ring.Do(ctx, a.now, w.Until, func(ctx context.Context) (err error) {
 		switch w.Act {
-		case Delete:
+		case decision.Delete:
 			return a.deletePod(ctx, namespace, w)
-		case Advance:
+		case decision.Advance:
 			return a.patchStatus(ctx, namespace, w)
 		default:
 			set, err = a.patch(ctx, namespace, w)
@@ -94,22 +95,25 @@ func (a *actor) apply(ctx context.Context, namespace string, w *Write) (set *app
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", w.Act.verb(), w.target(), err)
+		return nil, fmt.Errorf("%s %s: %w", verb(w.Act), w.Target(), err)
 	}
 	return set, nil
 }
 
 // verb is how a sentence calls an act.
-func (a Act) verb() string {
-	return map[Act]string{Hold: "hold", Open: "open", Lend: "open", Delete: "delete", Advance: "advance the revision of"}[a]
+func verb(a decision.Act) string {
+	return map[decision.Act]string{
+		decision.Hold: "hold", decision.Open: "open", decision.Lend: "open",
+		decision.Delete: "delete", decision.Advance: "advance the revision of",
+	}[a]
 }
 
-func (a *actor) deletePod(ctx context.Context, namespace string, w *Write) error {
+func (a *actor) deletePod(ctx context.Context, namespace string, w *decision.Write) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Pod}}
 	return a.client.Delete(ctx, pod, ring.Preconditions(w.UID, w.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }
 
-func (a *actor) patch(ctx context.Context, namespace string, w *Write) (*appsv1.StatefulSet, error) {
+func (a *actor) patch(ctx context.Context, namespace string, w *decision.Write) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Zone}}
 	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, strategyPatch(w))
 	if w.Generation != 0 {
@@ -122,7 +126,7 @@ func (a *actor) patch(ctx context.Context, namespace string, w *Write) (*appsv1.
 	return set, err //nolint:wrapcheck // apply does
 }
 
-func (a *actor) patchStatus(ctx context.Context, namespace string, w *Write) error {
+func (a *actor) patchStatus(ctx context.Context, namespace string, w *decision.Write) error {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Zone}}
 	patch, err := ring.MergePatch(w.UID, w.ResourceVersion, map[string]any{"status": map[string]any{"currentRevision": w.Revision}})
 	if err != nil {
@@ -132,25 +136,21 @@ func (a *actor) patchStatus(ctx context.Context, namespace string, w *Write) err
 }
 
 // strategyPatch is what Hold, Open and Lend change.
-func strategyPatch(w *Write) map[string]any {
+func strategyPatch(w *decision.Write) map[string]any {
 	var strategy map[string]any
 	var lent any
 	switch w.Act {
-	case Lend:
-		strategy, lent = map[string]any{"type": OnDelete, "rollingUpdate": nil}, RollingUpdate
-	case Open:
+	case decision.Lend:
+		strategy, lent = map[string]any{"type": decision.OnDelete, "rollingUpdate": nil}, decision.RollingUpdate
+	case decision.Open:
 		strategy = strategyOf(map[string]any{"partition": 0, "maxUnavailable": w.MaxUnavailable})
 	default:
-		strategy = strategyOf(map[string]any{"partition": Held})
+		strategy = strategyOf(map[string]any{"partition": decision.Held})
 	}
 	return map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{vocabulary.LentStrategy.Native: lent}},
 		"spec":     map[string]any{"updateStrategy": strategy},
 	}
-}
-
-func strategyOf(rolling map[string]any) map[string]any {
-	return map[string]any{"type": RollingUpdate, "rollingUpdate": rolling}
 }
 
 // operation is one operation of a JSON patch.
@@ -161,16 +161,20 @@ type operation struct {
 }
 
 // holdPatch holds a set whose spec is the one that was seen, whatever its status is.
-func holdPatch(w *Write) (client.Patch, error) {
+func holdPatch(w *decision.Write) (client.Patch, error) {
 	raw, err := json.Marshal([]operation{
 		{"test", "/metadata/uid", w.UID},
 		{"test", "/metadata/generation", w.Generation},
-		{"add", "/spec/updateStrategy", strategyOf(map[string]any{"partition": Held, "maxUnavailable": w.MaxUnavailable})},
+		{"add", "/spec/updateStrategy", strategyOf(map[string]any{"partition": decision.Held, "maxUnavailable": w.MaxUnavailable})},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	return client.RawPatch(types.JSONPatchType, raw), nil
+}
+
+func strategyOf(rolling map[string]any) map[string]any {
+	return map[string]any{"type": decision.RollingUpdate, "rollingUpdate": rolling}
 }
 
 // keepsMaxUnavailable tries, by a patch that changes nothing, whether the API

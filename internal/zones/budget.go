@@ -20,6 +20,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list;watch
@@ -30,6 +31,25 @@ type budgets struct {
 	reader client.Reader
 	// watched is false while the kind is not installed, and so there are none.
 	watched atomic.Bool
+}
+
+// bound says of each set what its budget asks for. A budget that cannot be understood
+// is a mistake that the user hears of.
+func (b *budgets) bound(ctx context.Context, s *snapshot) error {
+	all, err := b.in(ctx, s.key.Namespace)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
+			set.Settings.Problems = append(set.Settings.Problems, decision.Problem{
+				Object: "StatefulSet " + set.Name, Field: "ZoneAwarePodDisruptionBudget of its Pods",
+				Value: err.Error(), Action: "must be fixed before they are rolled",
+			})
+		}
+	}
+	return nil
 }
 
 func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAwarePodDisruptionBudget, error) {
@@ -45,24 +65,6 @@ func (b *budgets) in(ctx context.Context, namespace string) ([]zonesv1.ZoneAware
 		return nil, fmt.Errorf("list ZoneAwarePodDisruptionBudgets: %w", err)
 	}
 	return list.Items, nil
-}
-
-// bound says of each set what its budget asks for. A budget that cannot be understood
-// is a mistake that the user hears of.
-func (b *budgets) bound(ctx context.Context, s *snapshot) error {
-	all, err := b.in(ctx, s.key.Namespace)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	for i := range s.Sets {
-		set := &s.Sets[i]
-		if set.Bound, err = budget.BoundOf(all, &s.sets[i]); err != nil {
-			set.Settings.Problems = append(set.Settings.Problems, Problem{
-				"StatefulSet " + set.Name, "ZoneAwarePodDisruptionBudget of its Pods", err.Error(), "must be fixed before they are rolled",
-			})
-		}
-	}
-	return nil
 }
 
 // watch wakes the groups of a namespace when a budget in it changes; as soon as the

@@ -20,9 +20,11 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/config"
+	rolls "github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // A group is made for each label in snapshot, and goes with its last member.
@@ -124,7 +126,7 @@ func TestGroupWhoseNameCannotBe(t *testing.T) {
 	})
 }
 
-func (w *world) explain() zones.Explanation {
+func (w *world) explain() decision.Explanation {
 	w.t.Helper()
 	e, err := zones.Explain(w.t.Context(), w.client, w.options, w.namespace, ingester)
 	if err != nil {
@@ -283,7 +285,7 @@ func TestConfigAndZonesTogether(t *testing.T) {
 	bothWays(t, func(_ *testing.T, w *world, strategy string) {
 		w.manage(func(o *manager.Options) {
 			o.Rings = []string{manager.RingConfig, manager.RingZones}
-			o.Config = config.Options{Now: time.Now, UpdateBurst: 100}
+			o.Config = config.Options{Now: time.Now, Options: rolls.Options{UpdateBurst: 100}}
 		})
 		tracked := func(s *appsv1.StatefulSet) {
 			s.Annotations["spillway.dev/update-on-config-change"] = "true"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // memory is what is remembered of a group from pass to pass. All of it is about
@@ -56,7 +57,7 @@ func (m *memory) renew(v *view) {
 }
 
 // mark marks the sets that are verified.
-func (m *memory) mark(sets []Set) []Set {
+func (m *memory) mark(sets []decision.Set) []decision.Set {
 	for i := range sets {
 		sets[i].Verified = m.verified[sets[i].UID].held == sets[i].Generation
 	}
@@ -77,11 +78,11 @@ func (m *memory) learn(now time.Time, s *snapshot, p *pass, r *results) time.Tim
 
 // written notes the answer to a write of a StatefulSet's spec. What was opened by
 // us and held by us at the next generation, when it was done, is verified.
-func (m *memory) written(w *Write, answer *appsv1.StatefulSet) {
+func (m *memory) written(w *decision.Write, answer *appsv1.StatefulSet) {
 	m.sets[answer.UID] = answer
 	before := m.verified[answer.UID]
 	switch {
-	case w.Act != Hold:
+	case w.Act != decision.Hold:
 		m.verified[answer.UID] = verified{opened: answer.Generation}
 	case w.Done && before.opened != 0 && answer.Generation == before.opened+1:
 		m.verified[answer.UID] = verified{opened: before.opened, held: answer.Generation}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // rereads bounds how often a view is read anew that changed while it was read.
@@ -47,7 +48,7 @@ type view struct {
 
 // snapshot is what a pass sees of a group.
 type snapshot struct {
-	Observed
+	decision.Observed
 	key types.NamespacedName
 	// object is the group itself, nil if there is none.
 	object *v1alpha1.RolloutGroup
@@ -77,7 +78,7 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 	}
 	group, restored := m.restore(group)
 	s := snapshot{key: m.key, object: group, sets: v.sets, restored: restored}
-	s.Observed = Observed{
+	s.Observed = decision.Observed{
 		Now: now, Live: live, Group: groupSeen(m.key, group), Server: found, AsOf: asOf, Sets: m.mark(v.observed()), Refusals: m.Refusals(now),
 	}
 	if live {
@@ -89,8 +90,8 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 }
 
 // orphans asks for the Pods of moves whose StatefulSets are gone.
-func (o *observer) orphans(ctx context.Context, s *snapshot) ([]Pod, error) {
-	var orphans []Pod
+func (o *observer) orphans(ctx context.Context, s *snapshot) ([]decision.Pod, error) {
+	var orphans []decision.Pod
 	for i := range s.Group.Status.Moves {
 		m := &s.Group.Status.Moves[i]
 		if m.Pod == "" || s.hasSet(m.Zone) {
@@ -102,7 +103,7 @@ func (o *observer) orphans(ctx context.Context, s *snapshot) ([]Pod, error) {
 			return nil, fmt.Errorf("get Pod %s: %w", m.Pod, err)
 		}
 		for j := range pods.Items {
-			orphans = append(orphans, podOf(&pods.Items[j], 0))
+			orphans = append(orphans, decision.PodOf(&pods.Items[j], 0))
 		}
 	}
 	return orphans, nil
@@ -140,11 +141,11 @@ func (m *memory) restore(group *v1alpha1.RolloutGroup) (_ *v1alpha1.RolloutGroup
 	return group, true
 }
 
-func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) Group {
+func groupSeen(key types.NamespacedName, group *v1alpha1.RolloutGroup) decision.Group {
 	if group == nil {
-		return Group{Namespace: key.Namespace, Name: key.Name}
+		return decision.Group{Namespace: key.Namespace, Name: key.Name}
 	}
-	return Group{
+	return decision.Group{
 		Namespace: key.Namespace, Name: key.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
 		Generation: group.Generation, Spec: group.Spec, Status: group.Status,
 	}
@@ -209,25 +210,12 @@ func (v *view) versions() map[types.UID]string {
 	return versions
 }
 
-func (v *view) observed() []Set {
-	sets := make([]Set, len(v.sets))
+func (v *view) observed() []decision.Set {
+	sets := make([]decision.Set, len(v.sets))
 	for i := range v.sets {
-		sets[i] = setOf(&v.sets[i], v.pods[v.sets[i].UID])
+		sets[i] = decision.SetOf(&v.sets[i], v.pods[v.sets[i].UID])
 	}
 	return sets
-}
-
-// newest is the resource version of the newest object in the view.
-func (v *view) newest() v1alpha1.Seen {
-	seen := v1alpha1.Seen{}
-	for i := range v.sets {
-		set := &v.sets[i]
-		seen.StatefulSets = ring.Newer(seen.StatefulSets, set.ResourceVersion)
-		for j := range v.pods[set.UID] {
-			seen.Pods = ring.Newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
-		}
-	}
-	return seen
 }
 
 func newerOf(a, b v1alpha1.Seen) v1alpha1.Seen {
@@ -255,6 +243,19 @@ func (c cachedViewer) view(ctx context.Context, key types.NamespacedName) (view,
 	}
 	v.asOf = v.newest()
 	return v, nil
+}
+
+// newest is the resource version of the newest object in the view.
+func (v *view) newest() v1alpha1.Seen {
+	seen := v1alpha1.Seen{}
+	for i := range v.sets {
+		set := &v.sets[i]
+		seen.StatefulSets = ring.Newer(seen.StatefulSets, set.ResourceVersion)
+		for j := range v.pods[set.UID] {
+			seen.Pods = ring.Newer(seen.Pods, v.pods[set.UID][j].ResourceVersion)
+		}
+	}
+	return seen
 }
 
 // liveViewer asks an API server, which has no such indices.

@@ -10,6 +10,7 @@ import (
 	versions "k8s.io/apimachinery/pkg/version"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // Offline is the ring without a manager: the same passes, asked for one by one.
@@ -41,6 +42,6 @@ func NewOffline(ctx context.Context, on kube.Offline, o Options) (*Offline, erro
 }
 
 // Status explains every group, and writes nothing.
-func (o *Offline) Status(ctx context.Context) ([]Explanation, error) {
+func (o *Offline) Status(ctx context.Context) ([]decision.Explanation, error) {
 	return status(ctx, o.observer.cached, o.observer.options, "")
 }

@@ -1,26 +1,25 @@
 package zones
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // pass is what is done about a group now: the plan, and what becomes of the
 // RolloutGroup itself.
 type pass struct {
-	Plan
+	decision.Plan
 	// create and remove are about a group that no user wrote, restore about one that
 	// a user has deleted.
 	create, remove, restore bool
@@ -39,13 +38,13 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 	case s.object == nil && len(s.sets) == 0:
 		return pass{}
 	case s.object == nil:
-		problem := namelessGroup(s.key.Name)
+		problem := decision.Nameless(s.key.Name)
 		return pass{create: problem == "", nameless: problem}
 	}
 	if s.restored {
-		return pass{Plan: Plan{Status: s.Group.Status}, persist: true, restore: true}
+		return pass{Plan: decision.Plan{Status: s.Group.Status}, persist: true, restore: true}
 	}
-	p := pass{Plan: Decide(s.Observed)}
+	p := pass{Plan: decision.Decide(s.Observed)}
 	p.wake = p.Wake
 	if p.NeedsLive {
 		return p
@@ -54,7 +53,7 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 		return pass{remove: true}
 	}
 	var again time.Time
-	p.Writes, again = ring.Unmade(&m.Expectations, s.Now, p.Writes, (*Write).change)
+	p.Writes, again = ring.Unmade(&m.Expectations, s.Now, p.Writes, (*decision.Write).Change)
 	p.wake = ring.Earlier(p.wake, again)
 	p.persistIfDue(s, m, options)
 	return p
@@ -64,7 +63,7 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	before := &s.Group.Status
 	p.differs = !equality.Semantic.DeepEqual(before, &p.Status)
-	due, wake := m.StatusDue(s.Now, options.statusDelay(), ring.Status{
+	due, wake := m.StatusDue(s.Now, cmp.Or(options.StatusDelay, DefaultStatusDelay), ring.Status{
 		Differs: p.differs, Permits: p.Permits, Urgent: p.differs && isNews(before, &p.Status),
 	})
 	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
@@ -78,8 +77,8 @@ func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 		return true
 	}
 	settled := after.Phase != string(rollout.PhaseProgressing) && after.Phase != string(rollout.PhaseWaiting)
-	return settled && (before.Phase != after.Phase || after.Phase == string(PhaseStalled) && before.WaitingFor != after.WaitingFor) ||
-		apimeta.IsStatusConditionTrue(before.Conditions, ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, ConditionStalled)
+	return settled && (before.Phase != after.Phase || after.Phase == string(decision.PhaseStalled) && before.WaitingFor != after.WaitingFor) ||
+		apimeta.IsStatusConditionTrue(before.Conditions, ring.ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, ring.ConditionStalled)
 }
 
 // isDeserted is true of a group that no user wrote and that has no members.
@@ -96,23 +95,13 @@ func isUntouched(g *v1alpha1.RolloutGroup) bool {
 		len(g.Labels) == 0 && len(g.Finalizers) == 0 && len(g.OwnerReferences) == 0
 }
 
-// namelessGroup says what is wrong with a group that cannot be the name of an
-// object, empty if it can.
-func namelessGroup(name string) string {
-	problems := validation.IsDNS1123Subdomain(name)
-	if len(problems) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
-}
-
 // results are what became of a pass.
 type results = ring.Results[*v1alpha1.RolloutGroup, made]
 
 // made is a write with what the API server answered to it, if the spec of a StatefulSet
 // was written.
 type made struct {
-	Write
+	decision.Write
 
 	set *appsv1.StatefulSet
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // Each precondition is for what another client may do between our read and our
@@ -30,7 +31,7 @@ import (
 func TestPreconditions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		write     func(*stage) Write
+		write     func(*stage) decision.Write
 		meanwhile func(*stage)
 	}{
 		"the Pod is another than the one decided upon: it has become ready": {(*stage).delete, func(s *stage) {
@@ -61,7 +62,7 @@ func TestDefect4ANamesakeIsNotDeleted(t *testing.T) {
 }
 
 // isRefused decides upon a write, and makes it after something has happened.
-func isRefused(t *testing.T, decide func(*stage) Write, meanwhile func(*stage)) {
+func isRefused(t *testing.T, decide func(*stage) decision.Write, meanwhile func(*stage)) {
 	t.Helper()
 	s := newStage(t)
 	write := decide(s)
@@ -132,7 +133,7 @@ func TestStrategies(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for i, step := range []struct {
-		write func(*stage) Write
+		write func(*stage) decision.Write
 		want  string
 	}{
 		{(*stage).hold, "RollingUpdate 2147483647 max 1"}, // the API server's default
@@ -184,7 +185,7 @@ func TestAdvance(t *testing.T) {
 }
 
 // done makes a write; the controller of the set may be faster once or twice.
-func (s *stage) done(write func(*stage) Write) {
+func (s *stage) done(write func(*stage) decision.Write) {
 	s.t.Helper()
 	testenv.Eventually(s.t, func(ctx context.Context) error {
 		w := write(s)
@@ -269,29 +270,29 @@ func (s *stage) set() *appsv1.StatefulSet {
 	return set
 }
 
-func (s *stage) write(act Act) Write {
+func (s *stage) write(act decision.Act) decision.Write {
 	set := s.set()
-	return Write{Act: act, Zone: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, MaxUnavailable: 2, Revision: "v2"}
+	return decision.Write{Act: act, Zone: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, MaxUnavailable: 2, Revision: "v2"}
 }
 
-func (s *stage) open() Write { return s.write(Open) }
-func (s *stage) lend() Write { return s.write(Lend) }
-func (s *stage) hold() Write { return s.write(Hold) }
-func (s *stage) holdDone() Write {
-	w := s.write(Hold)
+func (s *stage) open() decision.Write { return s.write(decision.Open) }
+func (s *stage) lend() decision.Write { return s.write(decision.Lend) }
+func (s *stage) hold() decision.Write { return s.write(decision.Hold) }
+func (s *stage) holdDone() decision.Write {
+	w := s.write(decision.Hold)
 	w.Generation = s.set().Generation
 	return w
 }
 
-func (s *stage) advance() Write { return s.write(Advance) }
+func (s *stage) advance() decision.Write { return s.write(decision.Advance) }
 
-func (s *stage) delete() Write {
+func (s *stage) delete() decision.Write {
 	s.t.Helper()
 	pod := &corev1.Pod{}
 	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "zone-a-0"}, pod); err != nil {
 		s.t.Fatal(err)
 	}
-	return Write{Act: Delete, Zone: "zone-a", Pod: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+	return decision.Write{Act: decision.Delete, Zone: "zone-a", Pod: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 }
 
 func (s *stage) recreateSet() {

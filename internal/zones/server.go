@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	versions "k8s.io/apimachinery/pkg/version"
+
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // advancesRevision is the first version whose controller advances
@@ -22,21 +24,21 @@ type server struct {
 	try     func(context.Context, *appsv1.StatefulSet) (bool, error)
 
 	mu           sync.Mutex
-	found        Server
+	found        decision.Server
 	knowsVersion bool
 	knowsTry     bool
 }
 
 // look returns what is known, and finds out what these sets need to know.
-func (s *server) look(ctx context.Context, sets []appsv1.StatefulSet) (Server, error) {
+func (s *server) look(ctx context.Context, sets []appsv1.StatefulSet) (decision.Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.lookAtVersion(); err != nil {
-		return Server{}, err
+		return decision.Server{}, err
 	}
 	for i := range sets {
 		if err := s.lookAtField(ctx, &sets[i]); err != nil {
-			return Server{}, err
+			return decision.Server{}, err
 		}
 	}
 	return s.found, nil

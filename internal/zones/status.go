@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -56,7 +57,7 @@ func (r *reporter) emit(before, after *v1alpha1.RolloutGroup) {
 
 func courseOf(s *v1alpha1.RolloutGroupStatus) ring.Course {
 	return ring.Course{
-		Stalled: apimeta.IsStatusConditionTrue(s.Conditions, ConditionStalled), Paused: s.Phase == string(rollout.PhasePaused),
+		Stalled: apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionStalled), Paused: s.Phase == string(rollout.PhasePaused),
 		Message: s.WaitingFor, Progress: s.Updated + " Pods updated",
 	}
 }
@@ -69,7 +70,7 @@ func (r *reporter) emitZone(group *v1alpha1.RolloutGroup, was v1alpha1.Zone, is 
 	if started {
 		r.Normal(group, EventZoneStarted, "zone %s is updating to revision %s", is.Name, is.Target)
 	}
-	if is.State == StateComplete && (started || was.State != StateComplete) {
+	if is.State == decision.StateComplete && (started || was.State != decision.StateComplete) {
 		r.Normal(group, EventZoneDone, "zone %s is complete: %d of %d Pods are up to date", is.Name, is.Updated, is.Total)
 	}
 }

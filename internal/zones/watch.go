@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // Watches only wake groups up. Which event it was is forgotten immediately; what they
@@ -31,13 +32,6 @@ const (
 func indexGroup(obj client.Object) []string {
 	if group := groupOf(obj); group != "" {
 		return []string{group}
-	}
-	return nil
-}
-
-func indexOwner(obj client.Object) []string {
-	if owner := ownerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
 	}
 	return nil
 }
@@ -110,7 +104,14 @@ func podMatters() predicate.Predicate {
 }
 
 func podDiffers(a, b *corev1.Pod) bool {
-	before, after := podOf(a, 0), podOf(b, 0)
+	before, after := decision.PodOf(a, 0), decision.PodOf(b, 0)
 	before.ResourceVersion, after.ResourceVersion = "", ""
 	return before != after || !slices.Equal(indexOwner(a), indexOwner(b))
+}
+
+func indexOwner(obj client.Object) []string {
+	if owner := ownerOf(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
 }

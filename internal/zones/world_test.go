@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -28,12 +27,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
 func TestMain(m *testing.M) {
 	testenv.Parallel(6)
-	debug.SetGCPercent(400) // the small worlds leave a lot behind, not for long
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
@@ -330,7 +329,7 @@ func (w *world) complete(image string, names ...string) {
 
 func (w *world) isComplete() error {
 	s := &w.group().Status
-	if s.Phase != "Complete" || s.Lock != nil || len(s.Moves) > 0 || !apimeta.IsStatusConditionTrue(s.Conditions, zones.ConditionReady) {
+	if s.Phase != "Complete" || s.Lock != nil || len(s.Moves) > 0 || !apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionReady) {
 		return errors.New(w.says())
 	}
 	return nil

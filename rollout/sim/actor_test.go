@@ -14,6 +14,7 @@ type write struct {
 	path    string
 	version int
 	to      string
+	start   rollout.Start
 	since   time.Time
 }
 
@@ -23,6 +24,8 @@ type actor struct {
 	oracle *oracle
 	name   string
 	writes []write
+	// rules are those that it keeps to.
+	rules *rules
 	// stale is how likely its view is an old one, crash how likely it crashes.
 	stale, crash float64
 }
@@ -54,6 +57,11 @@ func observe(v state) rollout.Observed {
 	shown.eachLeaf(func(path string, u *rollout.Unit) {
 		if v.isIntended(path) && u.Leaf.Current != u.Leaf.Target {
 			u.Leaf.Health, u.Leaf.HealthySince = rollout.Unknown, time.Time{}
+
+			// A removal that is intended counts as begun.
+			if u.Leaf.Target == rollout.Removed {
+				u.Leaf.Current = rollout.Removed
+			}
 		}
 	})
 
@@ -70,6 +78,7 @@ func (s *state) isIntended(path string) bool {
 func (a *actor) decide() {
 	v := a.world.view(a.stale)
 	o := observe(v)
+	a.rules.change(v, &o)
 	p := rollout.Decide(o)
 
 	switch {
@@ -84,6 +93,10 @@ func (a *actor) decide() {
 
 // announce takes the lock and writes down what is going to be moved, in one.
 func (a *actor) announce(v state, p rollout.Plan) {
+	if a.rules.overwrites {
+		v.status.version = a.world.status.version
+	}
+
 	swapped := a.world.swap(v, func(s *status) {
 		if p.Acquire != nil {
 			s.lock = *p.Acquire
@@ -102,7 +115,7 @@ func (a *actor) announce(v state, p rollout.Plan) {
 
 	for _, s := range p.Steps {
 		path := s.Path.String()
-		a.writes = append(a.writes, write{path: path, version: v.versions[path], to: s.To, since: v.now})
+		a.writes = append(a.writes, write{path: path, version: v.versions[path], to: s.To, start: s.Start, since: v.now})
 	}
 
 	a.world.notef("%s announces %d steps, first %s", a.name, len(p.Steps), p.Steps[0].Message())
@@ -131,6 +144,10 @@ func (a *actor) carryOut() {
 	w := a.writes[0]
 	a.writes = a.writes[1:]
 
+	if a.rules.unconditional {
+		w.version = a.world.versions[w.path]
+	}
+
 	if a.world.now.Sub(w.since) > patience {
 		a.writes = nil
 
@@ -139,6 +156,7 @@ func (a *actor) carryOut() {
 
 	if a.world.takeDown(w.path, w.version, w.to) {
 		a.world.notef("%s moves %s to %s", a.name, w.path, w.to)
+		a.world.start(w.path, w.start)
 	}
 }
 
@@ -168,7 +186,12 @@ func (b *bystander) act(storm bool) {
 // goOn takes a leaf down, or gives back the lock.
 func (b *bystander) goOn(v state) {
 	if b.path == "" {
-		b.path = b.world.anyLeaf()
+		if b.path = b.world.anyLeaf(); b.path == "" { // there is nothing to take down
+			b.holds = !b.world.swap(v, func(s *status) { s.lock = rollout.Lock{} })
+
+			return
+		}
+
 		leaf := b.world.leaf(b.path).Leaf
 
 		if leaf.Health == rollout.Healthy && b.world.isWell() {
@@ -179,15 +202,21 @@ func (b *bystander) goOn(v state) {
 		return
 	}
 
-	if b.world.leaf(b.path).Leaf.Health == rollout.Healthy {
+	if leaf := b.world.leaf(b.path).Leaf; leaf.Health == rollout.Healthy || leaf.Current == rollout.Removed {
 		b.holds = !b.world.swap(v, func(s *status) { s.lock = rollout.Lock{} })
 	}
 }
 
+// anyLeaf is one that there is, empty if the dice show one that there is not.
 func (w *world) anyLeaf() string {
 	group := w.root.Children[w.rnd.IntN(len(w.root.Children))]
+	u := group.Children[w.rnd.IntN(len(group.Children))]
 
-	return group.Name + "/" + group.Children[w.rnd.IntN(len(group.Children))].Name
+	if u.Leaf.Current == rollout.Removed || u.Leaf.Current == "" {
+		return ""
+	}
+
+	return group.Name + "/" + u.Name
 }
 
 // isWell tells whether everything is up, and no one is about to change that.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spillway-dev/spillway/rollout"
@@ -25,7 +26,7 @@ func (o *oracle) look() {
 	o.checkBudget("everything", o.world.root.Policy.MaxUnavailable, o.world.root.Children)
 
 	for _, group := range o.world.root.Children {
-		o.checkBudget(group.Name, group.Policy.MaxUnavailable, []rollout.Unit{group})
+		o.checkBudget(group.Name, group.Policy.MaxUnavailable, o.sharing(group))
 	}
 
 	if o.world.root.Policy.Order == rollout.OneAtATime {
@@ -60,14 +61,20 @@ func (o *oracle) checkBudget(name string, limit rollout.Limit, groups []rollout.
 		leaves += len(g.Children)
 	}
 
-	allowed := limit.Value
-	if limit.Percent {
-		allowed = max(1, leaves*limit.Value/100)
-	}
-
-	if down > allowed {
+	if allowed := allows(limit, leaves); down > allowed {
 		o.complainf("%s: %d are down, %d may be", name, down, allowed)
 	}
+
+	o.checkRemoving(name, limit, groups)
+}
+
+// sharing are the groups that take places of the budget of a group.
+func (o *oracle) sharing(group rollout.Unit) []rollout.Unit {
+	if group.Policy.Budget == "" {
+		return []rollout.Unit{group}
+	}
+
+	return slices.DeleteFunc(slices.Clone(o.world.root.Children), func(g rollout.Unit) bool { return g.Policy.Budget != group.Policy.Budget })
 }
 
 func (o *oracle) checkOneAtATime() {
@@ -90,6 +97,9 @@ func (o *oracle) announced(v state, p rollout.Plan) {
 		o.complainf("steps are announced although %s holds the lock", holder)
 	}
 
+	// What may be about to move is seen as down.
+	seen := state{root: observe(v).Root}
+
 	for _, s := range p.Steps {
 		group := o.group(v, s.Path[0])
 		leaf := v.leaf(s.Path.String()).Leaf
@@ -99,9 +109,13 @@ func (o *oracle) announced(v state, p rollout.Plan) {
 			o.complainf("%s moves under a pause", s.Path)
 		case group.Block != nil && v.now.Before(group.Block.Until):
 			o.complainf("%s moves though it is blocked", s.Path)
-		case leaf.Current == leaf.Target || s.To != leaf.Target:
+		case leaf.Current == leaf.Target || s.To != leaf.Target && group.Whole == nil:
 			o.complainf("%s moves from %s to %s, its target is %s", s.Path, leaf.Current, s.To, leaf.Target)
+		case s.To == rollout.Removed:
+			o.checkApproved(v, s)
 		}
+
+		o.checkWhole(group, s, seen.leaf(s.Path.String()).Leaf)
 
 		o.checkGates(group)
 

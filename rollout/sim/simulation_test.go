@@ -51,17 +51,20 @@ type simulation struct {
 
 // statistics tell whether the worlds were wild enough to mean anything.
 type statistics struct {
-	Worlds, Locked, Flapping, Moves, Crashes, Conflicts, Releases, Ticks int
+	Worlds, Locked, Flapping, Moves, Crashes, Conflicts, Releases, Removals, Starts, Ticks int
 }
 
 // play plays a world: a storm, the time after it in which nothing breaks, and the quiet at the end.
-func play(seed uint64) *simulation {
+func play(seed uint64) *simulation { return playBy(seed, allRules()) }
+
+// playBy plays a world in which the actors keep to these rules.
+func playBy(seed uint64, r *rules) *simulation {
 	w := newWorld(seed)
 	o := &oracle{world: w, flapped: w.flap > 0}
 	s := &simulation{world: w, oracle: o, bystander: &bystander{world: w}}
 	s.actors = []*actor{
-		{world: w, oracle: o, name: "replica-1", stale: 0.3, crash: 0.1},
-		{world: w, oracle: o, name: "replica-2", stale: 0.3, crash: 0.1},
+		{world: w, oracle: o, name: "replica-1", rules: r, stale: 0.3, crash: 0.1},
+		{world: w, oracle: o, name: "replica-2", rules: r, stale: 0.3, crash: 0.1},
 	}
 
 	s.storm()
@@ -179,6 +182,8 @@ func (s *simulation) count() {
 		s.Moves += one(strings.Contains(line, " moves "))
 		s.Crashes += one(strings.Contains(line, " crashes"))
 		s.Releases += one(strings.Contains(line, " releases"))
+		s.Removals += one(strings.HasSuffix(line, " to "+rollout.Removed))
+		s.Starts += one(strings.HasSuffix(line, " has started"))
 	}
 }
 
@@ -198,6 +203,8 @@ func (s *statistics) add(t statistics) {
 	s.Crashes += t.Crashes
 	s.Conflicts += t.Conflicts
 	s.Releases += t.Releases
+	s.Removals += t.Removals
+	s.Starts += t.Starts
 	s.Ticks += t.Ticks
 }
 
@@ -208,6 +215,7 @@ func (s *statistics) check(t *testing.T) {
 	for what, n := range map[string]int{
 		"locked worlds": s.Locked, "flapping worlds": s.Flapping, "crashes": s.Crashes,
 		"conflicts": s.Conflicts, "releases": s.Releases, "moves": s.Moves / 10,
+		"removals": s.Removals, "starts": s.Starts,
 	} {
 		if n < s.Worlds/10 {
 			t.Errorf("the worlds are too tame: %d %s in %d of them", n, what, s.Worlds)

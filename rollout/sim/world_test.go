@@ -52,6 +52,8 @@ type world struct {
 	// disrupted are the leaves that an actor took down while they were up and that
 	// have not been available since.
 	disrupted map[string]bool
+	// wholes are the groups that start as a whole.
+	wholes map[string]bool
 	// flap is how likely a healthy leaf breaks automatically.
 	flap float64
 	// writes counts those to the status.
@@ -59,12 +61,13 @@ type world struct {
 	// conflicts counts the writes that came too late.
 	conflicts int
 	log       []string
-	// revisions counts the targets that there were.
+	// revisions counts the targets that there were, target is the present one.
 	revisions int
+	target    string
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), disrupted: map[string]bool{}}
+	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), disrupted: map[string]bool{}, wholes: map[string]bool{}}
 	w.now = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
 	w.root = w.grow()
 	w.versions = map[string]int{}
@@ -80,6 +83,7 @@ func newWorld(seed uint64) *world {
 		w.flap = 0.01
 	}
 
+	w.target = "r0"
 	w.remember()
 
 	return w
@@ -100,6 +104,10 @@ func (w *world) grow() rollout.Unit {
 		root.Policy.Rate = w.rate()
 	}
 
+	if w.chance(0.5) {
+		root.Policy.MaxRemoved = w.removable()
+	}
+
 	// A budget above a series may be used up by what waits for its turn in it.
 	if root.Policy.Order != rollout.Series && w.chance(0.5) {
 		root.Policy.MaxUnavailable = w.budget()
@@ -111,6 +119,10 @@ func (w *world) grow() rollout.Unit {
 
 	for i := range 1 + w.rnd.IntN(3) {
 		root.Children = append(root.Children, w.growGroup(fmt.Sprintf("zone-%d", i)))
+	}
+
+	if root.Policy.Order == rollout.Parallel && w.chance(0.4) {
+		w.share(&root)
 	}
 
 	return root
@@ -135,6 +147,8 @@ func (w *world) growGroup(name string) rollout.Unit {
 	for i := range 1 + w.rnd.IntN(4) {
 		group.Children = append(group.Children, rollout.Unit{Name: fmt.Sprintf("%s-%d", name, i)})
 	}
+
+	w.wholes[name] = group.Policy.Order == rollout.Parallel && w.chance(0.3)
 
 	return group
 }
@@ -260,13 +274,15 @@ func (w *world) swap(v state, change func(*status)) bool {
 
 // takeDown moves a leaf to a revision if it is still as the view showed it.
 func (w *world) takeDown(path string, version int, revision string) bool {
-	if w.versions[path] != version {
+	u := w.leaf(path)
+
+	// Nothing of a leaf changes when it is not to be removed any more: that is asked for.
+	if w.versions[path] != version || revision == rollout.Removed && u.Leaf.Target != rollout.Removed {
 		w.conflicts++
 
 		return false
 	}
 
-	u := w.leaf(path)
 	if u.Leaf.Health == rollout.Healthy {
 		w.disrupted[path] = true
 	}
@@ -297,6 +313,8 @@ func (w *world) liveOn(path string, leaf *rollout.Leaf) {
 	bad := strings.HasSuffix(leaf.Current, "-bad")
 
 	switch {
+	case leaf.Current == "", leaf.Current == rollout.Removed && leaf.Health == rollout.Healthy:
+		return // there is nothing that could live
 	case leaf.Health == rollout.Healthy && w.chance(w.flap):
 		leaf.Health, leaf.HealthySince = rollout.Degraded, time.Time{}
 	case leaf.Health == rollout.Progressing && bad && w.chance(0.2):
@@ -322,7 +340,13 @@ func (w *world) aim(bad bool) {
 	}
 
 	w.notef("a user wants %s", revision)
+	w.keepWhole()
+	w.target = revision
 	w.eachLeaf(func(_ string, u *rollout.Unit) {
+		if u.Leaf.Target == rollout.Removed {
+			return
+		}
+
 		u.Leaf.Target, u.Leaf.Settled = revision, false
 		u.StartedAt = time.Time{}
 	})
@@ -333,7 +357,7 @@ func (w *world) aim(bad bool) {
 func (w *world) interfere() {
 	group := &w.root.Children[w.rnd.IntN(len(w.root.Children))]
 
-	switch w.rnd.IntN(60) {
+	switch w.rnd.IntN(64) {
 	case 0:
 		w.aim(w.chance(0.3))
 	case 1, 2:
@@ -350,6 +374,12 @@ func (w *world) interfere() {
 		for i := range group.Gates {
 			group.Gates[i].Verdict = rollout.Verdict(w.rnd.IntN(3))
 		}
+	case 12, 13:
+		w.unwant(group)
+	case 14:
+		w.wantBack(group)
+	case 15:
+		w.approve()
 	default:
 		return
 	}
@@ -363,6 +393,9 @@ func (w *world) settled() {
 	w.notef("settled")
 
 	w.flap, w.root.Pause = 0, nil
+	w.approve()
+	w.fixRemovals()
+
 	for i := range w.root.Children {
 		group := &w.root.Children[i]
 		group.Pause, group.Block = nil, nil

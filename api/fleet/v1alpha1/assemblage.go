@@ -3,7 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Assemblage is what is assigned to the cluster that it is in. Its controller
-// evaluates the bindings and makes each sync a source and a Kustomization of Flux.
+// evaluates the bindings, and creates a source and a Kustomization of Flux for each
+// sync.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -19,7 +20,7 @@ type Assemblage struct {
 	// Spec is what is assigned.
 	// +optional
 	Spec AssemblageSpec `json:"spec,omitempty"`
-	// Status is what became of it.
+	// Status is the state of what is assigned.
 	// +optional
 	Status AssemblageStatus `json:"status,omitempty"`
 }
@@ -38,7 +39,7 @@ type AssemblageList struct {
 // AssemblageSpec is what is assigned.
 type AssemblageSpec struct {
 	// Syncs are what is to be fetched and applied, each by the name of its module.
-	// Several may write here, each its own entry, by server-side apply.
+	// Several clients may write here, each its own entries, by server-side apply.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -52,37 +53,37 @@ type Assignment struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Revision is the name of the ModuleRevision that is assigned. The status says
-	// of which revision it speaks, so that success at an older one is not taken for
-	// success at this one.
+	// Revision is the name of the ModuleRevision that is assigned. The status names
+	// the revision that it is about, so that success at an older one does not count
+	// as success at this one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
-	// AssignedAt is when the revision was assigned. It tells one assignment of a
-	// revision from a later one of the same revision.
+	// AssignedAt is when the revision was assigned. It distinguishes one assignment
+	// of a revision from a later one of the same revision.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// DeletionPolicy says what becomes of what runs when the sync is removed.
+	// DeletionPolicy says what happens to what runs when the sync is removed.
 	// Default Delete.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Hold pins the cluster: the module leaves this sync at its revision, and the
-	// rollout goes on elsewhere. A sync that has nothing besides is not assigned.
+	// Hold pins the cluster: this sync stays at its revision, and the rollout
+	// continues on the others. A sync that has nothing else is not assigned.
 	// +optional
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Hold is a user's wish that a sync stays as it is.
+// Hold is the request of a user to keep a sync as it is.
 type Hold struct {
-	// Reason is why.
+	// Reason is why the user requests it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
-	// By is who asked.
+	// By is the name of the user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
-	// Since is when.
+	// Since is when it was requested.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
@@ -95,7 +96,7 @@ type NamedSync struct {
 	Sync       `json:",inline"`
 }
 
-// State is what became of a sync.
+// State is the state of a sync.
 // +kubebuilder:validation:Enum=succeeded;failed;updating;waiting;unreachable
 type State string
 
@@ -103,7 +104,7 @@ type State string
 const (
 	// StateSucceeded: it was applied, and what was applied is healthy.
 	StateSucceeded State = "succeeded"
-	// StateFailed: it will not succeed by waiting.
+	// StateFailed: it failed, and waiting does not help.
 	StateFailed State = "failed"
 	// StateUpdating: it is being applied.
 	StateUpdating State = "updating"
@@ -113,9 +114,9 @@ const (
 	StateUnreachable State = "unreachable"
 )
 
-// AssemblageStatus is what became of what is assigned.
+// AssemblageStatus is the state of what is assigned.
 type AssemblageStatus struct {
-	// ObservedGeneration is the generation that the rest speaks of.
+	// ObservedGeneration is the generation that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled.
@@ -123,15 +124,15 @@ type AssemblageStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Syncs are what became of each.
+	// Syncs has the state of each sync.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Syncs []SyncStatus `json:"syncs,omitempty"`
 }
 
-// SyncStatus is what became of a sync. It speaks of an assignment: of a revision,
-// since a moment.
+// SyncStatus is the state of a sync. It is about one assignment: a revision, and
+// when it was assigned.
 type SyncStatus struct {
 	// Name is that of the sync.
 	Name string `json:"name"`
@@ -141,7 +142,7 @@ type SyncStatus struct {
 	Revision string `json:"revision,omitempty"`
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// State is what became of it.
+	// State is the state of the sync.
 	State State `json:"state"`
 	// Reason is a word for why.
 	// +optional
@@ -150,23 +151,22 @@ type SyncStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 	// ObservedGeneration is the generation of the assemblage at which the sync was
-	// seen.
+	// observed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// LastTransitionTime is since when it has been in this state, measured anew for
-	// each assignment.
+	// LastTransitionTime is since when it has been in this state, measured
+	// separately for each assignment.
 	// +optional
 	LastTransitionTime *metav1.MicroTime `json:"lastTransitionTime,omitempty"`
 	// LastSucceededRevision is the last revision at which it has succeeded, kept
-	// while others are tried; empty if it never has.
+	// while others are rolled out; empty if there is none.
 	// +optional
 	LastSucceededRevision string `json:"lastSucceededRevision,omitempty"`
 	// Resolved is the commit or the digest that was applied last.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`
-	// DeletionPolicy is Orphan once the Kustomization says so, wherever that is: what
-	// runs stays there if the sync is removed now. Empty while that is not so, or not
-	// known.
+	// DeletionPolicy is Orphan once the Kustomization has that setting: what runs is
+	// then kept if the sync is removed. Empty while that is not so, or not known.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }

@@ -126,7 +126,7 @@ func TestWhatTheServerSaysToModules(t *testing.T) {
 		`{sync: {}}`:                     "source must be set",
 		`{template: {spec: {sync: {}}}}`: "source must be set",
 		with(`sync: ` + sync):            "exactly one of template and sync",
-		with(`controlPlaneBindings: []`): "belong into template.spec",
+		with(`controlPlaneBindings: []`): "belong in template.spec",
 		source(``):                       "exactly one of git and oci",
 		source(`git: {url: "https://x", version: {}}`):                                                           "exactly one of tag and revision",
 		source(`git: {url: "git@x:y", version: {tag: a}}`):                                                       "spec.sync.source.git.url",

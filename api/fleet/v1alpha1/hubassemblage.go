@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ProxyAssemblage stands on the hub for the Assemblage of the same name and
-// namespace on another cluster: its controller writes that, and copies its status
-// back.
+// ProxyAssemblage represents on the hub the Assemblage of the same name and
+// namespace on another cluster. Its controller writes that Assemblage, and copies
+// back its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,7 +20,7 @@ type ProxyAssemblage struct {
 
 	// Spec is what is assigned to which cluster.
 	Spec ProxyAssemblageSpec `json:"spec"`
-	// Status is what became of it.
+	// Status is the state of what is assigned.
 	// +optional
 	Status AssemblageStatus `json:"status,omitempty"`
 }
@@ -52,7 +52,7 @@ type ProxyAssemblageSpec struct {
 
 // ClusterReference is a cluster in the same namespace.
 type ClusterReference struct {
-	// APIVersion and Kind are those of the object that stands for it: a Cluster of
+	// APIVersion and Kind are those of the object that represents it: a Cluster of
 	// Cluster API, or the Secret with its kubeconfig.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -68,7 +68,7 @@ type ClusterReference struct {
 // on the hub.
 type ProxiedAssemblage struct {
 	// Syncs are what is to be fetched and applied, each by the name of its module.
-	// Several may write here, each its own entry, by server-side apply.
+	// Several clients may write here, each its own entries, by server-side apply.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -89,9 +89,9 @@ type ProxySync struct {
 	ControlPlaneBindings []Binding `json:"controlPlaneBindings,omitempty"`
 }
 
-// RemoteAssemblage is what the hub itself applies to a cluster: its controller
-// makes each sync a Kustomization of Flux on the hub, with the kubeconfig of the
-// cluster.
+// RemoteAssemblage is what the hub itself applies to a cluster. Its controller
+// creates a Kustomization of Flux on the hub for each sync, with the kubeconfig of
+// the cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -107,7 +107,7 @@ type RemoteAssemblage struct {
 
 	// Spec is what is assigned to which cluster.
 	Spec RemoteAssemblageSpec `json:"spec"`
-	// Status is what became of it.
+	// Status is the state of what is assigned.
 	// +optional
 	Status AssemblageStatus `json:"status,omitempty"`
 }
@@ -132,8 +132,8 @@ type RemoteAssemblageSpec struct {
 	// "-kubeconfig".
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
-	// Syncs are what is to be applied, each by the name of its module. Several may
-	// write here, each its own entry, by server-side apply.
+	// Syncs are what is to be applied, each by the name of its module. Several
+	// clients may write here, each its own entries, by server-side apply.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -5,10 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Module is something that is to run, at one exact version, on all clusters that
-// it selects. It is where a change rolls out: its controller decides which
-// cluster is assigned the new version, and when. Flux on each cluster fetches and
-// applies it.
+// Module is what runs, at one exact version, on all clusters that it selects. Its
+// controller decides which cluster is assigned a new version, and when. Flux on each
+// cluster fetches and applies it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,9 +26,9 @@ type Module struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is to run where, and how a change gets there.
+	// Spec is what runs on which clusters, and how a change is rolled out.
 	Spec ModuleSpec `json:"spec"`
-	// Status is how far it has got.
+	// Status is the progress of the rollout.
 	// +optional
 	Status ModuleStatus `json:"status,omitempty"`
 }
@@ -45,8 +44,8 @@ type ModuleList struct {
 	Items []Module `json:"items"`
 }
 
-// BootstrapModule is a Module that the hub applies to the clusters itself, for
-// what must exist before a cluster can do so: Flux, for one.
+// BootstrapModule is a Module that the hub applies to the clusters itself, for what
+// must exist before a cluster can do so, such as Flux.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -66,9 +65,9 @@ type BootstrapModule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is to run where, and how a change gets there.
+	// Spec is what runs on which clusters, and how a change is rolled out.
 	Spec ModuleSpec `json:"spec"`
-	// Status is how far it has got.
+	// Status is the progress of the rollout.
 	// +optional
 	Status ModuleStatus `json:"status,omitempty"`
 }
@@ -84,18 +83,18 @@ type BootstrapModuleList struct {
 	Items []BootstrapModule `json:"items"`
 }
 
-// ModuleSpec is what is to run where, and how a change gets there. What is to run
-// stands in template.spec, or, as older manifests have it, beside the selector.
+// ModuleSpec is what runs on which clusters, and how a change is rolled out. What
+// runs is in template.spec, or, in older manifests, in sync.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.sync)",message="exactly one of template and sync must be set"
-// +kubebuilder:validation:XValidation:rule="!(has(self.template) && has(self.controlPlaneBindings))",message="with a template, controlPlaneBindings belong into template.spec"
+// +kubebuilder:validation:XValidation:rule="!(has(self.template) && has(self.controlPlaneBindings))",message="with a template, controlPlaneBindings belong in template.spec"
 type ModuleSpec struct {
 	// Selector finds the clusters by their labels, in the namespace of the module.
-	// An empty one finds all; without any there are none.
+	// An empty selector selects all clusters; without a selector none is selected.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Suspend pauses the rollout: no cluster is assigned anything new. What was
-	// assigned already continues.
+	// Suspend pauses the rollout: no cluster is assigned anything new. Clusters that
+	// were assigned a revision already complete their update.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 	// RevisionHistoryLimit is how many ModuleRevisions are kept besides those in
@@ -104,26 +103,26 @@ type ModuleSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// TargetRevision is the name of a ModuleRevision to roll out instead of what
-	// the template says: to go back, or to stay.
+	// TargetRevision is the name of a ModuleRevision to roll out instead of the
+	// template: to go back, or to stay.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	TargetRevision string `json:"targetRevision,omitempty"`
-	// DeletionPolicy says what becomes of what runs on a cluster that is not
-	// selected any more, or when the module is deleted. Default Delete.
+	// DeletionPolicy says what happens to what runs on a cluster that is no longer
+	// selected, or when the module is deleted. Default Delete.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Strategy is how a change is rolled out. Default Replace.
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`
-	// Rollout are the particulars of the strategy.
+	// Rollout has the settings of the strategy.
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 	// Template is what is to run.
 	// +optional
 	Template *ModuleTemplate `json:"template,omitempty"`
-	// ControlPlaneBindings are evaluated on the hub, for each cluster. They stand
-	// here only beside sync.
+	// ControlPlaneBindings are evaluated on the hub, for each cluster. Set them here
+	// only with sync; with a template they belong to template.spec.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -150,15 +149,15 @@ const (
 	External Strategy = "External"
 )
 
-// DeletionPolicy says what becomes of what runs on a cluster.
+// DeletionPolicy says what happens to what runs on a cluster.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
 // The deletion policies.
 const (
-	// Delete takes it away.
+	// Delete removes it.
 	Delete DeletionPolicy = "Delete"
-	// Orphan leaves it.
+	// Orphan keeps it.
 	Orphan DeletionPolicy = "Orphan"
 )
 
@@ -189,13 +188,13 @@ type OnFailure string
 const (
 	// Pause assigns nothing more until a user fixes it or another revision comes.
 	Pause OnFailure = "Pause"
-	// Continue goes on as if nothing had failed.
+	// Continue continues as if nothing had failed.
 	Continue OnFailure = "Continue"
 	// Rollback goes back to the last revision that reached all clusters.
 	Rollback OnFailure = "Rollback"
 )
 
-// UnmatchedClusters says what becomes of clusters that belong to no stage.
+// UnmatchedClusters says what happens to clusters that belong to no stage.
 // +kubebuilder:validation:Enum=Last;Exclude;Fail
 type UnmatchedClusters string
 
@@ -209,11 +208,11 @@ const (
 	UnmatchedFail UnmatchedClusters = "Fail"
 )
 
-// Rollout is how a revision gets to the clusters. The budgets and the stages are
-// for the strategy Incremental; with Replace, all clusters are one stage without
-// a budget.
+// Rollout is how a revision is rolled out to the clusters. The budgets and the
+// stages are for the strategy Incremental; with Replace, all clusters are one stage
+// without a budget.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.unmatchedClusters) || has(self.stages)",message="unmatchedClusters is of use only with stages"
+// +kubebuilder:validation:XValidation:rule="!has(self.unmatchedClusters) || has(self.stages)",message="unmatchedClusters requires stages"
 type Rollout struct {
 	// MaxUnreadyClusters is how many clusters of a stage may be unready at a time,
 	// updating ones included: a number, or a percentage of the stage, rounded down,
@@ -256,7 +255,7 @@ type Rollout struct {
 	// OrderBy is the order of the clusters within a stage.
 	// +optional
 	OrderBy *OrderBy `json:"orderBy,omitempty"`
-	// UnmatchedClusters says what becomes of clusters that belong to no stage.
+	// UnmatchedClusters says what happens to clusters that belong to no stage.
 	// Default Last.
 	// +optional
 	UnmatchedClusters UnmatchedClusters `json:"unmatchedClusters,omitempty"`
@@ -277,15 +276,15 @@ type Rollout struct {
 
 // OrderBy is the order of the clusters within a stage.
 type OrderBy struct {
-	// LabelKey is a label of the clusters whose value is a number; the lowest goes
-	// first, those without one last. Among equals the order is arbitrary, and
-	// always the same.
+	// LabelKey is a label of the clusters whose value is a number; the lowest is the
+	// first, those without one are the last. The order among equals is arbitrary but
+	// fixed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	LabelKey string `json:"labelKey"`
 }
 
-// Window is a time that comes again and again.
+// Window is a recurring period of time.
 type Window struct {
 	// Schedule is when it opens, as a cron expression of five fields.
 	// +kubebuilder:validation:Pattern=`^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^@\s]\S*(\s+\S+){4})$`
@@ -301,10 +300,10 @@ type Window struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// Stage are clusters that go together, before those of later stages. What is not
-// set here is as in the rollout.
+// Stage is a set of clusters that are updated before those of later stages. What is
+// not set here is as in the rollout.
 type Stage struct {
-	// Name tells it from the others.
+	// Name identifies the stage.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -312,8 +311,8 @@ type Stage struct {
 	// has. Default: all of them.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Clusters is how many of these it takes, the first by the order: a number, or
-	// a percentage of all clusters of the module, rounded down, at least 1.
+	// Clusters is how many of these belong to it, the first by the order: a number,
+	// or a percentage of all clusters of the module, rounded down, at least 1.
 	// Default: all of them.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -332,8 +331,8 @@ type Stage struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// SoakSeconds is how long all of its clusters have to stay ready before the
-	// next stage begins.
+	// SoakSeconds is how long all of its clusters must stay ready before the next
+	// stage begins.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
@@ -357,7 +356,7 @@ type Gate struct {
 	When GateTime `json:"when,omitempty"`
 }
 
-// GateTime is when a gate has to pass.
+// GateTime is when a gate must pass.
 // +kubebuilder:validation:Enum=Before;After
 type GateTime string
 

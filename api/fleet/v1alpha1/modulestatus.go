@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ModuleStatus is how far a module has got. Its size does not grow with the
-// number of clusters.
+// ModuleStatus is the progress of a module. Its size does not grow with the number
+// of clusters.
 type ModuleStatus struct {
-	// ObservedGeneration is the generation of the module that the rest speaks of.
+	// ObservedGeneration is the generation of the module that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled.
@@ -17,31 +17,32 @@ type ModuleStatus struct {
 	// RolledBack once that is done.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Stage is which stage moves, of how many: "canary 1/3".
+	// Stage is the stage that is updating, its number, and of how many: "canary
+	// 1/3".
 	// +optional
 	Stage string `json:"stage,omitempty"`
 	// Clusters is how many run the target revision and are ready, of how many: "7/9".
 	// +optional
 	Clusters string `json:"clusters,omitempty"`
-	// WaitingFor is the sentence that tells most about why it is not done.
+	// WaitingFor is the main reason why it is not complete, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// Since is when what it waits for began.
+	// Since is when that wait began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// CurrentRevision is the last ModuleRevision that got to all clusters. New
+	// CurrentRevision is the last ModuleRevision that reached all clusters. New
 	// clusters get it immediately.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// TargetRevision is the one to get to.
+	// TargetRevision is the ModuleRevision to roll out.
 	// +optional
 	TargetRevision string `json:"targetRevision,omitempty"`
-	// RolledBack is a revision that failed and was given up. It is not tried again
-	// until the template or the spec's targetRevision changes.
+	// RolledBack is a revision that failed and was rolled back. It is not tried
+	// again until the template or the spec's targetRevision changes.
 	// +optional
 	RolledBack string `json:"rolledBack,omitempty"`
-	// ObservedSync is the sync that the spec had when it was last looked at; only its
-	// source if all of it is larger than 8 KiB.
+	// ObservedSync is the sync of the spec when it was last observed; only its
+	// source if the whole is larger than 8 KiB.
 	// +optional
 	ObservedSync *Sync `json:"observedSync,omitempty"`
 	// Summary counts all clusters.
@@ -64,16 +65,16 @@ type ModuleStatus struct {
 	// Removal are the clusters that lose the module, absent if none does.
 	// +optional
 	Removal *RemovalStatus `json:"removal,omitempty"`
-	// Moves are clusters that are about to be assigned a revision. Each was written
-	// down, by compare-and-swap on the resourceVersion of this object, before it
-	// was done. There are at most 50 at a time.
+	// Moves are clusters that are about to be assigned a revision. Each is recorded
+	// before it is made, by compare-and-swap on the resourceVersion of this object.
+	// There are at most 50 at a time.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=50
 	Moves []Move `json:"moves,omitempty"`
-	// Seen is how new the view was from which the moves were decided. A manager that
-	// sees less must not decide.
+	// Seen has the resource version of the cache from which the moves were decided.
+	// A manager with an older cache must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
 	// History are the last rollouts, the newest first, at most 20.
@@ -86,8 +87,8 @@ type ModuleStatus struct {
 // Summary counts the clusters of a module, each in total and in as many of the
 // others as apply.
 type Summary struct {
-	// Total are those that are selected and ready to be assigned something, or have
-	// been already.
+	// Total is how many are selected and can be assigned a revision, or have been
+	// assigned one.
 	Total int32 `json:"total"`
 	// Updated are assigned the target revision.
 	Updated int32 `json:"updated"`
@@ -136,7 +137,7 @@ type FailingCluster struct {
 	Name string `json:"name"`
 	// Revision is what it was assigned.
 	Revision string `json:"revision"`
-	// Reason is a word for what is wrong.
+	// Reason is the reason of the failure, as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message says what is wrong.
@@ -151,40 +152,41 @@ type Move struct {
 	Cluster string `json:"cluster"`
 	// Revision is what it is assigned.
 	Revision string `json:"revision"`
-	// Repair is true if the cluster was not ready, so that moving it took nothing
-	// away. Should it become ready before that is done, it is not done.
+	// Repair is true if the cluster was not ready, so that the update made nothing
+	// unavailable. If the cluster becomes ready before, the update is not made.
 	// +optional
 	Repair bool `json:"repair,omitempty"`
 	// Remove is true if the cluster loses the module, and Revision is what it has.
 	// +optional
 	Remove bool `json:"remove,omitempty"`
 	// AssignedAt is since when the cluster has what it loses, so that nothing else is
-	// removed.
+	// removed. Otherwise it is when the assignment begins, if that is not At: a clock that
+	// was ahead has dated what the cluster has later than At.
 	// +optional
 	AssignedAt *metav1.MicroTime `json:"assignedAt,omitempty"`
-	// Withdrawn is true once it is not to be done any more, and something else was
-	// decided since. It counts until it is certain that no manager does it.
+	// Withdrawn is true once it is no longer wanted, and something else was decided
+	// since. It counts until it is certain that no manager makes it.
 	// +optional
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// At is when that was decided.
 	At metav1.MicroTime `json:"at"`
 }
 
-// RemovalStatus is how far the removal of a module has come from clusters that its
+// RemovalStatus is the progress of the removal of a module from clusters that its
 // selector no longer matches.
 type RemovalStatus struct {
 	// Clusters is how many lose the module, Removing how many of them are losing it now.
 	Clusters int32 `json:"clusters"`
 	Removing int32 `json:"removing"`
-	// Approval is what a user must give to let them go, empty if none is needed: the
-	// value of the annotation spillway.dev/approve-removal. It names their number, and is
-	// valid for these clusters only.
+	// Approval is the approval that a user must give before they lose it, empty if
+	// none is needed: the value of the annotation spillway.dev/approve-removal. It
+	// names their number, and is valid for these clusters only.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Approval string `json:"approval,omitempty"`
-	// Approved is the approval that was accepted, and Left how many clusters may still go
-	// with it. It lapses once no cluster is to lose the module, or when the annotation is
-	// changed or removed.
+	// Approved is the approval that was accepted, and Left how many clusters may
+	// still lose the module by it. It lapses once no cluster is to lose the module,
+	// or when the annotation is changed or removed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Approved string `json:"approved,omitempty"`
@@ -194,7 +196,7 @@ type RemovalStatus struct {
 
 // Seen are resource versions.
 type Seen struct {
-	// Assemblages is how new the view of these was.
+	// Assemblages is the resource version of their cache.
 	// +optional
 	Assemblages string `json:"assemblages,omitempty"`
 }

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Sync is something to fetch and apply: an exact version of a source, and how
-// what is in it is applied.
+// Sync is what to fetch and apply: an exact version of a source, and how its content
+// is applied.
 type Sync struct {
 	// Bindings are evaluated on the workload cluster. On the hub there are at most 64;
 	// an Assemblage has those of the hub as well, and the name of the cluster.
@@ -11,8 +11,8 @@ type Sync struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=129
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Source is where to fetch it. Only where an assemblage merely holds a sync
-	// that is not assigned, there is none.
+	// Source is where to fetch it. It is absent only in an assemblage, in a sync
+	// that merely pins the cluster.
 	// +optional
 	Source *Source `json:"source,omitempty"`
 	// Package is how to apply what the source has. Default: with kustomize, at the
@@ -23,9 +23,9 @@ type Sync struct {
 	SyncOptions `json:",inline"`
 }
 
-// SyncOptions say how it is applied, whatever it is.
+// SyncOptions say how the content is applied.
 type SyncOptions struct {
-	// Interval is how often it is applied though nothing has changed. Default 10m.
+	// Interval is how often it is applied even if nothing has changed. Default 10m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -36,12 +36,12 @@ type SyncOptions struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// Prune deletes from the cluster what is not in the package any more.
+	// Prune deletes objects from the cluster that the package no longer contains.
 	// Default true.
 	// +optional
 	Prune *bool `json:"prune,omitempty"`
-	// Wait makes it succeed only once everything that was applied is healthy.
-	// Default true.
+	// Wait lets the sync succeed only once all applied objects are healthy. Default
+	// true.
 	// +optional
 	Wait *bool `json:"wait,omitempty"`
 	// HealthCheckExprs say when custom resources are healthy.
@@ -71,7 +71,7 @@ type HealthCheckExpr struct {
 }
 
 // Source is an exact version of something that can be fetched. There are no
-// branches: what a module stands for does not change automatically.
+// branches, because the content of a module must not change automatically.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.git) != has(self.oci)",message="exactly one of git and oci must be set"
 type Source struct {
@@ -106,8 +106,8 @@ type GitVersion struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Tag string `json:"tag,omitempty"`
-	// Revision is the hash of a commit, which must be on a branch: Flux fetches
-	// nothing else when it looks for one.
+	// Revision is the hash of a commit, which must be on a branch, because Flux
+	// looks for commits only there.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

@@ -29,7 +29,7 @@ type InstanceStatus struct {
 	// WaitingFor is the main reason why it is not done, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// Since is when what it waits for began.
+	// Since is when that wait began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// LastAppliedInstanceSpec is the spec that was last applied. It moves when its plan

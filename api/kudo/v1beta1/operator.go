@@ -16,7 +16,7 @@ type Operator struct {
 	// Spec describes the application.
 	// +optional
 	Spec OperatorSpec `json:"spec,omitempty"`
-	// Status has nothing in it; manifests of KUDO have it.
+	// Status has no fields; manifests of KUDO contain it.
 	// +optional
 	Status OperatorStatus `json:"status,omitempty"`
 }
@@ -63,5 +63,5 @@ type Maintainer struct {
 	Email string `json:"email,omitempty"`
 }
 
-// OperatorStatus has nothing in it.
+// OperatorStatus has no fields.
 type OperatorStatus struct{}

@@ -59,7 +59,8 @@ type ObjectReference struct {
 }
 
 // OperatorVersionSpec is a package. Changing it changes no Instance until a plan
-// begins there; a plan that runs goes on with what it began with.
+// begins there; a plan that is running continues with the content that it began
+// with.
 type OperatorVersionSpec struct {
 	// Operator is the application.
 	// +optional
@@ -95,7 +96,7 @@ type OperatorVersionSpec struct {
 	UpgradableFrom []ObjectReference `json:"upgradableFrom,omitempty"`
 }
 
-// OperatorVersionStatus has nothing in it.
+// OperatorVersionStatus has no fields.
 type OperatorVersionStatus struct{}
 
 // The plans that have a meaning.
@@ -106,7 +107,7 @@ const (
 	UpdatePlan = "update"
 	// UpgradePlan follows a change of the OperatorVersion.
 	UpgradePlan = "upgrade"
-	// CleanupPlan runs before an Instance goes.
+	// CleanupPlan runs before an Instance is deleted.
 	CleanupPlan = "cleanup"
 )
 
@@ -207,7 +208,8 @@ type TaskSpec struct {
 	// +optional
 	// +listType=atomic
 	Resources []string `json:"resources,omitempty"`
-	// Parameter says which of the two a Toggle does: apply if it is true.
+	// Parameter is the parameter of a Toggle: it applies if it is true, and else
+	// deletes.
 	// +optional
 	Parameter string `json:"parameter,omitempty"`
 	// Pod is the name of the template of the Pod of a Pipe.

@@ -6,9 +6,9 @@ import (
 	fleet "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 )
 
-// ModuleRevision is what a module stood for at one time. It does not change, so
-// that a rollout can go back to it. Its name is that of the module and a hash of
-// what it says.
+// ModuleRevision is the content of a module at one time. It does not change, so that
+// a rollout can go back to it. Its name consists of the name of the module and a
+// hash of the content.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,10 +23,10 @@ type ModuleRevision struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the module stood for.
+	// Spec is the content of the module.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ModuleRevision does not change; change its module"
 	Spec ModuleRevisionSpec `json:"spec"`
-	// Status is what was found out about it.
+	// Status has the commit or digest of its tag, once it is known.
 	// +optional
 	Status ModuleRevisionStatus `json:"status,omitempty"`
 }
@@ -42,14 +42,14 @@ type ModuleRevisionList struct {
 	Items []ModuleRevision `json:"items"`
 }
 
-// ModuleRevisionSpec is what a module stood for.
+// ModuleRevisionSpec is the content of a module.
 type ModuleRevisionSpec struct {
 	// ModuleRef is the module.
 	ModuleRef ModuleReference `json:"moduleRef"`
 	// Number counts the revisions of the module.
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
-	// Template is what it stood for.
+	// Template is the content.
 	Template fleet.TemplateSpec `json:"template"`
 }
 
@@ -64,10 +64,10 @@ type ModuleReference struct {
 	Name string `json:"name"`
 }
 
-// ModuleRevisionStatus is what was found out about a revision.
+// ModuleRevisionStatus has the commit or digest of a tag, once it is known.
 type ModuleRevisionStatus struct {
-	// Resolved is the commit or the digest that its tag stood for on the first
-	// cluster that ran it. All others get that, wherever the tag may have moved.
+	// Resolved is the commit or the digest that its tag had on the first cluster
+	// that ran it. All other clusters get that, even if the tag has moved.
 	// +optional
 	Resolved string `json:"resolved,omitempty"`
 }

@@ -2,13 +2,14 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GatePassed is the condition of a RolloutGate in which a client reports the verdict:
-// True lets the rollout through, False stops it, Unknown or none makes it wait.
+// GatePassed is the condition of a RolloutGate in which a client reports its
+// decision: True lets the rollout through, False stops it, Unknown or none makes it
+// wait.
 const GatePassed = "Passed"
 
-// RolloutGate is a decision that a rollout waits for, and that another client takes:
-// a person, a test, a metric. They do so in the condition Passed of its status, so
-// that a client that may update rolloutgates/status may decide.
+// RolloutGate is a decision that a rollout waits for. A user or a program makes it,
+// by the condition Passed of its status. Any client that may update
+// rolloutgates/status may decide.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,7 +27,7 @@ type RolloutGate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what is to be decided.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="what a RolloutGate is for does not change"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a RolloutGate is immutable"
 	Spec RolloutGateSpec `json:"spec"`
 	// Status is what was decided.
 	// +optional
@@ -52,7 +53,7 @@ type RolloutGateSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
-	// Stage is the part of the rollout that it stands before or after.
+	// Stage is the stage of the rollout before or after which the gate must pass.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Stage string `json:"stage"`
@@ -65,7 +66,7 @@ type RolloutGateSpec struct {
 	When string `json:"when"`
 }
 
-// TargetReference is something that rolls out, in the same namespace.
+// TargetReference is an object that rolls out, in the same namespace.
 type TargetReference struct {
 	// APIVersion and Kind are those of the object.
 	// +kubebuilder:validation:MinLength=1

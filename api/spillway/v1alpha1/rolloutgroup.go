@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutGroup is a group of StatefulSets, each of them a zone, that change one
-// at a time. It is their lock, their policy, and the place to look.
+// RolloutGroup is a group of StatefulSets, each of them a zone, that roll one at a
+// time. It has their policy, their lock and their state.
 //
-// There is one for each rollout-group label in sight, of the same name as the
-// label's value. One that a user wrote is kept when the last member goes.
+// The manager creates one for each value of the label rollout-group, with that name.
+// One that a user created or changed is kept when the last StatefulSet has left.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,7 +29,7 @@ type RolloutGroup struct {
 	// Spec is the policy.
 	// +optional
 	Spec RolloutGroupSpec `json:"spec,omitempty"`
-	// Status is the lock, and how far the rollout has come.
+	// Status has the lock, and the progress of the rollout.
 	// +optional
 	Status RolloutGroupStatus `json:"status,omitempty"`
 }
@@ -48,7 +48,7 @@ type RolloutGroupList struct {
 // RolloutGroupSpec is the policy of a group. What is set here wins over the
 // annotations of the StatefulSets.
 type RolloutGroupSpec struct {
-	// ZoneOrder lists the StatefulSets in the order in which they go. Those that
+	// ZoneOrder lists the StatefulSets in the order in which they roll. Those that
 	// it does not name follow, by their annotations and then by name.
 	// +optional
 	// +listType=set
@@ -69,54 +69,54 @@ type RolloutGroupSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// Soak is how long a whole zone has to stay healthy before the next one
-	// goes: "5m".
+	// Soak is how long a whole zone must stay healthy before the next one starts:
+	// "5m".
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
-	// ProgressDeadlineSeconds is how long a Pod may take to become available
-	// after it was replaced, before the rollout counts as stalled. Default 600.
+	// ProgressDeadlineSeconds is how long a Pod may take to become available after
+	// it was replaced, before the rollout counts as failed. Default 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// MaintenanceWindows are when Pods may be replaced. Outside of them nothing is
-	// begun, and a zone that is open is held again; what is being replaced goes on
-	// being replaced. Default: always.
+	// MaintenanceWindows are when Pods may be replaced. Outside of them no
+	// replacement begins, and an open zone is held again; replacements that have
+	// begun are completed. Default: always.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// Pause keeps everything as it is until it is removed.
+	// Pause prevents further replacements until it is removed.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
-	// Retry gives what has failed its progress deadline anew.
+	// Retry starts the progress deadline of what has failed again.
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
-	// StuckPods says what becomes of Pods that are not ready at a revision that
-	// is not wanted any more. Replace, the default, replaces them first and
-	// whatever the budget, as that takes nothing away; so an OrderedReady set
-	// does not stay stuck on a broken revision. Keep waits until they are ready.
+	// StuckPods says what happens to outdated Pods that are not ready. Replace, the
+	// default, replaces them first, even if the budget is used up, because nothing
+	// becomes unavailable. So an OrderedReady StatefulSet does not stay stuck on a
+	// broken revision. Keep waits until they are ready.
 	// +optional
 	StuckPods StuckPods `json:"stuckPods,omitempty"`
-	// HistoryLimit is how many rollouts are remembered. Default 10.
+	// HistoryLimit is how many past rollouts are kept. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 
-// StuckPods says what becomes of Pods that are not ready at an old revision.
+// StuckPods says what happens to outdated Pods that are not ready.
 // +kubebuilder:validation:Enum=Replace;Keep
 type StuckPods string
 
-// The answers to Pods that are stuck.
+// The values of stuckPods.
 const (
 	ReplaceStuckPods StuckPods = "Replace"
 	KeepStuckPods    StuckPods = "Keep"
 )
 
-// MaintenanceWindow is a stretch of time that recurs.
+// MaintenanceWindow is a recurring period of time.
 type MaintenanceWindow struct {
 	// Schedule is when it opens, as of a CronJob: "0 2 * * 1-5".
 	// +kubebuilder:validation:MinLength=1
@@ -132,38 +132,38 @@ type MaintenanceWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// Pause is a user's wish that nothing moves.
+// Pause is the request of a user to stop a rollout.
 type Pause struct {
-	// Reason is why.
+	// Reason is why the user requests it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
-	// By is who asked.
+	// By is the name of the user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
-	// Since is when.
+	// Since is when it was requested.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// Retry is a user's wish that what has failed is tried again.
+// Retry is the request of a user to retry what has failed.
 type Retry struct {
-	// At is when it was wished: deadlines that began earlier begin anew then.
+	// At is when it was requested. Deadlines that began earlier start again then.
 	At metav1.Time `json:"at"`
-	// Reason is why.
+	// Reason is why the user requests it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
-	// By is who asked.
+	// By is the name of the user.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
 }
 
-// RolloutGroupStatus is the lock, and how far the rollout has come.
+// RolloutGroupStatus has the lock, and the progress of the rollout.
 type RolloutGroupStatus struct {
-	// ObservedGeneration is the generation of the group that the rest speaks of.
+	// ObservedGeneration is the generation of the group that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled.
@@ -174,33 +174,33 @@ type RolloutGroupStatus struct {
 	// Phase is Complete, Progressing, Waiting, Paused, Failed or Stalled.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Zone is which zone moves, of how many: "2/3".
+	// Zone is the number of the zone that is updating, and of how many: "2/3".
 	// +optional
 	Zone string `json:"zone,omitempty"`
 	// Updated is how many Pods are up to date and available, of how many: "7/9".
 	// +optional
 	Updated string `json:"updated,omitempty"`
-	// WaitingFor is the sentence that tells most about why it is not done.
+	// WaitingFor is the main reason why it is not complete, as a sentence.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// Since is when what it waits for began.
+	// Since is when that wait began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// Lock is who may disrupt the group. It is taken and released by
+	// Lock is who may disrupt the group. It is acquired and released by
 	// compare-and-swap on the resourceVersion of this object.
 	// +optional
 	Lock *Lock `json:"lock,omitempty"`
-	// Moves are what is being replaced, or about to be. Each was written down
-	// before it was done.
+	// Moves are the replacements that have begun or are about to begin. Each is
+	// recorded before it is made.
 	// +optional
 	// +listType=atomic
 	Moves []Move `json:"moves,omitempty"`
-	// Seen is how new the views were from which the lock and the moves were
-	// decided. A manager that has seen less must not decide.
+	// Seen has the resource versions of the caches from which the lock and the moves
+	// were decided. A manager with an older cache must not decide.
 	// +optional
 	Seen *Seen `json:"seen,omitempty"`
-	// Downscale is the downscale that the lock is held for. It was written down before
-	// any Pod was prepared for it, and stays until it was seen or undone.
+	// Downscale is the downscale that the lock is held for. It is recorded before
+	// any Pod is prepared for it, and stays until it is observed or undone.
 	// +optional
 	Downscale *Downscale `json:"downscale,omitempty"`
 	// Downscales has the last downscale of each zone.
@@ -208,7 +208,7 @@ type RolloutGroupStatus struct {
 	// +listType=map
 	// +listMapKey=zone
 	Downscales []Downscale `json:"downscales,omitempty"`
-	// Zones has a row for each zone, in the order in which they go.
+	// Zones has a row for each zone, in the order in which they roll.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -241,14 +241,14 @@ type Lock struct {
 	// Zone is the StatefulSet that may be disrupted, empty for several.
 	// +optional
 	Zone string `json:"zone,omitempty"`
-	// Since is when it was taken.
+	// Since is when it was acquired.
 	Since metav1.MicroTime `json:"since"`
 	// Expires is when it counts as free even if it is not released.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
 }
 
-// Downscale takes replicas away from a zone.
+// Downscale lowers the replicas of a zone.
 type Downscale struct {
 	// Zone is the StatefulSet.
 	Zone string `json:"zone"`
@@ -268,23 +268,23 @@ type Downscale struct {
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
 }
 
-// Move is something that is about to be disrupted, or is being replaced.
+// Move is a Pod or a zone that is about to be disrupted, or is being replaced.
 type Move struct {
 	// Zone is the StatefulSet.
 	Zone string `json:"zone"`
-	// Pod is what is replaced; empty where the StatefulSet itself is let go.
+	// Pod is the Pod that is replaced; empty where the StatefulSet itself is opened.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// Lend is true where the StatefulSet is let go by setting its type to OnDelete
-	// for a while, so that its controller replaces nothing.
+	// Lend is true where the StatefulSet is opened by setting its type to OnDelete
+	// for its turn, so that its controller replaces no Pod.
 	// +optional
 	Lend bool `json:"lend,omitempty"`
-	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it
-	// was when that was decided: as long as it still is like that, it may go at
-	// any moment.
+	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it was
+	// when that was decided. While they are unchanged, it may be disrupted at any
+	// moment.
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion"`
-	// Revision is where it is to get.
+	// Revision is the target revision.
 	Revision string `json:"revision"`
 	// At is when it was decided.
 	At metav1.MicroTime `json:"at"`
@@ -292,33 +292,33 @@ type Move struct {
 
 // Seen are resource versions.
 type Seen struct {
-	// Pods and StatefulSets are how new the views of these were.
+	// Pods and StatefulSets are the resource versions of their caches.
 	// +optional
 	Pods string `json:"pods,omitempty"`
 	// +optional
 	StatefulSets string `json:"statefulSets,omitempty"`
 }
 
-// Zone is how far a zone has come.
+// Zone is the state of a zone.
 type Zone struct {
 	// Name is that of the StatefulSet.
 	Name string `json:"name"`
-	// Updated Pods are up to date and available, Ready ones available at
-	// whatever revision, Total are its replicas.
+	// Updated is how many Pods are up to date and available, Ready how many are
+	// available at any revision, Total the number of replicas.
 	Updated int32 `json:"updated"`
 	Ready   int32 `json:"ready"`
 	Total   int32 `json:"total"`
-	// Revision is the last one at which the whole zone was healthy.
+	// Revision is the last revision at which the whole zone was healthy.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// Target is the revision to get to.
+	// Target is the revision to roll out.
 	// +optional
 	Target string `json:"target,omitempty"`
-	// StartedAt is when the zone was first moved towards its target.
+	// StartedAt is when the update of the zone to its target began.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
-	// Opened is true once the controller of the StatefulSet may replace Pods
-	// on its own, until it is known for certain which Pods it has left.
+	// Opened is true once the controller of the StatefulSet may replace Pods on its
+	// own, until it is certain which Pods it has not replaced.
 	// +optional
 	Opened bool `json:"opened,omitempty"`
 	// State is a word: Complete, Updating, or the reason why it waits.
@@ -336,12 +336,12 @@ type Zone struct {
 type Rollout struct {
 	// Number counts the rollouts of the group.
 	Number int64 `json:"number"`
-	// Zones are those that moved, and where to.
+	// Zones are the zones that were updated, and their revisions.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Zones []ZoneRevision `json:"zones,omitempty"`
-	// StartedAt is when the first Pod was moved.
+	// StartedAt is when the first Pod was replaced.
 	StartedAt metav1.MicroTime `json:"startedAt"`
 	// FinishedAt is when it ended, absent while it runs.
 	// +optional
@@ -353,14 +353,14 @@ type Rollout struct {
 	Duration string `json:"duration,omitempty"`
 }
 
-// ZoneRevision is where a zone was moved to.
+// ZoneRevision is the revision that a zone was updated to.
 type ZoneRevision struct {
 	// Name is that of the StatefulSet.
 	Name string `json:"name"`
 	// Revision is that of its Pods.
 	Revision string `json:"revision"`
-	// StartedAt is when its first Pod was moved, FinishedAt when the whole zone was
-	// healthy there, absent until then.
+	// StartedAt is when its first Pod was replaced, FinishedAt when the whole zone
+	// was healthy at the revision, absent until then.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 	// +optional

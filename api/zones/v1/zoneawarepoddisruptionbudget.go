@@ -8,9 +8,9 @@ import (
 // ZoneAwarePodDisruptionBudget bounds how many Pods may be evicted, of
 // StatefulSets that are zones of one application.
 //
-// Without a podNamePartitionRegex it works by zone: Pods may be down in one zone
-// at a time, and there no more than the budget. With one it works by partition:
-// of all the Pods of a partition, over all zones, no more than the budget.
+// Without a podNamePartitionRegex it works by zone: Pods may be unavailable in only
+// one zone at a time, and there no more than the budget. With one it works by
+// partition: the budget is for all Pods of a partition, over all zones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,13 +26,13 @@ type ZoneAwarePodDisruptionBudget struct {
 
 	// Spec is the budget.
 	Spec ZoneAwarePodDisruptionBudgetSpec `json:"spec"`
-	// Status is what was evicted and is not known to be gone.
+	// Status has the Pods whose eviction was admitted and not observed yet.
 	// +optional
 	Status ZoneAwarePodDisruptionBudgetStatus `json:"status,omitempty"`
 }
 
-// ZoneAwarePodDisruptionBudgetSpec is the budget. The API server itself refuses what
-// could not be understood later, without asking anybody.
+// ZoneAwarePodDisruptionBudgetSpec is the budget. The API server itself refuses an
+// invalid one, without a webhook.
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.maxUnavailable) && has(self.maxUnavailablePercentage))`,message=`invalid value: only one of maxUnavailable or maxUnavailablePercentage may be set`
 // +kubebuilder:validation:XValidation:rule=`!has(self.podNamePartitionRegex) || self.podNamePartitionRegex.size() == 0 || ['x'.matches('^' + self.podNamePartitionRegex + '$')].size() == 1`,message=`invalid value: regex is not valid`
@@ -45,8 +45,8 @@ type ZoneAwarePodDisruptionBudget struct {
 type ZoneAwarePodDisruptionBudgetSpec struct {
 	// Selector finds the Pods and the StatefulSets that the budget is for.
 	Selector Selector `json:"selector"`
-	// MaxUnavailable is how many Pods of a zone or a partition may be down. Of
-	// zero, none may be evicted. Default 1.
+	// MaxUnavailable is how many Pods of a zone or a partition may be unavailable.
+	// With 0, none may be evicted. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
@@ -74,15 +74,15 @@ type ZoneAwarePodDisruptionBudgetSpec struct {
 
 // Selector finds objects by their labels.
 type Selector struct {
-	// MatchLabels are labels that an object has to have, all of them.
+	// MatchLabels are the labels that an object must have, all of them.
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-// ZoneAwarePodDisruptionBudgetStatus is what was evicted lately.
+// ZoneAwarePodDisruptionBudgetStatus has the Pods that were evicted recently.
 type ZoneAwarePodDisruptionBudgetStatus struct {
 	// DisruptedPods are Pods whose eviction was admitted, by name, and that are not
-	// known to be evicted. They count as down. An entry whose eviction
-	// never came to pass is dropped after a while.
+	// known to be evicted. They count as down. An entry whose eviction was never
+	// made is dropped after some time.
 	// +optional
 	DisruptedPods map[string]DisruptedPod `json:"disruptedPods,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
@@ -68,9 +69,11 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	}
 	slices.Sort(f.namespaces)
 	return config.Options{
-		Namespaces: slices.Compact(f.namespaces), UpdateRate: rate, UpdateBurst: f.updateBurst,
-		MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
-		CoalesceWindow: f.coalesceWindow, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
+		Options: decision.Options{
+			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
+			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
+		},
+		Namespaces: slices.Compact(f.namespaces), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
-	"github.com/spillway-dev/spillway/internal/config"
-	"github.com/spillway-dev/spillway/internal/plans"
+	config "github.com/spillway-dev/spillway/internal/config/decision"
+	plans "github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/simulate"
 	"github.com/spillway-dev/spillway/internal/simulate/record"

@@ -25,6 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/demo"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -165,7 +166,7 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 	return demo.Run(ctx, demo.Options{
 		Config: cfg, Kubeconfig: kubeconfig, Namespace: namespace, Simulated: simulated, Stays: simulated && !r.once(),
 		MetricsURL: "http://" + metrics + "/metrics",
-		Rings:      config.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second, Zones: withZones},
+		Rings:      config.Options{Options: decision.Options{MaxRolling: demoMaxRolling, CoalesceWindow: time.Second}, Zones: withZones},
 		Zones:      withZones,
 		Out:        r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
 	})

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 )
 
 const (
@@ -66,8 +66,8 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 
 // stalled is an error if what was asked for cannot be followed.
 func stalled(i *v1beta1.Instance) error {
-	c := apimeta.FindStatusCondition(i.Status.Conditions, plans.ConditionStalled)
-	if c != nil && c.Reason == string(plans.ReasonInvalid) && i.Status.ObservedGeneration == i.Generation {
+	c := apimeta.FindStatusCondition(i.Status.Conditions, decision.ConditionStalled)
+	if c != nil && c.Reason == string(decision.ReasonInvalid) && i.Status.ObservedGeneration == i.Generation {
 		return errors.New(c.Message)
 	}
 	return nil

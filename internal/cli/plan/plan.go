@@ -144,7 +144,7 @@ func newPlanAbandon(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s abandon requested\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s abandon of the running plan requested\n", p.name.Name)
 		if !p.wait {
 			return nil
 		}
@@ -166,7 +166,7 @@ func newPlanRetry(p *planner) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(p.out, "instance/%s retry requested\n", p.name.Name)
+		_, _ = fmt.Fprintf(p.out, "instance/%s retry of the last plan requested\n", p.name.Name)
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID != uid })
 	})))
 }

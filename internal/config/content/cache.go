@@ -2,6 +2,9 @@ package content
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,4 +73,16 @@ func (h *HashCache) turn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known, h.used = h.used, nil
+}
+
+// key identifies all that the hashes of a workload follow from: the scopes, and
+// the digests of each object.
+func (k *Known) key() [sha256.Size]byte {
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%v", k.scopes())
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+		f := k.facts[o]
+		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
 }

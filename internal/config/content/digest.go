@@ -21,19 +21,6 @@ const digestSize = 16
 // meaning once there is a name.
 const digested = "digested-"
 
-// Digest reduces a ConfigMap or Secret to what the ring keeps of it: its
-// identity, the annotations that the ring reads, and a digest of each value. It
-// is the transform of the cache, so that no payload stays in memory. It changes
-// the object in place.
-func Digest(obj client.Object) {
-	switch o := obj.(type) {
-	case *corev1.ConfigMap:
-		digestConfigMap(o)
-	case *corev1.Secret:
-		digestSecret(o)
-	}
-}
-
 // Digesting returns a reader that reads what the cache would contain: objects
 // reduced by [Digest].
 func Digesting(reader client.Reader) client.Reader { return digestingReader{reader} }
@@ -47,6 +34,19 @@ func (d digestingReader) Get(ctx context.Context, key client.ObjectKey, obj clie
 	}
 	Digest(obj)
 	return nil
+}
+
+// Digest reduces a ConfigMap or Secret to what the ring keeps of it: its
+// identity, the annotations that the ring reads, and a digest of each value. It
+// is the transform of the cache, so that no payload stays in memory. It changes
+// the object in place.
+func Digest(obj client.Object) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		digestConfigMap(o)
+	case *corev1.Secret:
+		digestSecret(o)
+	}
 }
 
 func digestConfigMap(o *corev1.ConfigMap) {

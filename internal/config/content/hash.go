@@ -137,6 +137,14 @@ func (s scope) merge(slots map[string]map[string][]byte, ref Reference, values m
 	}
 }
 
+// hollow is true if a reference has no value, so that there are several documents
+// that mean the same to the Pods.
+func (s scope) hollow(c contents) bool {
+	return slices.ContainsFunc(without(s.refs, s.ignored), func(r Reference) bool {
+		return len(keys(s, r, c[r.Object])) == 0
+	})
+}
+
 // keys are the keys of values that the reference uses and that are not ignored, sorted.
 func keys[V any](s scope, ref Reference, values map[string]V) []string {
 	ignored := ignoredKeys(ref.Object, s.ignored)
@@ -148,14 +156,6 @@ func keys[V any](s scope, ref Reference, values map[string]V) []string {
 	}
 	slices.Sort(used)
 	return used
-}
-
-// hollow is true if a reference has no value, so that there are several documents
-// that mean the same to the Pods.
-func (s scope) hollow(c contents) bool {
-	return slices.ContainsFunc(without(s.refs, s.ignored), func(r Reference) bool {
-		return len(keys(s, r, c[r.Object])) == 0
-	})
 }
 
 // like is true if the scopes give the same hash whatever the contents.

@@ -1,13 +1,8 @@
 package content
 
 import (
-	"context"
 	"crypto/sha256"
-	"fmt"
-	"maps"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Known is what was found out about the config that one workload uses. It is kept
@@ -113,17 +108,6 @@ func (k *Known) refresh() bool {
 	return before != [sha256.Size]byte{} && k.fingerprint != before && k.fingerprint != k.hashedAs
 }
 
-// scope is what counts now; the ignored objects are left out of it.
-func (k *Known) scope() scope {
-	ignored := slices.Clone(k.demand.Ignored)
-	for o, f := range k.facts {
-		if f.ignored {
-			ignored = append(ignored, Reference{Object: o})
-		}
-	}
-	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
-}
-
 func (k *Known) scopes() scopes {
 	own := k.scope()
 	return scopes{
@@ -133,39 +117,15 @@ func (k *Known) scopes() scopes {
 	}
 }
 
-// compute reads the values that the workload uses and hashes them.
-func (k *Known) compute(ctx context.Context, values *values) error {
-	defer values.release(k)
-	c := contents{}
-	k.facts, k.forbidden = maps.Clone(k.facts), nil
-	for o := range k.facts {
-		v := values.get(ctx, o)
-		if apierrors.IsForbidden(v.err) {
-			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
-		}
-		if v.err != nil {
-			return v.err
-		}
-		if k.facts[o] = v.fact; v.fact.exists {
-			c[o] = v.content
+// scope is what counts now; the ignored objects are left out of it.
+func (k *Known) scope() scope {
+	ignored := slices.Clone(k.demand.Ignored)
+	for o, f := range k.facts {
+		if f.ignored {
+			ignored = append(ignored, Reference{Object: o})
 		}
 	}
-	k.hashedFor, k.hashedAs = k.fingerprint, fingerprint(k.scope(), k.facts)
-	var err error
-	k.hashes, err = values.hashes(k.scopes(), c)
-	return err
-}
-
-// key identifies all that the hashes of a workload follow from: the scopes, and
-// the digests of each object.
-func (k *Known) key() [sha256.Size]byte {
-	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%v", k.scopes())
-	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
-		f := k.facts[o]
-		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
-	}
-	return [sha256.Size]byte(sum.Sum(nil))
+	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
 }
 
 // fingerprint is a digest of all digests that count in a scope. A reference

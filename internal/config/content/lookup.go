@@ -37,9 +37,6 @@ type Lookup struct {
 	facts Facts
 }
 
-// Lookup begins a pass.
-func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}} }
-
 // Lacks says what a Pod cannot start without and does not exist, each as a clause.
 func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *corev1.PodSpec) ([]string, error) {
 	l := Source{Digests: Digesting(reader)}.Lookup()
@@ -57,6 +54,9 @@ func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *cor
 	}
 	return lacks, nil
 }
+
+// Lookup begins a pass.
+func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}} }
 
 // Observe brings what is known of a workload's config up to date, as far as
 // digests tell; version is that of the workload. It returns true if config that

@@ -68,28 +68,6 @@ func (o Object) compare(other Object) int {
 	return strings.Compare(o.Name, other.Name)
 }
 
-// Reference is one use of an object by a workload.
-type Reference struct {
-	Object Object
-	// Keys are those used, nil for all of them.
-	Keys []KeyUse
-	// Required is true if a Pod cannot start without the object.
-	Required bool
-	// Extra is true if an annotation names the object, not the Pod template.
-	Extra bool
-	// spaced is true if the entry had spaces around it, for which wave ignores it.
-	spaced bool
-}
-
-// KeyUse is the use of one key of an object.
-type KeyUse struct {
-	Name     string
-	Required bool
-}
-
-// Whole is true if every key of the object counts.
-func (r Reference) Whole() bool { return r.Keys == nil }
-
 // uses is true if the key counts.
 func (r Reference) uses(key string) bool {
 	return r.Whole() || slices.ContainsFunc(r.Keys, func(u KeyUse) bool { return u.Name == key })
@@ -118,9 +96,11 @@ func ParseIgnored(kind Kind, namespace, entry string) (Reference, bool) {
 	return ref, isName(name) && (!found || isKey(key))
 }
 
-func isName(s string) bool      { return len(validation.IsDNS1123Subdomain(s)) == 0 }
+func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
+
 func isNamespace(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
-func isKey(s string) bool       { return len(validation.IsConfigMapKey(s)) == 0 }
+
+func isKey(s string) bool { return len(validation.IsConfigMapKey(s)) == 0 }
 
 // without returns the references that are not ignored as a whole.
 func without(refs, ignored []Reference) []Reference {
@@ -146,3 +126,25 @@ func ignoredKeys(o Object, ignored []Reference) map[string]bool {
 	}
 	return keys
 }
+
+// Reference is one use of an object by a workload.
+type Reference struct {
+	Object Object
+	// Keys are those used, nil for all of them.
+	Keys []KeyUse
+	// Required is true if a Pod cannot start without the object.
+	Required bool
+	// Extra is true if an annotation names the object, not the Pod template.
+	Extra bool
+	// spaced is true if the entry had spaces around it, for which wave ignores it.
+	spaced bool
+}
+
+// KeyUse is the use of one key of an object.
+type KeyUse struct {
+	Name     string
+	Required bool
+}
+
+// Whole is true if every key of the object counts.
+func (r Reference) Whole() bool { return r.Keys == nil }

@@ -33,13 +33,6 @@ func NewPodStatus() *unstructured.Unstructured {
 	return u
 }
 
-// PodStatuses is an empty list of them.
-func PodStatuses() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(podStatusKind.GroupVersion().WithKind(podStatusKind.Kind + "List"))
-	return list
-}
-
 // DriverInstalled is true if the API server serves the driver's kinds.
 func DriverInstalled(mapper apimeta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(podStatusKind.GroupKind(), podStatusKind.Version)
@@ -76,6 +69,13 @@ func provided(ctx context.Context, reader client.Reader, o Object) (map[string]s
 		}
 	}
 	return versions, nil
+}
+
+// PodStatuses is an empty list of them.
+func PodStatuses() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(podStatusKind.GroupVersion().WithKind(podStatusKind.Kind + "List"))
+	return list
 }
 
 func classOf(status *unstructured.Unstructured) string {

@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -72,6 +73,29 @@ func newValues(reader client.Reader, due []*Known) *values {
 		}
 	}
 	return v
+}
+
+// compute reads the values that the workload uses and hashes them.
+func (k *Known) compute(ctx context.Context, values *values) error {
+	defer values.release(k)
+	c := contents{}
+	k.facts, k.forbidden = maps.Clone(k.facts), nil
+	for o := range k.facts {
+		v := values.get(ctx, o)
+		if apierrors.IsForbidden(v.err) {
+			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
+		}
+		if v.err != nil {
+			return v.err
+		}
+		if k.facts[o] = v.fact; v.fact.exists {
+			c[o] = v.content
+		}
+	}
+	k.hashedFor, k.hashedAs = k.fingerprint, fingerprint(k.scope(), k.facts)
+	var err error
+	k.hashes, err = values.hashes(k.scopes(), c)
+	return err
 }
 
 func (v *values) get(ctx context.Context, o Object) *value {

@@ -39,9 +39,6 @@ type Edit struct {
 	annotated bool
 }
 
-// EditUnstored edits a workload in a request, whose answer needs no precondition.
-func EditUnstored(w *Workload) *Edit { return &Edit{w: w} }
-
 // EditStored begins with the precondition of every write: the workload has the
 // uid, the spec and the opt-in for which the write was decided.
 func EditStored(w *Workload) *Edit {
@@ -56,14 +53,6 @@ func EditStored(w *Workload) *Edit {
 
 // Operations are those collected.
 func (e *Edit) Operations() []Operation { return e.ops }
-
-// Patch is the operations with the object to apply them to.
-func (e *Edit) Patch() Patch {
-	object := New(e.w.Kind)
-	object.SetNamespace(e.w.Namespace)
-	object.SetName(e.w.Name.Name)
-	return Patch{Object: object, Operations: e.ops}
-}
 
 // SetHash writes the hash of the present config into the Pod template.
 func (e *Edit) SetHash() { e.SetTemplateHash(e.w.Template.HashName, e.w.Hashes.Desired) }
@@ -158,6 +147,17 @@ func Disown(w *Workload) []Patch {
 	return append(patches, e.Patch())
 }
 
+// EditUnstored edits a workload in a request, whose answer needs no precondition.
+func EditUnstored(w *Workload) *Edit { return &Edit{w: w} }
+
+// Patch is the operations with the object to apply them to.
+func (e *Edit) Patch() Patch {
+	object := New(e.w.Kind)
+	object.SetNamespace(e.w.Namespace)
+	object.SetName(e.w.Name.Name)
+	return Patch{Object: object, Operations: e.ops}
+}
+
 // release removes the owner reference, if it is still where it was seen.
 func (o Owned) release() Patch {
 	object := o.Kind.New()
@@ -186,7 +186,9 @@ func (e *Edit) drop(key vocabulary.Key) {
 }
 
 func (e *Edit) test(path string, value any) { e.do("test", path, value) }
-func (e *Edit) add(path string, value any)  { e.do("add", path, value) }
+
+func (e *Edit) add(path string, value any) { e.do("add", path, value) }
+
 func (e *Edit) do(op, path string, value any) {
 	e.ops = append(e.ops, Operation{Op: op, Path: path, Value: value})
 }

@@ -43,20 +43,6 @@ func NewList(kind string) client.ObjectList {
 	}
 }
 
-// KindOf is the kind of a workload; typed objects do not have it set.
-func KindOf(obj client.Object) string {
-	switch obj.(type) {
-	case *appsv1.Deployment:
-		return Deployment
-	case *appsv1.StatefulSet:
-		return StatefulSet
-	case *appsv1.DaemonSet:
-		return DaemonSet
-	default:
-		return fmt.Sprintf("%T", obj)
-	}
-}
-
 // TemplateOf is the Pod template of a workload, not a copy.
 func TemplateOf(obj client.Object) *corev1.PodTemplateSpec {
 	switch o := obj.(type) {
@@ -102,4 +88,18 @@ func (n Name) String() string {
 // NameOf names a workload.
 func NameOf(obj client.Object) Name {
 	return Name{Kind: KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// KindOf is the kind of a workload; typed objects do not have it set.
+func KindOf(obj client.Object) string {
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		return Deployment
+	case *appsv1.StatefulSet:
+		return StatefulSet
+	case *appsv1.DaemonSet:
+		return DaemonSet
+	default:
+		return fmt.Sprintf("%T", obj)
+	}
 }

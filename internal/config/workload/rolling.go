@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
 // ProgressDeadline is how long a rolling workload counts against the budget; the
@@ -98,4 +100,16 @@ func TemplateDigest(obj client.Object) string {
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
+}
+
+// Bare is the Pod template without what admission and the ring put there.
+func Bare(obj client.Object) *corev1.PodTemplateSpec {
+	t := TemplateOf(obj).DeepCopy()
+	for _, name := range vocabulary.ConfigHash.Names() {
+		delete(t.Annotations, name)
+	}
+	if i := SuspensionOf(obj).Gate; i > 0 {
+		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i-1:i-1], t.Spec.SchedulingGates[i:]...)
+	}
+	return t
 }

@@ -57,26 +57,6 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	return r.s
 }
 
-// What the value of an annotation must be, and what is used until it is.
-const (
-	MustBeBoolean  = `must be "true" or "false"; using "false"`
-	MustBePause    = `must be "true" or "false"; using "true"`
-	MustBeInteger  = "must be an integer such as 10; using 0"
-	MustBeDuration = `must be a duration such as "5s"; using the default of the manager`
-	MustBeExtra    = `must be "name" or "namespace/name"; ignoring it`
-	MustBeIgnored  = `must be "name" or "name:key"; ignoring it`
-)
-
-type settingsReader struct {
-	namespace   string
-	annotations map[string]string
-	s           Settings
-}
-
-func (r *settingsReader) problem(name, value, action string) {
-	r.s.Problems = append(r.s.Problems, Problem{Annotation: name, Value: value, Action: action})
-}
-
 // boolean is exact, as in wave: only "true" is true.
 func (r *settingsReader) boolean(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
@@ -149,4 +129,24 @@ func (r *settingsReader) list(key vocabulary.Key, kind content.Kind, action stri
 		refs = append(refs, ref)
 	}
 	return refs
+}
+
+// What the value of an annotation must be, and what is used until it is.
+const (
+	MustBeBoolean  = `must be "true" or "false"; using "false"`
+	MustBePause    = `must be "true" or "false"; using "true"`
+	MustBeInteger  = "must be an integer such as 10; using 0"
+	MustBeDuration = `must be a duration such as "5s"; using the default of the manager`
+	MustBeExtra    = `must be "name" or "namespace/name"; ignoring it`
+	MustBeIgnored  = `must be "name" or "name:key"; ignoring it`
+)
+
+type settingsReader struct {
+	namespace   string
+	annotations map[string]string
+	s           Settings
+}
+
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Annotation: name, Value: value, Action: action})
 }

@@ -70,11 +70,11 @@ type WaitingPod struct {
 	Held bool
 }
 
-// IsSuspended is true if new Pods of the workload cannot be scheduled.
-func (s Suspension) IsSuspended() bool { return s.Gate > 0 || s.Scheduler }
-
 // IsSettled is true if neither the workload nor any of its Pods is suspended.
 func (s Suspension) IsSettled() bool { return !s.IsSuspended() && (!s.Freeing || s.isFreed()) }
+
+// IsSuspended is true if new Pods of the workload cannot be scheduled.
+func (s Suspension) IsSuspended() bool { return s.Gate > 0 || s.Scheduler }
 
 // isFreed is true if no Pod is suspended any more, and no new one can be.
 func (s Suspension) isFreed() bool { return s.Seen && s.Known && len(s.Waiting) == 0 }
@@ -98,8 +98,6 @@ func SuspensionOf(obj client.Object) Suspension {
 	}
 	return s
 }
-
-func isOurGate(g corev1.PodSchedulingGate) bool { return g.Name == vocabulary.SchedulingGate }
 
 // observedGeneration is the generation that the workload's controller has observed.
 func observedGeneration(obj client.Object) int64 {
@@ -156,6 +154,8 @@ func isSuspendedPod(p *corev1.Pod) bool {
 	suspended := slices.ContainsFunc(p.Spec.SchedulingGates, isOurGate) || p.Spec.SchedulerName == vocabulary.SuspendedScheduler
 	return suspended && p.DeletionTimestamp == nil
 }
+
+func isOurGate(g corev1.PodSchedulingGate) bool { return g.Name == vocabulary.SchedulingGate }
 
 // isHeldByPartition is true for a Pod that would be recreated at the revision that
 // it has: deleting it would change nothing.

@@ -99,18 +99,6 @@ func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 	return Template{Hash: hash, HashName: name, Annotated: len(t.Annotations) > 0, Scheduler: t.Spec.SchedulerName, Gates: len(t.Spec.SchedulingGates)}
 }
 
-// Bare is the Pod template without what admission and the ring put there.
-func Bare(obj client.Object) *corev1.PodTemplateSpec {
-	t := TemplateOf(obj).DeepCopy()
-	for _, name := range vocabulary.ConfigHash.Names() {
-		delete(t.Annotations, name)
-	}
-	if i := SuspensionOf(obj).Gate; i > 0 {
-		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i-1:i-1], t.Spec.SchedulingGates[i:]...)
-	}
-	return t
-}
-
 // Observe sets what is known of the config. Of a workload that is not tracked
 // nothing is known.
 func (w *Workload) Observe(known *content.Known) {
@@ -147,15 +135,6 @@ func (w *Workload) HashIsRight() bool {
 	return w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
 
-// Accepted is the hash that the config would have if nothing had changed since
-// the template's was written.
-func (w *Workload) Accepted() string {
-	if w.hasBaseline() {
-		return w.Records.Baseline.Scope
-	}
-	return w.Template.Hash
-}
-
 // Adopts is true if the hash is of the present config in another scope, and that
 // must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
@@ -176,6 +155,15 @@ func (w *Workload) adoptsWave() bool {
 func (w *Workload) ignoresMore() bool {
 	u := w.Hashes.Unignored
 	return u != "" && w.Accepted() != w.Hashes.Desired && (u == w.Accepted() || u == w.Template.Hash)
+}
+
+// Accepted is the hash that the config would have if nothing had changed since
+// the template's was written.
+func (w *Workload) Accepted() string {
+	if w.hasBaseline() {
+		return w.Records.Baseline.Scope
+	}
+	return w.Template.Hash
 }
 
 // hasBaseline is true if there is a baseline, and it is of the template's hash.

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
@@ -65,14 +66,14 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	switch {
 	case e.State == config.StateNext:
 		only.Then = a.Manager(w.GetNamespace())
-	case e.Reason == config.ReasonNotPermitted:
+	case e.Reason == decision.ReasonNotPermitted:
 		return a.denied(ctx, e, only), nil
 	case len(e.Lacking) > 0:
 		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
 		only.Links[0].Next = a.Spillway("resume", w.Ref())
 		only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
-	case e.Reason == config.ReasonNotHeld:
+	case e.Reason == decision.ReasonNotHeld:
 		only.Then = a.About(a.groupRef(w))
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)

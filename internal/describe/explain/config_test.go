@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/describetest"
@@ -52,8 +53,8 @@ func TestExplainListsOnce(t *testing.T) {
 		asked[scope] = append(asked[scope], len(requests.Requests())-before)
 	}
 	for range 2 {
-		ask("of a namespace", config.Options{Now: time.Now, MaxRollingPerNamespace: 1})
-		ask("of all", config.Options{Now: time.Now, MaxRolling: 1})
+		ask("of a namespace", config.Options{Now: time.Now, Options: decision.Options{MaxRollingPerNamespace: 1}})
+		ask("of all", config.Options{Now: time.Now, Options: decision.Options{MaxRolling: 1}})
 		if len(asked["of all"]) == 1 {
 			someWorkloads(t, c, namespace, 2*snapshot.Singly, 4*snapshot.Singly)
 		}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
@@ -147,7 +148,7 @@ func manage(t *testing.T) (stop func()) {
 }
 
 func options() config.Options {
-	return config.Options{Now: time.Now, MaxRollingPerNamespace: 1}
+	return config.Options{Now: time.Now, Options: decision.Options{MaxRollingPerNamespace: 1}}
 }
 
 func (w *world) text(s string) string { return strings.ReplaceAll(s, "NS", w.namespace) }

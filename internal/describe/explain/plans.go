@@ -17,6 +17,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -65,13 +66,13 @@ func (p *planAnswer) goOn(ctx context.Context) {
 		p.own().Owner = annotator(p.i, vocabulary.Paused.Native)
 		p.own().Next = p.Spillway("resume", describe.RefTo(describe.KindInstance, p.i))
 		return
-	case p.e.Reason == plans.ReasonNoVersion:
+	case p.e.Reason == decision.ReasonNoVersion:
 		p.noVersion()
 		return
-	case p.e.Reason == plans.ReasonInvalid:
+	case p.e.Reason == decision.ReasonInvalid:
 		p.own().Next = p.Kubectl("edit", describe.RefTo(describe.KindInstance, p.i))
 		return
-	case p.e.Reason == plans.ReasonIdle:
+	case p.e.Reason == decision.ReasonIdle:
 		return
 	}
 	p.step()

@@ -18,18 +18,19 @@ import (
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
 // GroupDetails is how a group is rolled, and what its replicas wait for.
 type GroupDetails struct {
-	zones.Explanation
+	decision.Explanation
 
 	Replicas []string `json:"replicas,omitempty"`
 }
 
-func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (zones.Explanation, error) {
+func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (decision.Explanation, error) {
 	o := zones.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
 	return zones.Explain(ctx, a.Client, o, ref.Namespace, ref.Name)
 }
@@ -84,7 +85,7 @@ type groupAnswer struct {
 	*asker
 
 	ref   describe.Ref
-	e     *zones.Explanation
+	e     *decision.Explanation
 	found chain.Answer
 }
 
@@ -112,8 +113,8 @@ func (g *groupAnswer) rollout(ctx context.Context) error {
 		return g.paused(ctx, hold)
 	case hold.Reason == rollout.ReasonLocked:
 		return g.locked(ctx)
-	case hold.Reason == zones.ReasonWindow:
-	case hold.Reason == zones.ReasonNotObserved || hold.Reason == zones.ReasonDeleting:
+	case hold.Reason == decision.ReasonWindow:
+	case hold.Reason == decision.ReasonNotObserved || hold.Reason == decision.ReasonDeleting:
 		g.found.Then = g.firstUnseen(ctx)
 	case hold.Reason == rollout.ReasonRetry:
 		g.refused(ctx, hold)
@@ -135,7 +136,7 @@ func (g *groupAnswer) unmade() {
 func (g *groupAnswer) fault() {
 	f := g.e.Faults[0]
 	kind, name, _ := strings.Cut(f.Object, " ")
-	link := g.Link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, zones.ReasonInvalid, "%s", f)
+	link := g.Link(describe.Ref{Kind: kind, Namespace: g.ref.Namespace, Name: name}, decision.ReasonInvalid, "%s", f)
 	link.Next = g.Kubectl("edit", link.Ref)
 	g.add(link)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -57,7 +57,7 @@ func (h *historian) rolloutOf(r *v1alpha1.Rollout) Entry {
 func zoneIn(r *v1alpha1.Rollout, z *v1alpha1.ZoneRevision) Part {
 	s := Part{Ref: describe.Ref{Kind: "Zone", Name: z.Name}, Started: describe.TimeOf(z.StartedAt), Ended: describe.TimeOf(z.FinishedAt), Outcome: r.Outcome}
 	if z.FinishedAt != nil {
-		s.Outcome = zones.StateComplete
+		s.Outcome = decision.StateComplete
 	}
 	return s
 }

@@ -109,7 +109,7 @@ func (d directory) List(ctx context.Context, namespace string) ([]cluster.Cluste
 // Subscribe implements [Directory].
 func (directory) Subscribe(func(types.NamespacedName)) {}
 
-// sight is what a manager would see of a module that has just begun.
+// snapshot is what a manager would see of a module that has just begun.
 func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (snapshot, error) {
 	o := observer{options: options, kind: k, cached: reader, live: reader, unindexed: true, clusters: directory{reader}}
 	s, err := o.observe(ctx, newMemory(key), false)

@@ -52,7 +52,7 @@ type view struct {
 	asOf string
 }
 
-// sight is what a pass sees of a module.
+// snapshot is what a pass sees of a module.
 type snapshot struct {
 	model.Observed
 
@@ -240,7 +240,7 @@ func clusterOf(c *cluster.Cluster) model.Cluster {
 	return found
 }
 
-// look reads the assemblages from the cache, or from the API server itself.
+// assemblages reads the assemblages from the cache, or from the API server itself.
 func (o *observer) assemblages(ctx context.Context, m *memory, live bool) (*view, string, error) {
 	if live && m.live != nil {
 		return m.live, m.live.asOf, nil

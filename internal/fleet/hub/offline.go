@@ -48,7 +48,7 @@ func (o *Offline) Status(ctx context.Context) ([]decision.Explanation, error) {
 	return Status(ctx, o.on, o.options, "")
 }
 
-// looking is a directory that looks anew each time.
+// listing is a directory that lists the clusters anew each time.
 type listing struct{ client.Reader }
 
 // List implements [Directory].

@@ -283,19 +283,19 @@ func (a *assemblage) record(name string, policy v1alpha1.DeletionPolicy, resolve
 		Reported: a.state != "" && a.reported == a.revision && a.reportOf.Equal(a.at), State: a.state, Since: a.since,
 		Succeeded: a.succeeded, Noticed: a.seen == a.generation, Resolved: a.resolved,
 	}
-	succeeded := r.Reported && r.State == v1alpha1.StateSucceeded
+	succeeded, elsewhere := r.Reported && r.State == v1alpha1.StateSucceeded, false
 
 	switch {
 	case a.exact == digest(resolved):
 	case a.exact != "" || succeeded && digest(a.resolved) != digest(resolved):
-		r.Drifted = true
+		r.Drifted, elsewhere = true, true
 	case r.Drifted: // it is put right as it is
 	default:
 		r.Tagged = true
 		r.Follows = succeeded || r.Reported && r.State == v1alpha1.StateFailed
 	}
 	r.Edited = a.drifted || a.exact != "" && a.exact != digest(resolved)
-	r.Stale = succeeded && !r.Edited && !r.Drifted && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
+	r.Stale = succeeded && !r.Edited && !elsewhere && !r.Follows && (a.seen < a.corrected || resolved == "" && a.seen < a.generation || resolved != "" && digest(a.resolved) != digest(resolved))
 
 	return r
 }
@@ -423,7 +423,7 @@ func (m *manager) writeStatus(r *request) {
 			m.own[move.Cluster] = move.At.Time
 		}
 	}
-	m.world.notef("%s writes the status: %s %s, %d moves, target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, len(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
+	m.world.notef("%s writes the status: %s %s, moves [%s], target %s good %s", m.name, r.status.Phase, r.status.WaitingFor, nameMoves(r.status.Moves), r.status.TargetRevision, r.status.CurrentRevision)
 }
 
 // moduleWriter is the API server as far as the status of the module goes.
@@ -587,4 +587,23 @@ func (m *manager) writeRecord(r *request) {
 		a.policy = cmp.Or(m.view.module.spec.DeletionPolicy, v1alpha1.Delete)
 	}
 	w.changed(c.Name, a, true)
+}
+
+// nameMoves says what is permitted, for the log.
+func nameMoves(moves []v1alpha1.Move) string {
+	names := make([]string, len(moves))
+	for i := range moves {
+		m := &moves[i]
+		names[i] = m.Cluster + " to " + m.Revision
+		if m.Remove {
+			names[i] = m.Cluster + " removed"
+		}
+		if m.Repair {
+			names[i] += " (down)"
+		}
+		if m.Withdrawn {
+			names[i] += " (withdrawn)"
+		}
+	}
+	return strings.Join(names, ", ")
 }

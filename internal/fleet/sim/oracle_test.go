@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -245,10 +246,17 @@ func (o *oracle) resolved(write *decision.Write) {
 }
 
 // checkMoment checks that what is permitted is later than what is assigned, and so not
-// done yet.
+// done yet; and that it is permitted for some time from now on, whatever clock was ahead.
 func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
-	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time) {
-		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, m.At, r.AssignedAt)
+	at := m.At.Time
+	if m.AssignedAt != nil {
+		at = m.AssignedAt.Time
+	}
+	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(at) {
+		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, at, r.AssignedAt)
+	}
+	if m.At.After(v.Now) {
+		o.complainf("%s is permitted to move until %s, and it is %s", m.Cluster, ring.Until(m.At), v.Now)
 	}
 }
 
@@ -356,7 +364,7 @@ func (o *oracle) checkEarlier(v *model.Observed, s *v1alpha1.Stage, m *v1alpha1.
 	for i := range v.Clusters {
 		c := &v.Clusters[i]
 		r := recordOf(v, c.Name)
-		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, c, r) || !c.Ready && (r == nil || !r.Assigned) {
+		if o.stageOf(c) != s.Name || !selects(&v.Module.Spec, c) || r != nil && r.Hold != nil || o.isNew(v, r) || !c.Ready && (r == nil || !r.Assigned) {
 			continue
 		}
 		n++
@@ -410,14 +418,15 @@ func (o *oracle) checkSoak(v *model.Observed, s *v1alpha1.Stage, r *model.Record
 }
 
 // isNew is true of a cluster that has never run the module, where there is a
-// revision for such.
-func (o *oracle) isNew(v *model.Observed, _ *model.Cluster, r *model.Record) bool {
+// revision for such that it has, or is about to have.
+func (o *oracle) isNew(v *model.Observed, r *model.Record) bool {
 	good := v.Module.Status.CurrentRevision
 	if r == nil || !r.Assigned {
 		return good != ""
 	}
+	isPermitted := func(m v1alpha1.Move) bool { return m.Cluster == r.Cluster && !m.Remove && m.Revision == good }
 
-	return good != "" && r.Succeeded == "" && r.Revision == good
+	return good != "" && r.Succeeded == "" && (r.Revision == good || slices.ContainsFunc(v.Module.Status.Moves, isPermitted))
 }
 
 func (o *oracle) checkGates(v *model.Observed, s *v1alpha1.Stage, when v1alpha1.GateTime, m *v1alpha1.Move) {

@@ -384,5 +384,5 @@ func selects(spec *v1alpha1.ModuleSpec, c *model.Cluster) bool {
 	return !c.Deleting
 }
 
-// names of a list of clusters.
+// namesOf are the names of a list of clusters.
 func namesOf(clusters []string) string { return strings.Join(clusters, " ") }

@@ -94,15 +94,21 @@ func (s *story) madeWrites(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("metrics of the manager: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
+	made := 0
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), config.WritesMetric+`{result="made"} `); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, fmt.Errorf("metrics of the manager: %w", err)
-			}
-			return int(n), nil
+		series, value, ok := strings.Cut(lines.Text(), `,result="made"} `)
+		if !ok || !strings.HasPrefix(series, config.WritesMetric+"{") {
+			continue
 		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metrics of the manager: %w", err)
+		}
+		made += int(n)
 	}
-	return 0, errNoWrites
+	if made == 0 {
+		return 0, errNoWrites
+	}
+	return made, nil
 }

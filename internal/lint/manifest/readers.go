@@ -91,7 +91,7 @@ type roleBinding struct {
 	role      rbacv1.RoleRef
 }
 
-// binding is the object as one, if it is.
+// roleBinding is the object as a binding of a role, if it is one.
 func (o *Object) roleBinding() (roleBinding, bool) {
 	switch b := o.Typed.(type) {
 	case *rbacv1.RoleBinding:

@@ -64,7 +64,7 @@ func intersection(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return !slices.Contains(b, v) })
 }
 
-// pinsOf are what a node has to have for a Pod, each with the values that will do.
+// pins are what a node has to have for a Pod, each with the values that will do.
 type pins map[string][]string
 
 func (p pins) add(key string, values []string) {

@@ -26,7 +26,7 @@ func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for th
 	return []rule{
 		{report.Rule{
 			Code: "SPW501", Level: report.Error, Title: "A module has an invalid setting",
-			Why:    "The module stalls: no cluster is assigned anything, nor is anything taken away.",
+			Why:    "The module stalls: nothing is assigned to clusters or removed from them.",
 			Action: "Correct the field that is named.",
 		}, moduleSpecs},
 		{report.Rule{
@@ -35,7 +35,7 @@ func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for th
 			Action: "Fix the selector of the stage, or the labels of the clusters.",
 		}, emptyStages},
 		{report.Rule{
-			Code: "SPW503", Level: report.Error, Title: "Stages that leave nothing for those after them",
+			Code: "SPW503", Level: report.Error, Title: "Stages that leave no cluster for later ones",
 			Why:    "Once stages include all clusters, a later one has none.",
 			Action: "Give earlier stages fewer clusters or a selector, or remove the later ones.",
 		}, greedyStages},

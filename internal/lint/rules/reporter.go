@@ -26,7 +26,7 @@ func (r *reporter) findf(o *manifest.Object, path []string, format string, args 
 	})
 }
 
-// mendf replaces what the rule says in general about fixing the last finding.
+// actionf replaces what the rule says in general about fixing the last finding.
 func (r *reporter) actionf(format string, args ...any) {
 	if n := len(r.findings); n > 0 && r.findings[n-1].Code == r.rule.Code {
 		r.findings[n-1].Action = fmt.Sprintf(format, args...)

@@ -20,7 +20,7 @@ type rule struct {
 	check func(*manifest.Manifests, *reporter)
 }
 
-// rules are sorted by code. Each group of them is declared beside its functions.
+// table has the rules, sorted by code. Each group of them is declared beside its functions.
 func table() []rule {
 	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), removalRules(), manifestRules())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.Code, b.Code) })

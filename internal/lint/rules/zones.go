@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 func zoneRules() []rule {
@@ -32,7 +32,7 @@ func zoneRules() []rule {
 		}, unspread},
 		{report.Rule{
 			Code: "SPW204", Level: report.Warning, Title: "A RolloutGroup orders StatefulSets that it does not have",
-			Why:    "The name has no effect; the StatefulSet that is meant goes last.",
+			Why:    "The name has no effect; the intended StatefulSet is the last.",
 			Action: "Fix the name in spec.zoneOrder, or give that StatefulSet the label of the group.",
 		}, orderedInVain},
 		{report.Rule{
@@ -126,10 +126,10 @@ const (
 	windowField   = "spec.maintenanceWindows"
 )
 
-// problems reports what the ring complains of, of the fields that are wanted.
+// groupProblems reports what the ring complains of, of the fields that are wanted.
 func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string) bool) {
 	for _, g := range groupsIn(m) {
-		for _, p := range zones.ProblemsOf(g.spec(), g.sets) {
+		for _, p := range decision.ProblemsOf(g.spec(), g.sets) {
 			if o := g.object(p.Object); o != nil && wanted(p.Field) {
 				path := o.RingField(p.Field)
 				if name, ok := strings.CutPrefix(p.Field, "annotation "); ok && name == vocabulary.RolloutGroup.Native {

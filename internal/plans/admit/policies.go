@@ -67,6 +67,11 @@ func guardVariables() []admissionregistrationv1.Variable {
 	}
 }
 
+// changedInCEL is true, in CEL, if an update changes a field.
+func changedInCEL(path, otherwise string) string {
+	return "(" + fieldInCEL("object", path, otherwise) + ") != (" + fieldInCEL("oldObject", path, otherwise) + ")"
+}
+
 // fieldInCEL is a field in CEL, or otherwise if it is not set.
 func fieldInCEL(object, path, otherwise string) string {
 	parts := strings.Split(path, ".")
@@ -75,11 +80,6 @@ func fieldInCEL(object, path, otherwise string) string {
 		has = append(has, "has("+object+"."+strings.Join(parts[:i+1], ".")+")")
 	}
 	return strings.Join(has, " && ") + " ? " + object + "." + path + " : " + otherwise
-}
-
-// changedInCEL is true, in CEL, if an update changes a field.
-func changedInCEL(path, otherwise string) string {
-	return "(" + fieldInCEL("object", path, otherwise) + ") != (" + fieldInCEL("oldObject", path, otherwise) + ")"
 }
 
 // guardValidations are the rules, the most specific first.

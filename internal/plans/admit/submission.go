@@ -31,10 +31,6 @@ func (s *submission) specs() []*v1beta1.InstanceSpec {
 	return specs
 }
 
-func (s *submission) version(spec *v1beta1.InstanceSpec) *choice.Version {
-	return s.versions[choice.VersionKey(s.now.Namespace, spec)]
-}
-
 // problems are why the submission would stall the Instance, without those that it had
 // before: an old mistake does not prevent another change. An OperatorVersion that does
 // not exist yet is no problem.
@@ -85,4 +81,8 @@ func (s *submission) request() *choice.Problem {
 		return nil
 	}
 	return choice.RequestProblem(s.version(&s.now.Spec), plan)
+}
+
+func (s *submission) version(spec *v1beta1.InstanceSpec) *choice.Version {
+	return s.versions[choice.VersionKey(s.now.Namespace, spec)]
 }

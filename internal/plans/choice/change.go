@@ -19,6 +19,16 @@ type Change struct {
 	Immutable map[string]string
 }
 
+// ReplacementOf is the change that would replace the execution that is running:
+// what that has touched may be partly applied.
+func ReplacementOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *Version) Change {
+	c := ChangeOf(i, s, version, former)
+	if e := s.Running(); e != nil && e.Advances && e.Touched {
+		c.Attempted = &e.Spec
+	}
+	return c
+}
+
 // ChangeOf is the change that the spec of an Instance asks for, given a status.
 // former is the OperatorVersion that was last applied, nil if it no longer exists.
 func ChangeOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *Version) Change {
@@ -31,16 +41,6 @@ func ChangeOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *V
 	}
 	if former != nil {
 		c.Old = former.Spec
-	}
-	return c
-}
-
-// ReplacementOf is the change that would replace the execution that is running:
-// what that has touched may be partly applied.
-func ReplacementOf(i *v1beta1.Instance, s *v1beta1.InstanceStatus, version, former *Version) Change {
-	c := ChangeOf(i, s, version, former)
-	if e := s.Running(); e != nil && e.Advances && e.Touched {
-		c.Attempted = &e.Spec
 	}
 	return c
 }

@@ -91,6 +91,41 @@ func (c *Change) base() *v1beta1.InstanceSpec {
 	return c.Applied
 }
 
+// unknown are parameters that the OperatorVersion does not have. One that was set
+// before and has not changed is left over from an older version, and is ignored.
+func (c *Change) unknown(before *v1beta1.InstanceSpec) []Problem {
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(c.Want.Parameters)) {
+		if parameter(c.New, name) != nil || before != nil && hasSame(before.Parameters, c.Want.Parameters, name) {
+			continue
+		}
+		problems = append(problems, parameterProblem(name, "is not a parameter of OperatorVersion %s; remove it", c.Want.OperatorVersion.Name))
+	}
+	return problems
+}
+
+func hasSame(a, b map[string]string, key string) bool {
+	v, ok := a[key]
+	return ok && v == b[key]
+}
+
+// mixed finds parameters that must not change together with the OperatorVersion:
+// those that trigger another plan than deploy. Parameters that are new in it do not
+// count, nor do those that become immutable with it and so must be set.
+func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
+	names := slices.DeleteFunc(c.known(c.changed(base)), func(name string) bool {
+		return parameter(c.Old, name) == nil || parameter(c.New, name).IsImmutable() && !c.wasImmutable(name)
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	plan, problems := c.triggered(names)
+	if len(problems) > 0 || plan == v1beta1.DeployPlan {
+		return problems
+	}
+	return []Problem{parameterProblem(names[0], "triggers plan %s and has changed together with the OperatorVersion; revert the change until the upgrade is complete", plan)}
+}
+
 // changed are the parameters that differ from any of these specs, sorted.
 func (c *Change) changed(from ...*v1beta1.InstanceSpec) []string {
 	names := map[string]bool{}
@@ -124,24 +159,6 @@ func differing(a, b map[string]string) []string {
 // known are those of the names that are parameters of the OperatorVersion.
 func (c *Change) known(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return parameter(c.New, name) == nil })
-}
-
-// unknown are parameters that the OperatorVersion does not have. One that was set
-// before and has not changed is left over from an older version, and is ignored.
-func (c *Change) unknown(before *v1beta1.InstanceSpec) []Problem {
-	var problems []Problem
-	for _, name := range slices.Sorted(maps.Keys(c.Want.Parameters)) {
-		if parameter(c.New, name) != nil || before != nil && hasSame(before.Parameters, c.Want.Parameters, name) {
-			continue
-		}
-		problems = append(problems, parameterProblem(name, "is not a parameter of OperatorVersion %s; remove it", c.Want.OperatorVersion.Name))
-	}
-	return problems
-}
-
-func hasSame(a, b map[string]string, key string) bool {
-	v, ok := a[key]
-	return ok && v == b[key]
 }
 
 // triggered is the plan that changes of these parameters need.
@@ -182,23 +199,6 @@ func (c *Change) first(plans ...string) (string, []Problem) {
 	}
 	return "", []Problem{{Field: "spec.operatorVersion", Action: fmt.Sprintf("OperatorVersion %s has no plan %s; use one that has it",
 		c.Want.OperatorVersion.Name, strings.Join(plans, ", nor "))}}
-}
-
-// mixed finds parameters that must not change together with the OperatorVersion:
-// those that trigger another plan than deploy. Parameters that are new in it do not
-// count, nor do those that become immutable with it and so must be set.
-func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
-	names := slices.DeleteFunc(c.known(c.changed(base)), func(name string) bool {
-		return parameter(c.Old, name) == nil || parameter(c.New, name).IsImmutable() && !c.wasImmutable(name)
-	})
-	if len(names) == 0 {
-		return nil
-	}
-	plan, problems := c.triggered(names)
-	if len(problems) > 0 || plan == v1beta1.DeployPlan {
-		return problems
-	}
-	return []Problem{parameterProblem(names[0], "triggers plan %s and has changed together with the OperatorVersion; revert the change until the upgrade is complete", plan)}
 }
 
 // immutableProblems are immutable parameters that changed.

@@ -181,3 +181,15 @@ func TestAProblemShowsNoValue(t *testing.T) {
 		}
 	}
 }
+
+// TestALongListIsNotParsed: a list takes a hundred times as much memory as its text.
+func TestALongListIsNotParsed(t *testing.T) {
+	for kind, value := range map[v1beta1.ParameterType]string{v1beta1.ArrayType: "[" + strings.Repeat("a,", maxStructured/2) + "a]", v1beta1.MapType: "{a: " + strings.Repeat("a", maxStructured) + "}"} {
+		if parsed, action := parse(kind, value); parsed != nil || action != "must be at most 256 KiB long" {
+			t.Errorf("%s: %q", kind, action)
+		}
+	}
+	if list, action := parse(v1beta1.ArrayType, "["+strings.Repeat("a,", maxStructured/2-2)+"a]"); list == nil || action != "" {
+		t.Error(action)
+	}
+}

@@ -27,17 +27,6 @@ func Values(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 	return values, problems
 }
 
-// effective is the value of a parameter, nil if it has none.
-func effective(p *v1beta1.Parameter, set, immutable map[string]string) *string {
-	if value, ok := set[p.Name]; ok {
-		return &value
-	}
-	if value, ok := immutable[p.Name]; ok && p.IsImmutable() {
-		return &value
-	}
-	return p.Default
-}
-
 func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {
 	if value == nil || *value == "" {
 		return empty(p, value), missing(p, value)
@@ -82,6 +71,13 @@ func outsideEnum(p *v1beta1.Parameter, value string) *Problem {
 	return &problem
 }
 
+// maxStructured is how many bytes a list or a map may have as text. Parsed it may take a
+// hundred times as much memory.
+const (
+	maxStructured = 256 << 10
+	tooLong       = "must be at most 256 KiB long"
+)
+
 // parse converts a value to its type, or says what it must be.
 func parse(t v1beta1.ParameterType, value string) (parsed any, action string) {
 	switch t {
@@ -98,12 +94,18 @@ func parse(t v1beta1.ParameterType, value string) (parsed any, action string) {
 			return nil, "must be true or false"
 		}
 	case v1beta1.ArrayType:
+		if len(value) > maxStructured {
+			return nil, tooLong
+		}
 		list := []any{}
 		if err := yaml.Unmarshal([]byte(value), &list); err != nil {
 			return nil, "must be a list in YAML such as [a, b]"
 		}
 		return list, ""
 	case v1beta1.MapType:
+		if len(value) > maxStructured {
+			return nil, tooLong
+		}
 		m := map[string]any{}
 		if err := yaml.Unmarshal([]byte(value), &m); err != nil {
 			return nil, "must be a map in YAML such as {a: b}"
@@ -141,4 +143,15 @@ func Immutables(version *v1beta1.OperatorVersionSpec, set, kept map[string]strin
 		values[p.Name] = *value
 	}
 	return values
+}
+
+// effective is the value of a parameter, nil if it has none.
+func effective(p *v1beta1.Parameter, set, immutable map[string]string) *string {
+	if value, ok := set[p.Name]; ok {
+		return &value
+	}
+	if value, ok := immutable[p.Name]; ok && p.IsImmutable() {
+		return &value
+	}
+	return p.Default
 }

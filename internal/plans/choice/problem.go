@@ -16,9 +16,6 @@ type Problem struct {
 	Action string
 }
 
-// String is the problem as a sentence.
-func (p Problem) String() string { return p.Field + ": " + p.Action }
-
 // Sentences joins problems into one line.
 func Sentences(problems []Problem) string {
 	parts := make([]string, len(problems))
@@ -27,6 +24,9 @@ func Sentences(problems []Problem) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// String is the problem as a sentence.
+func (p Problem) String() string { return p.Field + ": " + p.Action }
 
 func parameterProblem(name, format string, args ...any) Problem {
 	return Problem{Field: "spec.parameters." + name, Action: fmt.Sprintf(format, args...)}

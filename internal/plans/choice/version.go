@@ -34,21 +34,13 @@ func NewVersion(ov *v1beta1.OperatorVersion) *Version {
 	}
 }
 
-// VersionKey names the OperatorVersion of a spec.
-func VersionKey(namespace string, spec *v1beta1.InstanceSpec) types.NamespacedName {
-	if spec.OperatorVersion.Namespace != "" {
-		namespace = spec.OperatorVersion.Namespace
-	}
-	return types.NamespacedName{Namespace: namespace, Name: spec.OperatorVersion.Name}
+// SameTarget is true of two specs that want the same; requested plans do not count.
+func SameTarget(namespace string, a, b *v1beta1.InstanceSpec) bool {
+	return sameVersion(namespace, a, b) && maps.Equal(a.Parameters, b.Parameters)
 }
 
 func sameVersion(namespace string, a, b *v1beta1.InstanceSpec) bool {
 	return VersionKey(namespace, a) == VersionKey(namespace, b)
-}
-
-// SameTarget is true of two specs that want the same; requested plans do not count.
-func SameTarget(namespace string, a, b *v1beta1.InstanceSpec) bool {
-	return sameVersion(namespace, a, b) && maps.Equal(a.Parameters, b.Parameters)
 }
 
 // Target is a copy of a spec without the plan that it requests.
@@ -68,27 +60,6 @@ func ContentHash(spec *v1beta1.OperatorVersionSpec) string {
 	return shortHash(raw)
 }
 
-func shortHash(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])[:16]
-}
-
-// PinName is the name of the ControllerRevision with the content of an
-// OperatorVersion.
-func PinName(version, hash string) string {
-	const longest = 253 - 1 - 16
-	if len(version) > longest {
-		version = version[:longest-17] + "-" + shortHash([]byte(version))
-	}
-	return fmt.Sprintf("%s-%s", version, hash)
-}
-
-// PinKey names the ControllerRevision with the content that an execution began with.
-func PinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
-	version := VersionKey(namespace, &e.Spec)
-	return types.NamespacedName{Namespace: version.Namespace, Name: PinName(version.Name, e.ContentHash)}
-}
-
 // PinOf names the ControllerRevision with the content that the last plan of an Instance
 // began with; false if it never had one.
 func PinOf(i *v1beta1.Instance) (types.NamespacedName, bool) {
@@ -97,6 +68,20 @@ func PinOf(i *v1beta1.Instance) (types.NamespacedName, bool) {
 		return types.NamespacedName{}, false
 	}
 	return PinKey(i.Namespace, e), true
+}
+
+// PinKey names the ControllerRevision with the content that an execution began with.
+func PinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
+	version := VersionKey(namespace, &e.Spec)
+	return types.NamespacedName{Namespace: version.Namespace, Name: PinName(version.Name, e.ContentHash)}
+}
+
+// VersionKey names the OperatorVersion of a spec.
+func VersionKey(namespace string, spec *v1beta1.InstanceSpec) types.NamespacedName {
+	if spec.OperatorVersion.Namespace != "" {
+		namespace = spec.OperatorVersion.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: spec.OperatorVersion.Name}
 }
 
 // PinsKept is how many contents of an OperatorVersion are kept, besides those that
@@ -119,4 +104,19 @@ func OutdatedPins(all []metav1.PartialObjectMetadata, v *Version, instances []v1
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
 	return slices.DeleteFunc(pins[min(PinsKept, len(pins)):], func(m metav1.PartialObjectMetadata) bool { return needed[m.Name] })
+}
+
+// PinName is the name of the ControllerRevision with the content of an
+// OperatorVersion.
+func PinName(version, hash string) string {
+	const longest = 253 - 1 - 16
+	if len(version) > longest {
+		version = version[:longest-17] + "-" + shortHash([]byte(version))
+	}
+	return fmt.Sprintf("%s-%s", version, hash)
+}
+
+func shortHash(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])[:16]
 }

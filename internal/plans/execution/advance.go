@@ -17,8 +17,7 @@ type Outcome struct {
 	Needs task.Needs
 	// Failed is why the execution failed for good, empty if it did not.
 	Failed string
-	// Tree is what the engine decided on, Plan its decision.
-	Tree rollout.Observed
+	// Plan is the engine's decision.
 	Plan rollout.Plan
 	// Writes are those that the engine lets tasks make now.
 	Writes []task.Write
@@ -87,8 +86,7 @@ func (r *run) advance() (out Outcome) {
 		if r.isOver() && r.pruning == nil {
 			continue
 		}
-		out.Tree = r.tree()
-		out.Plan = rollout.Decide(out.Tree)
+		out.Plan = rollout.Decide(r.tree())
 		if out.Failed = failure(&out.Plan); out.Failed != "" {
 			return out
 		}
@@ -129,35 +127,10 @@ func (r *run) assessStep(phase string, step *v1beta1.Step, s *v1beta1.StepStatus
 	return a
 }
 
-// taskNames are the tasks of a step, each once.
-func taskNames(step *v1beta1.Step) []string {
-	var names []string
-	for _, name := range step.Tasks {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func (r *run) needs() task.Needs {
 	all := task.Needs{}
 	for _, f := range r.findings() {
 		all.Add(f.Needs)
-	}
-	return all
-}
-
-// findings are those of all steps in progress, and of the pruning.
-func (r *run) findings() []*task.Finding {
-	var all []*task.Finding
-	for i := range r.active {
-		for j := range r.active[i].findings {
-			all = append(all, &r.active[i].findings[j])
-		}
-	}
-	if r.pruning != nil {
-		all = append(all, r.pruning)
 	}
 	return all
 }
@@ -176,6 +149,20 @@ func (r *run) fatal() string {
 		}
 	}
 	return ""
+}
+
+// findings are those of all steps in progress, and of the pruning.
+func (r *run) findings() []*task.Finding {
+	var all []*task.Finding
+	for i := range r.active {
+		for j := range r.active[i].findings {
+			all = append(all, &r.active[i].findings[j])
+		}
+	}
+	if r.pruning != nil {
+		all = append(all, r.pruning)
+	}
+	return all
 }
 
 // failure says which unit exceeded its timeout or failed.
@@ -225,12 +212,4 @@ func (r *run) isOver() bool {
 	return !slices.ContainsFunc(r.phases, func(p v1beta1.PhaseStatus) bool {
 		return slices.ContainsFunc(p.Steps, func(s v1beta1.StepStatus) bool { return s.Status != v1beta1.Complete })
 	})
-}
-
-// step is the status of a step.
-func (r *run) step(phase, step string) *v1beta1.StepStatus { return FindStep(r.phases, phase, step) }
-
-// stamp is the present with the precision that the API keeps.
-func (r *run) stamp() *metav1.MicroTime {
-	return new(metav1.NewMicroTime(r.now.Truncate(time.Microsecond)))
 }

@@ -12,10 +12,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// Retries is the back-off of a step that failed. It is slower than that of a ring, because
-// the failures are in the status, and each try is a write of it.
-func Retries() ring.Backoff { return ring.Backoff{First: time.Second, Most: 5 * time.Minute} }
-
 // record notes in the status which steps are complete, which failed, and which objects
 // are in the inventory.
 func (r *run) record() {
@@ -93,6 +89,10 @@ func (a *activeStep) failed(message string, at time.Time) {
 	s.FailedAt = new(metav1.NewMicroTime(at))
 	s.RetryAt = new(metav1.NewMicroTime(at.Add(Retries().After(int(s.Attempts) - 1))))
 }
+
+// Retries is the back-off of a step that failed. It is slower than that of a ring, because
+// the failures are in the status, and each try is a write of it.
+func Retries() ring.Backoff { return ring.Backoff{First: time.Second, Most: 5 * time.Minute} }
 
 // recordObjects keeps the inventory. An object is in it before it is applied, and
 // until it is deleted.

@@ -43,33 +43,12 @@ func (r *run) tree() rollout.Observed {
 	return rollout.Observed{Now: r.now, Self: string(r.Execution.UID), Root: root}
 }
 
-func orderOfUnits(o v1beta1.Ordering) rollout.Order {
-	if o == v1beta1.Serial {
-		return rollout.Series
-	}
-	return rollout.Parallel
-}
-
-func timeout(d *metav1.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return max(0, d.Duration)
-}
-
 // pause is a user's request to leave the Instance as it is.
 func (r *run) pause() *rollout.Pause {
 	if vocabulary.Paused.Get(r.Snapshot.Instance.Annotations) != "true" {
 		return nil
 	}
 	return &rollout.Pause{}
-}
-
-func timeOf(t *metav1.MicroTime) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
 
 func (r *run) phaseUnit(phase *v1beta1.Phase) rollout.Unit {
@@ -88,6 +67,13 @@ func (r *run) phaseUnit(phase *v1beta1.Phase) rollout.Unit {
 	return unit
 }
 
+func orderOfUnits(o v1beta1.Ordering) rollout.Order {
+	if o == v1beta1.Serial {
+		return rollout.Series
+	}
+	return rollout.Parallel
+}
+
 func (r *run) stepUnit(phase string, step *v1beta1.Step) rollout.Unit {
 	status := r.step(phase, step.Name)
 	unit := rollout.Unit{
@@ -100,20 +86,11 @@ func (r *run) stepUnit(phase string, step *v1beta1.Step) rollout.Unit {
 	return unit
 }
 
-// finding is the state of a task, nil if its step is not in progress.
-func (r *run) finding(phase, step, name string) *task.Finding {
-	for i := range r.active {
-		a := &r.active[i]
-		if a.phase != phase || a.status.Name != step {
-			continue
-		}
-		for j := range a.names {
-			if a.names[j] == name {
-				return &a.findings[j]
-			}
-		}
+func timeout(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
 	}
-	return nil
+	return max(0, d.Duration)
 }
 
 // leaf is a task as the engine sees it.
@@ -137,6 +114,13 @@ func (r *run) leaf(name string, status *v1beta1.StepStatus, f *task.Finding) rol
 	return unit
 }
 
+func timeOf(t *metav1.MicroTime) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
 // found is the state of the task at a path, nil if its step is not in progress.
 func (r *run) found(path rollout.Path) *task.Finding {
 	if len(path) == 1 {
@@ -146,6 +130,22 @@ func (r *run) found(path rollout.Path) *task.Finding {
 		return nil
 	}
 	return r.finding(strings.TrimPrefix(path[1], phaseUnit), strings.TrimPrefix(path[2], stepUnit), strings.TrimPrefix(path[3], taskUnit))
+}
+
+// finding is the state of a task, nil if its step is not in progress.
+func (r *run) finding(phase, step, name string) *task.Finding {
+	for i := range r.active {
+		a := &r.active[i]
+		if a.phase != phase || a.status.Name != step {
+			continue
+		}
+		for j := range a.names {
+			if a.names[j] == name {
+				return &a.findings[j]
+			}
+		}
+	}
+	return nil
 }
 
 // at is the step at a path of the tree.

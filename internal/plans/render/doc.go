@@ -6,6 +6,10 @@
 // that reads from the process, its files or the network, is refused by name; it is
 // found in every place, also where it would not be executed.
 //
-// A template can neither panic nor fill the memory: functions that multiply
-// their input, and the output as a whole, are bounded.
+// A template is rendered in a process of its own, which is this very program: there, what
+// takes more than two seconds of processor time, 64 MiB of memory or 16 MiB of stack ends
+// that process, and the template has failed with the limit that it exceeded. In Go nothing
+// less would do: neither a stack that overflows nor a loop without calls can be ended from
+// the inside. That the process could not be started, or was ended by others, is
+// [ErrUnavailable]: it says nothing about the template.
 package render

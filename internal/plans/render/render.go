@@ -1,216 +1,69 @@
 package render
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strings"
-	"text/template"
-	"text/template/parse"
-)
 
-const (
-	// maxOutput is how long the result of a template may be. An object in etcd is
-	// at most half as long.
-	maxOutput = 3 << 20
-	maxRange  = 100_000
-	maxIndent = 1_000
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Context is what a template can refer to.
 type Context struct {
 	// Name and Namespace are the Instance's.
-	Name, Namespace string
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 	// OperatorName, OperatorVersion and AppVersion are those of the package.
-	OperatorName, OperatorVersion, AppVersion string
+	OperatorName    string `json:"operatorName"`
+	OperatorVersion string `json:"operatorVersion"`
+	AppVersion      string `json:"appVersion"`
 	// PlanName, PhaseName and StepName are where the task stands.
-	PlanName, PhaseName, StepName string
+	PlanName  string `json:"planName"`
+	PhaseName string `json:"phaseName"`
+	StepName  string `json:"stepName"`
 	// Params are the parameters, Pipes the names of what Pipes have kept.
-	Params map[string]any
-	Pipes  map[string]string
-}
-
-// data is what the template sees: maps of its own, since it can change them.
-func (c *Context) data() map[string]any {
-	pipes := map[string]any{}
-	for k, v := range c.Pipes {
-		pipes[k] = v
-	}
-	params, _ := deepCopy(c.Params).(map[string]any)
-	return map[string]any{
-		"Name": c.Name, "Namespace": c.Namespace, "OperatorName": c.OperatorName, "OperatorVersion": c.OperatorVersion,
-		"AppVersion": c.AppVersion, "PlanName": c.PlanName, "PhaseName": c.PhaseName, "StepName": c.StepName,
-		"Params": params, "Pipes": pipes,
-	}
-}
-
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for k, e := range v {
-			m[k] = deepCopy(e)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, e := range v {
-			list[i] = deepCopy(e)
-		}
-		return list
-	default:
-		return v
-	}
+	Params map[string]any    `json:"-"`
+	Pipes  map[string]string `json:"pipes"`
 }
 
 // Render executes a template. The name is that of its file, for errors.
 func Render(name, text string, c Context) (string, error) {
-	t, err := compile(name, text)
+	r, err := ask(&request{Do: doRender, Name: name, Text: text, Context: c, Params: c.Params})
+	return r.Text, err
+}
+
+// Objects executes a template and reads the objects of the manifest that it makes.
+func Objects(name, text string, c Context) ([]*unstructured.Unstructured, error) {
+	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c, Params: c.Params})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	out := &bounded{}
-	if err := t.Execute(out, c.data()); err != nil {
-		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
+	objects := make([]*unstructured.Unstructured, len(r.Objects))
+	for i, raw := range r.Objects {
+		objects[i] = &unstructured.Unstructured{}
+		if err := objects[i].UnmarshalJSON(raw); err != nil {
+			return nil, fmt.Errorf("template %s: %w", name, err)
+		}
 	}
-	return out.String(), nil
+	return objects, nil
+}
+
+// Values executes a template and reads the parameters of an Instance in what it makes.
+// Values that are not strings are written as YAML, as an Instance has them.
+func Values(name, text string, c Context) (map[string]string, error) {
+	r, err := ask(&request{Do: doValues, Name: name, Text: text, Context: c, Params: c.Params})
+	return r.Values, err
 }
 
 // Verify finds what is wrong with a template without executing it: that it
 // cannot be parsed, or names a function that is refused.
 func Verify(name, text string) error {
-	_, err := compile(name, text)
+	_, err := ask(&request{Do: doVerify, Name: name, Text: text})
 	return err
-}
-
-// compile makes a template that knows the functions that it names, and no others.
-func compile(name, text string) (*template.Template, error) {
-	named, err := names(name, text)
-	if err != nil {
-		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
-	}
-	known := template.FuncMap{}
-	var errs []error
-	for _, f := range named {
-		if _, isRefused := refusals()[f]; isRefused {
-			errs = append(errs, fmt.Errorf("template %s: %w", name, refusal(f)))
-		} else if function, ok := functions()[f]; ok {
-			known[f] = function
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	t, err := template.New(name).Option("missingkey=error").Funcs(known).Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
-	}
-	return t, nil
-}
-
-// names are the functions that a template names, in it and in all that are
-// defined in it, executed or not; sorted.
-func names(name, text string) ([]string, error) {
-	found := map[string]bool{}
-	err := inspect(name, text, func(n parse.Node) {
-		if function, ok := n.(*parse.IdentifierNode); ok {
-			found[function.Ident] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), err
 }
 
 // Parameters are the names of the parameters that a template refers to, and those
 // of Pipes, executed or not; sorted. Those that it looks up by the function index,
 // which may be missing, are not among them.
 func Parameters(name, text string) (params, pipes []string, _ error) {
-	found := map[string]map[string]bool{"Params": {}, "Pipes": {}}
-	err := inspect(name, text, func(n parse.Node) {
-		var path []string
-		switch n := n.(type) {
-		case *parse.FieldNode:
-			path = n.Ident
-		case *parse.VariableNode:
-			path = n.Ident[1:]
-		}
-		if len(path) > 1 && found[path[0]] != nil {
-			found[path[0]][path[1]] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found["Params"])), slices.Sorted(maps.Keys(found["Pipes"])), err
-}
-
-// inspect visits all nodes of a template, and of all that are defined in it.
-func inspect(name, text string, visit func(parse.Node)) error {
-	root := parse.New(name)
-	root.Mode = parse.SkipFuncCheck
-	trees := map[string]*parse.Tree{}
-	if _, err := root.Parse(text, "", "", trees); err != nil {
-		return err //nolint:wrapcheck // the caller says which template
-	}
-	for _, tree := range trees {
-		walk(tree.Root, visit)
-	}
-	return nil
-}
-
-// walk visits the nodes of a tree that stand for something.
-func walk(n parse.Node, visit func(parse.Node)) {
-	switch n := n.(type) {
-	case *parse.ListNode:
-		if n != nil {
-			each(n.Nodes, visit)
-		}
-	case *parse.ActionNode:
-		walk(n.Pipe, visit)
-	case *parse.PipeNode:
-		if n != nil {
-			each(n.Cmds, visit)
-		}
-	case *parse.CommandNode:
-		each(n.Args, visit)
-	case *parse.ChainNode:
-		walk(n.Node, visit)
-	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
-		visit(n)
-	case *parse.IfNode:
-		walkBranch(&n.BranchNode, visit)
-	case *parse.RangeNode:
-		walkBranch(&n.BranchNode, visit)
-	case *parse.WithNode:
-		walkBranch(&n.BranchNode, visit)
-	case *parse.TemplateNode:
-		walk(n.Pipe, visit)
-	}
-}
-
-func walkBranch(b *parse.BranchNode, visit func(parse.Node)) {
-	walk(b.Pipe, visit)
-	walk(b.List, visit)
-	walk(b.ElseList, visit)
-}
-
-func each[N parse.Node](nodes []N, visit func(parse.Node)) {
-	for _, n := range nodes {
-		walk(n, visit)
-	}
-}
-
-// bounded is output that cannot grow for ever.
-type bounded struct{ strings.Builder }
-
-var _ io.Writer = &bounded{}
-
-// Write refuses what is too much.
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxOutput {
-		return 0, fmt.Errorf("the result is longer than %d bytes", maxOutput)
-	}
-	n, err := b.Builder.Write(p)
-	if err != nil {
-		return n, fmt.Errorf("write: %w", err)
-	}
-	return n, nil
+	r, err := ask(&request{Do: doParameters, Name: name, Text: text})
+	return r.Params, r.Pipes, err
 }

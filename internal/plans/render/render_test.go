@@ -101,7 +101,7 @@ func TestErrors(t *testing.T) {
 		`{{ indent 1000 (repeat 10000 "\n") }}`:                         "indent: the result is too long",
 		`{{ replace "" (repeat 10000 "x") (repeat 10000 "x") }}`:        "replace: the result is too long",
 		"{{ range until 100000 }}{{ repeat 100 \"x\" }}{{ end }}":       "the result is longer than 3145728 bytes",
-		`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`: "exceeded maximum template depth",
+		`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`: "template x.yaml cannot be rendered: it is nested too deeply, or contains itself",
 		`{{ substr 5 1 "abc" }}`:                                        "cannot be rendered",
 		`{{ fail "no" }}`:                                               "no",
 		`{{ index .Params.LIST 9 }}`:                                    "cannot be rendered",

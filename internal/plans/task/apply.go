@@ -19,7 +19,7 @@ type applyTask struct{}
 func (applyTask) assess(w *work) Finding {
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
-		return fatal("%s", err)
+		return unrenderable(err)
 	}
 	return w.apply(objects)
 }
@@ -115,14 +115,14 @@ func mayAdopt(u, live *unstructured.Unstructured) bool {
 	return vocabulary.Adopt.Get(u.GetAnnotations()) == "true" || vocabulary.Adopt.Get(live.GetAnnotations()) == "true"
 }
 
+func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
+	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
+}
+
 // isImmutable is true of an object that the API server refuses to change as wanted.
 // An object that has replaced it since may be changed.
 func (w *work) isImmutable(ref object.Ref, live *unstructured.Unstructured) bool {
 	return live.GetUID() != "" && w.o.Refusals[ref].Immutable == live.GetUID()
-}
-
-func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
-	return w.isImmutable(ref, live) && vocabulary.OnImmutable.Get(u.GetAnnotations()) == "recreate"
 }
 
 // isApplied is true of an object that this step has applied, or another step of the
@@ -157,11 +157,6 @@ func (w *work) track(u, live *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// replacesPods is true if the Pods of a workload are of another OperatorVersion.
-func (w *work) replacesPods(live *unstructured.Unstructured) bool {
-	return templateAnnotations(live)[vocabulary.OperatorVersionAnnotation] != w.Version.Spec.Version
-}
-
 // keepHash keeps KUDO's config hash on Pod templates, so that no Pod is replaced to
 // remove it.
 func (w *work) keepHash(u, live *unstructured.Unstructured) {
@@ -176,13 +171,18 @@ func (w *work) keepHash(u, live *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(u.Object, hash, "spec", "template", "metadata", "annotations", vocabulary.DependenciesHash) // [work.enhance] made the maps
 }
 
-func templateAnnotations(u *unstructured.Unstructured) map[string]string {
-	annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
-	return annotations
+// replacesPods is true if the Pods of a workload are of another OperatorVersion.
+func (w *work) replacesPods(live *unstructured.Unstructured) bool {
+	return templateAnnotations(live)[vocabulary.OperatorVersionAnnotation] != w.Version.Spec.Version
 }
 
 func skipsHash(u *unstructured.Unstructured) bool {
 	_, _, skips := vocabulary.SkipHashCalculation.Lookup(u.GetAnnotations())
 	_, _, inTemplate := vocabulary.SkipHashCalculation.Lookup(templateAnnotations(u))
 	return skips || inTemplate
+}
+
+func templateAnnotations(u *unstructured.Unstructured) map[string]string {
+	annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations")
+	return annotations
 }

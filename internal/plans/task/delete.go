@@ -9,7 +9,7 @@ type deleteTask struct{}
 func (deleteTask) assess(w *work) Finding {
 	objects, err := w.objects(w.spec.Resources)
 	if err != nil {
-		return fatal("%s", err)
+		return unrenderable(err)
 	}
 	f := Finding{}
 	for _, u := range objects {

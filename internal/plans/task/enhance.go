@@ -47,16 +47,6 @@ func (w *work) place(u *unstructured.Unstructured, scope object.Scope) {
 	_ = unstructured.SetNestedSlice(u.Object, []any{owner}, "metadata", "ownerReferences") // metadata is a map
 }
 
-func (w *work) labelled(labels map[string]string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[vocabulary.Heritage] = vocabulary.HeritageOf
-	labels[vocabulary.OperatorLabel] = w.Version.Spec.Operator.Name
-	labels[vocabulary.InstanceLabel] = w.o.Instance.Name
-	return labels
-}
-
 // marks say which step of which execution applied an object.
 func (w *work) marks() map[string]string {
 	return map[string]string{
@@ -118,4 +108,14 @@ func (w *work) enhanceClaims(u *unstructured.Unstructured) {
 		}
 	}
 	_ = unstructured.SetNestedSlice(u.Object, claims, "spec", "volumeClaimTemplates") // it was a list
+}
+
+func (w *work) labelled(labels map[string]string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[vocabulary.Heritage] = vocabulary.HeritageOf
+	labels[vocabulary.OperatorLabel] = w.Version.Spec.Operator.Name
+	labels[vocabulary.InstanceLabel] = w.o.Instance.Name
+	return labels
 }

@@ -24,26 +24,6 @@ type verdict struct {
 	fatal string
 }
 
-// judge is the health of an object that was applied: by kstatus, and by rules of
-// their own for kinds that kstatus does not know or judges differently.
-func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
-	switch ref.GroupKind() {
-	case object.JobKind:
-		return judgeJob(ref, live)
-	case object.InstanceKind:
-		return judgeInstance(ref, live)
-	case object.ServiceKind:
-		return judgeService(ref, live)
-	case object.StatefulSetKind:
-		if v := judgeStatus(ref, live); v != (verdict{}) {
-			return v
-		}
-		return s.judgeGroup(ref, live, needs)
-	default:
-		return judgeStatus(ref, live)
-	}
-}
-
 // Judge says, by the same rules, what an object waits for, empty if it is healthy, and
 // whether it has failed for good. It ignores the group that it may be a zone of.
 func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
@@ -79,14 +59,27 @@ func (s *Snapshot) Unready() (unready string, needs Needs) {
 	return unready, needs
 }
 
-// judgeStatus asks kstatus. What has failed there may still recover, as a Deployment
-// does after its progress deadline.
-func judgeStatus(ref object.Ref, live *unstructured.Unstructured) verdict {
-	report := health.Of(live, ref.GroupVersionKind)
-	if report.Health == rollout.Healthy {
-		return verdict{}
+// judge is the health of an object that was applied: by kstatus, and by rules of
+// their own for kinds that kstatus does not know or judges differently.
+func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	if live.GetDeletionTimestamp() != nil {
+		return judgeStatus(ref, live) // whatever its status says
 	}
-	return verdict{lacks: fmt.Sprintf("waiting for %s: %s", ref, report.Reason)}
+	switch ref.GroupKind() {
+	case object.JobKind:
+		return judgeJob(ref, live)
+	case object.InstanceKind:
+		return judgeInstance(ref, live)
+	case object.ServiceKind:
+		return judgeService(ref, live)
+	case object.StatefulSetKind:
+		if v := judgeStatus(ref, live); v != (verdict{}) {
+			return v
+		}
+		return s.judgeGroup(ref, live, needs)
+	default:
+		return judgeStatus(ref, live)
+	}
 }
 
 // judgeJob says that a Job is healthy when it is complete. A Job that failed never
@@ -114,6 +107,16 @@ func judgeService(ref object.Ref, live *unstructured.Unstructured) verdict {
 		return verdict{}
 	}
 	return judgeStatus(ref, live)
+}
+
+// judgeStatus asks kstatus. What has failed there may still recover, as a Deployment
+// does after its progress deadline.
+func judgeStatus(ref object.Ref, live *unstructured.Unstructured) verdict {
+	report := health.Of(live, ref.GroupVersionKind)
+	if report.Health == rollout.Healthy {
+		return verdict{}
+	}
+	return verdict{lacks: fmt.Sprintf("waiting for %s: %s", ref, report.Reason)}
 }
 
 // judgeInstance says that a child is healthy when its spec is applied and no plan is

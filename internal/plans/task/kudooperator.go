@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
 )
 
 // operatorTask applies a child Instance of another operator, and is done when the
@@ -31,15 +31,74 @@ func (operatorTask) assess(w *work) Finding {
 	}
 	child, err := w.child(name)
 	if err != nil {
-		return fatal("task %s: %s", w.name, err)
+		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	return w.apply([]*unstructured.Unstructured{child})
 }
 
-// versionName is the name of an OperatorVersion: OPERATOR-[APPVERSION-]VERSION.
-func versionName(spec v1beta1.TaskSpec) string {
-	parts := []string{spec.Package, spec.AppVersion, spec.OperatorVersion}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
+// child is the Instance to apply.
+func (w *work) child(version string) (*unstructured.Unstructured, error) {
+	name := w.spec.InstanceName
+	if name == "" {
+		name = w.o.Instance.Name + "-" + w.spec.Package
+	}
+	parameters, err := w.childParameters()
+	if err != nil {
+		return nil, err
+	}
+	spec := map[string]any{"operatorVersion": map[string]any{"name": version}}
+	if len(parameters) > 0 {
+		spec["parameters"] = parameters
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+	u.SetName(name)
+	return u, nil
+}
+
+// childParameters are those of the parameter file.
+func (w *work) childParameters() (map[string]any, error) {
+	if w.spec.ParameterFile == "" {
+		return nil, nil //nolint:nilnil // no parameters are a valid answer
+	}
+	text, err := w.template(w.spec.ParameterFile)
+	if err != nil {
+		return nil, err
+	}
+	values, err := render.Values(w.spec.ParameterFile, text, w.context())
+	if err != nil {
+		return nil, err
+	}
+	parameters := make(map[string]any, len(values))
+	for name, value := range values {
+		parameters[name] = value
+	}
+	return parameters, nil
+}
+
+// Cycle is the path by which an OperatorVersion depends on itself, through the
+// operators that its tasks install; nil if it does not, or if not all are known.
+func Cycle(version *v1beta1.OperatorVersion, all []*v1beta1.OperatorVersion) []string {
+	o := &Snapshot{Instance: &v1beta1.Instance{}, Objects: map[object.Ref]*unstructured.Unstructured{}}
+	o.Instance.Namespace = version.Namespace
+	for _, v := range all {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+		if err != nil {
+			continue
+		}
+		ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: v.Namespace, Name: v.Name}
+		o.Objects[ref] = &unstructured.Unstructured{Object: content}
+	}
+	w := &work{o: o}
+	for _, t := range version.Spec.Tasks {
+		if t.Kind != v1beta1.KudoOperatorTask {
+			continue
+		}
+		if cycle, _ := w.dependencies(&Finding{}, []string{version.Name}, versionName(t.Spec)); len(cycle) > 0 {
+			return cycle
+		}
+	}
+	return nil
 }
 
 // dependencies follows the operators that an operator needs. It returns the path of a
@@ -72,74 +131,8 @@ func (w *work) dependencies(f *Finding, path []string, name string) (cycle []str
 	return nil, missing
 }
 
-// child is the Instance to apply.
-func (w *work) child(version string) (*unstructured.Unstructured, error) {
-	name := w.spec.InstanceName
-	if name == "" {
-		name = w.o.Instance.Name + "-" + w.spec.Package
-	}
-	parameters, err := w.childParameters()
-	if err != nil {
-		return nil, err
-	}
-	spec := map[string]any{"operatorVersion": map[string]any{"name": version}}
-	if len(parameters) > 0 {
-		spec["parameters"] = parameters
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	u.SetName(name)
-	return u, nil
-}
-
-// childParameters are those of the parameter file. Values that are not strings are
-// written as YAML, as an Instance has them.
-func (w *work) childParameters() (map[string]any, error) {
-	if w.spec.ParameterFile == "" {
-		return nil, nil //nolint:nilnil // no parameters are a valid answer
-	}
-	text, err := w.text(w.spec.ParameterFile)
-	if err != nil {
-		return nil, err
-	}
-	values := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
-		return nil, fmt.Errorf("template %s must be a map of parameters: %w", w.spec.ParameterFile, err)
-	}
-	for name, value := range values {
-		if _, ok := value.(string); ok {
-			continue
-		}
-		raw, err := yaml.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("template %s: parameter %s: %w", w.spec.ParameterFile, name, err)
-		}
-		values[name] = strings.TrimSuffix(string(raw), "\n")
-	}
-	return values, nil
-}
-
-// Cycle is the path by which an OperatorVersion depends on itself, through the
-// operators that its tasks install; nil if it does not, or if not all are known.
-func Cycle(version *v1beta1.OperatorVersion, all []*v1beta1.OperatorVersion) []string {
-	o := &Snapshot{Instance: &v1beta1.Instance{}, Objects: map[object.Ref]*unstructured.Unstructured{}}
-	o.Instance.Namespace = version.Namespace
-	for _, v := range all {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
-		if err != nil {
-			continue
-		}
-		ref := object.Ref{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), Namespace: v.Namespace, Name: v.Name}
-		o.Objects[ref] = &unstructured.Unstructured{Object: content}
-	}
-	w := &work{o: o}
-	for _, t := range version.Spec.Tasks {
-		if t.Kind != v1beta1.KudoOperatorTask {
-			continue
-		}
-		if cycle, _ := w.dependencies(&Finding{}, []string{version.Name}, versionName(t.Spec)); len(cycle) > 0 {
-			return cycle
-		}
-	}
-	return nil
+// versionName is the name of an OperatorVersion: OPERATOR-[APPVERSION-]VERSION.
+func versionName(spec v1beta1.TaskSpec) string {
+	parts := []string{spec.Package, spec.AppVersion, spec.OperatorVersion}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
 }

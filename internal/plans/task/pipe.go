@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -28,7 +26,7 @@ func (pipeTask) assess(w *work) Finding {
 	}
 	pod, err := w.pipePod()
 	if err != nil {
-		return fatal("task %s: %s", w.name, err)
+		return unrenderable(fmt.Errorf("task %s: %w", w.name, err))
 	}
 	f := Finding{}
 	extraction, kept := w.extraction(&f)
@@ -62,10 +60,8 @@ func checkPipe(spec v1beta1.TaskSpec) error {
 // extraction is what to read, and whether all of it is kept already.
 func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 	e, kept = &pipe.Extraction{Container: pipe.Container}, true
-	for _, file := range w.spec.Pipe {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: file.Kind})
-		u.SetName(w.artifact(file.Key))
+	for i, u := range w.artifacts() {
+		file := &w.spec.Pipe[i]
 		w.enhance(u, object.Namespaced)
 		ref := object.RefOf(u)
 		live, read := w.live(f, ref)
@@ -81,38 +77,6 @@ func (w *work) extraction(f *Finding) (e *pipe.Extraction, kept bool) {
 		e.Files = append(e.Files, pipe.File{Path: file.File + file.EnvFile, Env: file.EnvFile != "", Object: u})
 	}
 	return e, kept
-}
-
-// artifact returns the name of the object that keeps a file.
-func (w *work) artifact(key string) string {
-	return artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, key)
-}
-
-func artifact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
-
-// pipesOf are the names of all objects that the Pipes of a plan keep, by key.
-func pipesOf(instance, plan string, version *v1beta1.OperatorVersionSpec) map[string]string {
-	pipes := map[string]string{}
-	for _, t := range version.Tasks {
-		if t.Kind != v1beta1.PipeTask {
-			continue
-		}
-		for _, phase := range version.Plans[plan].Phases {
-			for _, step := range phase.Steps {
-				if slices.Contains(step.Tasks, t.Name) {
-					keepPipes(pipes, &t, instance, plan, phase.Name, step.Name)
-				}
-			}
-		}
-	}
-	return pipes
-}
-
-// keepPipes adds the names of the objects that a task keeps in one step of a plan.
-func keepPipes(pipes map[string]string, t *v1beta1.Task, instance, plan, phase, step string) {
-	for _, file := range t.Spec.Pipe {
-		pipes[file.Key] = artifact(instance, plan, phase, step, t.Name, file.Key)
-	}
 }
 
 // runPod runs the Pod until its files can be read.

@@ -103,14 +103,3 @@ func (w *work) makes(kind string) ([]*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 }
-
-func (w *work) artifacts() []*unstructured.Unstructured {
-	var all []*unstructured.Unstructured
-	for _, file := range w.spec.Pipe {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: file.Kind})
-		u.SetName(w.artifact(file.Key))
-		all = append(all, u)
-	}
-	return all
-}

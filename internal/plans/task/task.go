@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -82,6 +83,15 @@ type Finding struct {
 
 func fatal(format string, args ...any) Finding { return Finding{Fatal: fmt.Sprintf(format, args...)} }
 
+// unrenderable is what becomes of a task of which a template cannot be rendered: it has
+// failed for good, unless that is not the template's fault.
+func unrenderable(err error) Finding {
+	if errors.Is(err, render.ErrUnavailable) {
+		return Finding{Failed: err.Error()}
+	}
+	return Finding{Fatal: err.Error()}
+}
+
 // IsDone is true if there is nothing left to do or to wait for.
 func (f *Finding) IsDone() bool {
 	return f.Needs.IsEmpty() && len(f.Writes) == 0 && f.Lacks == "" && f.Blocked == nil && f.Failed == "" && f.Fatal == ""
@@ -119,13 +129,13 @@ func (w *work) checked(f Finding) Finding {
 func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, name := range templates {
-		text, err := w.text(name)
+		text, err := w.template(name)
 		if err != nil {
 			return nil, err
 		}
-		objects, err := object.Parse(text)
+		objects, err := render.Objects(name, text, w.context())
 		if err != nil {
-			return nil, fmt.Errorf("template %s: %w", name, err)
+			return nil, err
 		}
 		for _, u := range objects {
 			all = append(slices.DeleteFunc(all, func(other *unstructured.Unstructured) bool {
@@ -137,13 +147,13 @@ func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error)
 	return all, nil
 }
 
-// text renders a template.
-func (w *work) text(name string) (string, error) {
+// template is the text of a template.
+func (w *work) template(name string) (string, error) {
 	template, ok := w.Version.Spec.Templates[name]
 	if !ok {
 		return "", fmt.Errorf("OperatorVersion %s has no template %s", w.Execution.Spec.OperatorVersion.Name, name)
 	}
-	return render.Render(name, template, w.context())
+	return template, nil
 }
 
 // context is what the templates of the task can refer to.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -71,7 +71,7 @@ func unwholeAs(ctx context.Context, reader client.Reader, obj client.Object, p P
 	}
 	lacks, err := content.Lacks(ctx, reader, obj.GetNamespace(), p.pod)
 	if len(lacks) > 0 {
-		w.Reason = config.ReasonConfigMissing
+		w.Reason = decision.ReasonConfigMissing
 		w.Sentence = fmt.Sprintf("%s %s is waiting: %s", p.Kind, obj.GetName(), strings.Join(lacks, "; "))
 	}
 	return w, err

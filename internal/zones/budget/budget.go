@@ -59,9 +59,16 @@ func Of(object *zonesv1.ZoneAwarePodDisruptionBudget) (*Budget, error) {
 	return b, b.readDelay(spec)
 }
 
+// maxRegex is how long a regular expression may be. Repetitions make of 7 characters a
+// thousand instructions.
+const maxRegex = 1024
+
 func (b *Budget) readPartition(spec *zonesv1.ZoneAwarePodDisruptionBudgetSpec) error {
 	if spec.PodNamePartitionRegex == "" {
 		return nil
+	}
+	if len(spec.PodNamePartitionRegex) > maxRegex {
+		return fmt.Errorf("regular expression must have at most %d characters", maxRegex)
 	}
 	re, err := regexp.Compile("^" + spec.PodNamePartitionRegex + "$")
 	if err != nil {

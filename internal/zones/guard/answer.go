@@ -8,16 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-func allow(warnings ...string) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}}
-}
-
 // deny refuses without a code, as rollout-operator does; the API server makes it a 400.
 func deny(message string) admission.Response { return denyWith(0, message) }
-
-func denyWith(code int32, message string) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Message: message, Code: code}}}
-}
 
 // unknown answers what could not be found out: it passes with a warning, unless
 // the user of the manager has chosen otherwise.
@@ -26,4 +18,12 @@ func (o *Options) unknown(warning string) admission.Response {
 		return denyWith(http.StatusForbidden, "spillway is set to fail closed: "+warning)
 	}
 	return allow(warning)
+}
+
+func allow(warnings ...string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}}
+}
+
+func denyWith(code int32, message string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Message: message, Code: code}}}
 }

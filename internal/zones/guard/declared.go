@@ -10,6 +10,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/guard/policies"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
@@ -44,42 +45,35 @@ func Declare(o Options) admission.Declared {
 	if o.FailClosed {
 		unasked = admissionregistrationv1.Fail
 	}
-	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: lowersInCEL}
+	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: policies.LowersInCEL}
 	return admission.Declared{
-		Policies: policies(), Unanswered: unanswered(),
+		Policies: policies.NoDownscale(), Unanswered: policies.Unanswered(),
 		Webhooks: []admission.Webhook{
 			{
 				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
-				Rules:           rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments/scale", "statefulsets/scale", "replicasets/scale"),
+				Rules:           policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments/scale", "statefulsets/scale", "replicasets/scale"),
 				MatchConditions: []admissionregistrationv1.MatchCondition{lowered},
 			},
 			{
 				Name: "prepare-downscale.zones.spillway.dev", Path: PathPrepareDownscale,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: prepareTimeout,
 				SideEffects:     admissionregistrationv1.SideEffectClassNoneOnDryRun,
-				Rules:           rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets", "statefulsets/scale"),
-				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared-or-scale", Expression: isScaleInCEL + " || " + hasLabel(vocabulary.PrepareDownscale)}},
+				Rules:           policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets", "statefulsets/scale"),
+				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared-or-scale", Expression: policies.IsScaleInCEL + " || " + policies.HasLabel(vocabulary.PrepareDownscale)}},
 			},
 			{
-				Name: podEviction, Path: PathPodEviction, Marked: true,
+				Name: policies.PodEviction, Path: PathPodEviction, Marked: true,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: quickTimeout,
 				SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
-				Rules:       rules(admissionregistrationv1.Create, "", "v1", "pods/eviction"),
+				Rules:       policies.Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction"),
 			},
 			{
 				Name: "zpdb-validation.zones.spillway.dev", Path: PathValidation, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
-				Rules: append(rules(admissionregistrationv1.Create, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets"),
-					rules(admissionregistrationv1.Update, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets")...),
+				Rules: append(policies.Rules(admissionregistrationv1.Create, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets"),
+					policies.Rules(admissionregistrationv1.Update, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets")...),
 			},
 		},
 	}
-}
-
-func rules(operation admissionregistrationv1.OperationType, group, version string, resources ...string) []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{operation},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
-	}}
 }
 
 // Routes answer the webhooks of [Declared].

@@ -47,10 +47,6 @@ type refusal struct {
 // Error is the sentence.
 func (r refusal) Error() string { return r.reason }
 
-func (e *evictor) deny(code int32, label rollout.Reason, err error) error {
-	return refusal{code: code, reason: err.Error(), label: label}
-}
-
 // answer is a yes.
 type answer struct {
 	// label is the reason in metrics.
@@ -292,6 +288,10 @@ func (e *evictor) judge(ctx context.Context, found *eviction) error {
 		return e.deny(http.StatusTooManyRequests, reasonNative, errors.New("PodDisruptionBudget "+name+" allows no disruption now"))
 	}
 	return nil
+}
+
+func (e *evictor) deny(code int32, label rollout.Reason, err error) error {
+	return refusal{code: code, reason: err.Error(), label: label}
 }
 
 // record writes the eviction down, the lock first: a lock that is held for nothing

@@ -83,11 +83,6 @@ func (e *eviction) partitionTree(most int) rollout.Unit {
 	return root
 }
 
-// moving is the Pod that is to be evicted. Whether it is healthy does not matter.
-func (e *eviction) moving() rollout.Unit {
-	return rollout.Unit{Name: e.pod.Name, Leaf: rollout.Leaf{Current: "there", Target: "evicted", Health: rollout.Healthy}}
-}
-
 // leaves are the other Pods of a zone, as far as they matter, and one for each that is
 // not known.
 func (e *eviction) leaves(z *zone) []rollout.Unit {
@@ -106,60 +101,6 @@ func (e *eviction) leaves(z *zone) []rollout.Unit {
 		leaves = append(leaves, rollout.Unit{Name: z.set.Name + " unknown " + strconv.Itoa(i), Leaf: rollout.Leaf{Current: "there", Target: "there"}})
 	}
 	return leaves
-}
-
-// considered are the other Pods of a zone that are of the same partition.
-func (e *eviction) considered(z *zone) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for i := range z.pods {
-		p := &z.pods[i]
-		if partition, err := e.budget.PartitionOf(p.Name); err == nil && partition == e.partition && p.UID != e.pod.UID {
-			pods = append(pods, p)
-		}
-	}
-	return pods
-}
-
-// unknown is how many replicas have no Pod. Of what partition these would be no
-// knows; and a zone without a Pod of the partition has lost it. While the controller of
-// a zone has not seen its spec, it may be about to take any of its Pods.
-func (e *eviction) unknown(z *zone) int {
-	if z.set.Generation != z.set.Status.ObservedGeneration {
-		return max(1, z.replicas())
-	}
-	missing := max(0, max(z.replicas(), int(z.set.Status.Replicas))-len(z.pods))
-	if e.partition != "" && missing == 0 && len(e.considered(z)) == 0 {
-		return 1
-	}
-	return missing
-}
-
-// isUp is true of a Pod that is ready and was not evicted just now.
-func (e *eviction) isUp(p *corev1.Pod) bool {
-	return isReady(p) && !isPending(e.budget.Object, p, e.now)
-}
-
-// isPending is true of a Pod whose eviction was admitted and may still come.
-func isPending(b *zonesv1.ZoneAwarePodDisruptionBudget, p *corev1.Pod, now time.Time) bool {
-	d, ok := b.Status.DisruptedPods[p.Name]
-	return ok && d.UID == p.UID && p.DeletionTimestamp == nil && now.Before(d.At.Add(lock.LandsWithin))
-}
-
-// ripens is true of a Pod that is up, and has not been for long enough.
-func (e *eviction) ripens(p *corev1.Pod) bool {
-	since, _ := readySince(p)
-	return e.now.Before(since.Add(e.budget.Delay))
-}
-
-func (e *eviction) count(z *zone) count {
-	c := count{unknown: e.unknown(z)}
-	for _, p := range e.considered(z) {
-		c.tested++
-		if !e.isUp(p) || e.partition != "" && e.ripens(p) {
-			c.notReady++
-		}
-	}
-	return c
 }
 
 func (e *eviction) partitionCount() count {
@@ -182,6 +123,54 @@ func (e *eviction) zoneClause(hold *rollout.Hold) string {
 		}
 	}
 	return e.count(e.owner).in(e.owner.set.Name)
+}
+
+func (e *eviction) count(z *zone) count {
+	c := count{unknown: e.unknown(z)}
+	for _, p := range e.considered(z) {
+		c.tested++
+		if !e.isUp(p) || e.partition != "" && e.ripens(p) {
+			c.notReady++
+		}
+	}
+	return c
+}
+
+// unknown is how many replicas have no Pod. Of what partition these would be no
+// knows; and a zone without a Pod of the partition has lost it. While the controller of
+// a zone has not seen its spec, it may be about to take any of its Pods.
+func (e *eviction) unknown(z *zone) int {
+	if z.set.Generation != z.set.Status.ObservedGeneration {
+		return max(1, z.replicas())
+	}
+	missing := max(0, max(z.replicas(), int(z.set.Status.Replicas))-len(z.pods))
+	if e.partition != "" && missing == 0 && len(e.considered(z)) == 0 {
+		return 1
+	}
+	return missing
+}
+
+// considered are the other Pods of a zone that are of the same partition.
+func (e *eviction) considered(z *zone) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for i := range z.pods {
+		p := &z.pods[i]
+		if partition, err := e.budget.PartitionOf(p.Name); err == nil && partition == e.partition && p.UID != e.pod.UID {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// isUp is true of a Pod that is ready and was not evicted just now.
+func (e *eviction) isUp(p *corev1.Pod) bool {
+	return isReady(p) && !isPending(e.budget.Object, p, e.now)
+}
+
+// ripens is true of a Pod that is up, and has not been for long enough.
+func (e *eviction) ripens(p *corev1.Pod) bool {
+	since, _ := readySince(p)
+	return e.now.Before(since.Add(e.budget.Delay))
 }
 
 // in says in rollout-operator's words what is down.
@@ -220,6 +209,11 @@ func (e *eviction) decideLock() verdict {
 	return verdict{because: clause}
 }
 
+// moving is the Pod that is to be evicted. Whether it is healthy does not matter.
+func (e *eviction) moving() rollout.Unit {
+	return rollout.Unit{Name: e.pod.Name, Leaf: rollout.Leaf{Current: "there", Target: "evicted", Health: rollout.Healthy}}
+}
+
 // record notes the eviction in the status of the budget, and forgets those that were
 // seen or cannot come any more.
 func (e *eviction) record() {
@@ -234,6 +228,12 @@ func (e *eviction) record() {
 		}
 	}
 	status.DisruptedPods = kept
+}
+
+// isPending is true of a Pod whose eviction was admitted and may still come.
+func isPending(b *zonesv1.ZoneAwarePodDisruptionBudget, p *corev1.Pod, now time.Time) bool {
+	d, ok := b.Status.DisruptedPods[p.Name]
+	return ok && d.UID == p.UID && p.DeletionTimestamp == nil && now.Before(d.At.Add(lock.LandsWithin))
 }
 
 // refusing is the native budget that will refuse the eviction after us, empty if none

@@ -26,34 +26,12 @@ type group struct {
 	asOf   v1alpha1.Seen
 }
 
-func (z *zone) replicas() int {
-	if z.set.Spec.Replicas == nil {
-		return 1
-	}
-	return int(*z.set.Spec.Replicas)
-}
-
 // owned are the Pods that belong to a StatefulSet by its UID.
 func owned(set *appsv1.StatefulSet, pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		owner := metav1.GetControllerOfNoCopy(&p)
 		return owner == nil || owner.UID != set.UID
 	})
-}
-
-// isReady is true of a Pod that runs, is ready as a whole, and stays.
-func isReady(p *corev1.Pod) bool {
-	_, ready := readySince(p)
-	return ready && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil
-}
-
-func readySince(p *corev1.Pod) (time.Time, bool) {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
-		}
-	}
-	return time.Time{}, false
 }
 
 // unsettled counts the replicas of a zone that keep others from being scaled down:
@@ -81,4 +59,26 @@ func (z *zone) unsettled() (notUpdated, notReady int) {
 	}
 	expected := max(z.replicas(), len(z.pods))
 	return z.replicas() - updated, expected - ready
+}
+
+func (z *zone) replicas() int {
+	if z.set.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*z.set.Spec.Replicas)
+}
+
+// isReady is true of a Pod that runs, is ready as a whole, and stays.
+func isReady(p *corev1.Pod) bool {
+	_, ready := readySince(p)
+	return ready && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil
+}
+
+func readySince(p *corev1.Pod) (time.Time, bool) {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
 }

@@ -29,35 +29,6 @@ func (o observer) set(ctx context.Context, namespace, name string) (*appsv1.Stat
 	return set, err //nolint:wrapcheck // the sentence of the API server is shown as it is
 }
 
-// pods are those that belong to a StatefulSet, and how new the list is.
-func (o observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, string, error) {
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil {
-		return nil, "", fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
-	}
-	list := &corev1.PodList{}
-	if err := o.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, "", fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
-	}
-	return owned(set, list.Items), list.ResourceVersion, nil
-}
-
-// errNoGroup says that there is no RolloutGroup whose lock could be taken.
-var errNoGroup = errors.New("its RolloutGroup does not exist")
-
-// lockOf reads the RolloutGroup.
-func (o observer) lockOf(ctx context.Context, namespace, name string) (*v1alpha1.RolloutGroup, error) {
-	object := &v1alpha1.RolloutGroup{}
-	err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
-	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-		return nil, errNoGroup
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get RolloutGroup %s: %w", name, err)
-	}
-	return object, nil
-}
-
 // group reads a group: its lock first, then its StatefulSets, then their Pods.
 func (o observer) group(ctx context.Context, namespace, name string) (*group, error) {
 	object, err := o.lockOf(ctx, namespace, name)
@@ -85,6 +56,35 @@ func (o observer) group(ctx context.Context, namespace, name string) (*group, er
 		g.zones = append(g.zones, zone{set: set, pods: pods})
 	}
 	return g, nil
+}
+
+// pods are those that belong to a StatefulSet, and how new the list is.
+func (o observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, "", fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
+	}
+	list := &corev1.PodList{}
+	if err := o.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, "", fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
+	}
+	return owned(set, list.Items), list.ResourceVersion, nil
+}
+
+// errNoGroup says that there is no RolloutGroup whose lock could be taken.
+var errNoGroup = errors.New("its RolloutGroup does not exist")
+
+// lockOf reads the RolloutGroup.
+func (o observer) lockOf(ctx context.Context, namespace, name string) (*v1alpha1.RolloutGroup, error) {
+	object := &v1alpha1.RolloutGroup{}
+	err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil, errNoGroup
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get RolloutGroup %s: %w", name, err)
+	}
+	return object, nil
 }
 
 // zone is the one of a StatefulSet, nil if it does not exist.

@@ -141,10 +141,6 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 	return nil, nil, "conflict with other clients for the lock of group " + r.group
 }
 
-func (r *removal) targets(domain string, z *zone) []preparehook.Target {
-	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
-}
-
 // underLock tells the Pods, and makes sure that the lock is held still.
 func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downscale, pods []preparehook.Target) admission.Response {
 	key := client.ObjectKey{Namespace: r.namespace, Name: r.group}
@@ -160,12 +156,6 @@ func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downsc
 	log.FromContext(ctx).Error(err, "downscale is not admitted", "statefulset", r.name)
 	p.giveUp(ctx, key, d, told)
 	return deny(r.refused(because))
-}
-
-func prepared(r *removal) admission.Response {
-	response := allow()
-	response.Result = &metav1.Status{Message: r.downscale() + " is allowed -- all pods successfully prepared for shutdown."}
-	return response
 }
 
 // errLost says that another client has settled the downscale meanwhile.
@@ -208,25 +198,6 @@ func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1
 	}
 }
 
-// undo tells Pods that they stay: all of them, in case one did not say what it did. It
-// is true if those know that have, or may have, prepared themselves. Of one whose
-// preparation was given up, and may still come, that is not known.
-func (p *preparer) undo(ctx context.Context, told []preparehook.Answer) bool {
-	targets := make([]preparehook.Target, len(told))
-	for i := range told {
-		targets[i] = told[i].Target
-	}
-	known := true
-	for i, a := range p.caller.Call(ctx, http.MethodDelete, targets) {
-		if a.Err != nil && told[i].MayCount() {
-			log.FromContext(ctx).Error(a.Err, "cannot undo the preparation of a Pod", "pod", a.Target.Pod)
-			known = false
-		}
-		known = known && !told[i].Pending
-	}
-	return known
-}
-
 // withoutLock prepares a StatefulSet that is in no group: no other zone is concerned,
 // and there is nothing to write it down in.
 func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Response {
@@ -244,4 +215,33 @@ func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Respon
 		return deny(r.refused("one or more pods failed to prepare for shutdown."))
 	}
 	return prepared(r)
+}
+
+func (r *removal) targets(domain string, z *zone) []preparehook.Target {
+	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
+}
+
+func prepared(r *removal) admission.Response {
+	response := allow()
+	response.Result = &metav1.Status{Message: r.downscale() + " is allowed -- all pods successfully prepared for shutdown."}
+	return response
+}
+
+// undo tells Pods that they stay: all of them, in case one did not say what it did. It
+// is true if those know that have, or may have, prepared themselves. Of one whose
+// preparation was given up, and may still come, that is not known.
+func (p *preparer) undo(ctx context.Context, told []preparehook.Answer) bool {
+	targets := make([]preparehook.Target, len(told))
+	for i := range told {
+		targets[i] = told[i].Target
+	}
+	known := true
+	for i, a := range p.caller.Call(ctx, http.MethodDelete, targets) {
+		if a.Err != nil && told[i].MayCount() {
+			log.FromContext(ctx).Error(a.Err, "cannot undo the preparation of a Pod", "pod", a.Target.Pod)
+			known = false
+		}
+		known = known && !told[i].Pending
+	}
+	return known
 }

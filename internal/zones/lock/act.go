@@ -27,17 +27,6 @@ type Keeper struct {
 	Writer client.StatusClient
 }
 
-// Write writes a status, if no client has written the group since it was read.
-func (k Keeper) Write(ctx context.Context, group *v1alpha1.RolloutGroup) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	err := k.Writer.Status().Update(ctx, group, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	if err != nil {
-		return fmt.Errorf("write the status of RolloutGroup %s: %w", group.Name, err)
-	}
-	return nil
-}
-
 // Change makes a change to the status as it is, and writes it if it is one. It is
 // made again if another client was faster.
 func (k Keeper) Change(ctx context.Context, key client.ObjectKey, change func(*v1alpha1.RolloutGroupStatus) bool) error {
@@ -55,4 +44,15 @@ func (k Keeper) Change(ctx context.Context, key client.ObjectKey, change func(*v
 		}
 	}
 	return err
+}
+
+// Write writes a status, if no client has written the group since it was read.
+func (k Keeper) Write(ctx context.Context, group *v1alpha1.RolloutGroup) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := k.Writer.Status().Update(ctx, group, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("write the status of RolloutGroup %s: %w", group.Name, err)
+	}
+	return nil
 }

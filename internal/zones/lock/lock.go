@@ -26,13 +26,6 @@ const (
 	PreparesWithin = 60 * time.Second
 )
 
-// DownscaleHolder is the name of a downscale as a holder of the lock.
-func DownscaleHolder(zone string) string { return string(v1alpha1.PurposeDownscale) + "/" + zone }
-
-// EvictionHolder is the name of all evictions of a group as a holder of the lock:
-// what they may do beside each other, their budget says.
-func EvictionHolder(group string) string { return string(v1alpha1.PurposeEviction) + "/" + group }
-
 // Observed is the lock as the engine knows it. One that has expired is free, unless
 // a downscale was not settled: its Pods may be prepared.
 func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
@@ -46,11 +39,6 @@ func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
 	default:
 		return &rollout.Lock{}
 	}
-}
-
-// Expired is true if a lock is held whose time is over.
-func Expired(s *v1alpha1.RolloutGroupStatus, now time.Time) bool {
-	return s.Lock != nil && s.Lock.Expires != nil && !now.Before(s.Lock.Expires.Time)
 }
 
 // TakeForDownscale takes the lock, and writes down what for.
@@ -84,13 +72,8 @@ func Holds(s *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale) bool {
 		s.Lock != nil && s.Lock.Holder == DownscaleHolder(d.Zone)
 }
 
-// Drop gives the lock back after an attempt that came to nothing.
-func Drop(s *v1alpha1.RolloutGroupStatus) {
-	if s.Lock != nil && s.Lock.Purpose == v1alpha1.PurposeDownscale {
-		s.Lock = nil
-	}
-	s.Downscale = nil
-}
+// DownscaleHolder is the name of a downscale as a holder of the lock.
+func DownscaleHolder(zone string) string { return string(v1alpha1.PurposeDownscale) + "/" + zone }
 
 // Land gives the lock back after the downscale was seen, and remembers it.
 func Land(s *v1alpha1.RolloutGroupStatus) {
@@ -106,6 +89,14 @@ func Land(s *v1alpha1.RolloutGroupStatus) {
 	s.Downscales = append(s.Downscales, d)
 }
 
+// Drop gives the lock back after an attempt that came to nothing.
+func Drop(s *v1alpha1.RolloutGroupStatus) {
+	if s.Lock != nil && s.Lock.Purpose == v1alpha1.PurposeDownscale {
+		s.Lock = nil
+	}
+	s.Downscale = nil
+}
+
 // TakeForEviction takes the lock for a Pod of a zone. If evictions hold it already
 // it becomes theirs for longer, and for all zones if it was for another.
 func TakeForEviction(s *v1alpha1.RolloutGroupStatus, group, zone string, now time.Time) {
@@ -117,6 +108,15 @@ func TakeForEviction(s *v1alpha1.RolloutGroupStatus, group, zone string, now tim
 		}
 	}
 	take(s, holder, v1alpha1.PurposeEviction, zone, since, now.Sub(since)+LandsWithin)
+}
+
+// EvictionHolder is the name of all evictions of a group as a holder of the lock:
+// what they may do beside each other, their budget says.
+func EvictionHolder(group string) string { return string(v1alpha1.PurposeEviction) + "/" + group }
+
+// Expired is true if a lock is held whose time is over.
+func Expired(s *v1alpha1.RolloutGroupStatus, now time.Time) bool {
+	return s.Lock != nil && s.Lock.Expires != nil && !now.Before(s.Lock.Expires.Time)
 }
 
 // ReleaseEviction gives the lock back, if evictions hold it.

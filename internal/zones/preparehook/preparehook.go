@@ -91,7 +91,7 @@ func (c *Caller) Call(ctx context.Context, method string, targets []Target) []An
 }
 
 // CallAll is Call for what is of use only if all succeed: after the first failure no
-// more calls are made. Those that are under way end by themselves, so that what undoes
+// more calls are made. Those that are under way are not interrupted, so that what undoes
 // them comes after them.
 func (c *Caller) CallAll(ctx context.Context, method string, targets []Target) ([]Answer, error) {
 	var failed atomic.Bool

@@ -60,6 +60,21 @@ func (e Endpoint) Targets(namespace, domain string, pods []corev1.Pod) []Target 
 	return targets
 }
 
+// Leaving are the Pods that go when a StatefulSet goes from so many replicas to
+// fewer. Only those are called that exist, have been started, and stay so far: the
+// others have no process to listen, and nothing to lose.
+func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev1.Pod {
+	first := FirstOrdinal(set)
+	var gone []corev1.Pod
+	for i := range pods {
+		n := Ordinal(set.Name, pods[i].Name)
+		if n >= first+int(to) && n < first+int(from) && CanListen(&pods[i]) {
+			gone = append(gone, pods[i])
+		}
+	}
+	return gone
+}
+
 // FirstOrdinal is that of the first Pod of a StatefulSet.
 func FirstOrdinal(set *appsv1.StatefulSet) int {
 	if set.Spec.Ordinals == nil {
@@ -76,21 +91,6 @@ func Ordinal(set, pod string) int {
 		return -1
 	}
 	return n
-}
-
-// Leaving are the Pods that go when a StatefulSet goes from so many replicas to
-// fewer. Only those are called that exist, have been started, and stay so far: the
-// others have no process to listen, and nothing to lose.
-func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev1.Pod {
-	first := FirstOrdinal(set)
-	var gone []corev1.Pod
-	for i := range pods {
-		n := Ordinal(set.Name, pods[i].Name)
-		if n >= first+int(to) && n < first+int(from) && CanListen(&pods[i]) {
-			gone = append(gone, pods[i])
-		}
-	}
-	return gone
 }
 
 // CanListen is true of a Pod in which a process may listen.

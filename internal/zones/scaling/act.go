@@ -109,7 +109,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	return listening
 }
 
-// told is what an answer means. One of a Pod that stays and says 409 is kept as it is
+// answer is what the reply of a Pod means. One of a Pod that stays and says 409 is kept as it is
 // by another client.
 func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
 	asked := a.options.Now()
@@ -128,13 +128,6 @@ func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
 		return Answer{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
 	}
 	return Answer{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
-}
-
-func (a *actor) domain() string {
-	if a.options.ClusterDomain == "" {
-		return preparehook.DefaultDomain
-	}
-	return a.options.ClusterDomain
 }
 
 // scale writes the replicas of a set, under the lock if that is ours to take.
@@ -218,14 +211,6 @@ func (a *actor) settle(ctx context.Context, s *snapshot, settlement Settlement) 
 	})
 }
 
-func liveSet(set *appsv1.StatefulSet) *Set {
-	if set == nil {
-		return nil
-	}
-	s := setOf(set)
-	return &s
-}
-
 // close ends what is written down, if it is still the same.
 func (*actor) close(status *v1alpha1.RolloutGroupStatus, d *v1alpha1.Downscale, verdict Verdict, set *appsv1.StatefulSet) bool {
 	if status.Downscale == nil || status.Downscale.Zone != d.Zone || !status.Downscale.At.Equal(&d.At) {
@@ -251,19 +236,6 @@ func (a *actor) undo(ctx context.Context, d *v1alpha1.Downscale, set *appsv1.Sta
 	return a.stay(ctx, set, preparehook.Leaving(set, pods, d.From, d.To))
 }
 
-// stay tells Pods that they stay.
-func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
-	endpoint, missing := preparehook.EndpointOf(set)
-	if missing != "" { // it was taken away since; there is nothing to call
-		return nil
-	}
-	var failed error
-	for _, answer := range a.caller.Call(ctx, http.MethodDelete, endpoint.Targets(set.Namespace, a.domain(), pods)) {
-		failed = errors.Join(failed, answer.Err)
-	}
-	return failed
-}
-
 // revive tells those Pods that they stay which were prepared to go, and were not gone
 // yet when there were to be more again.
 func (a *actor) revive(ctx context.Context, s *snapshot, d *v1alpha1.Downscale, set *appsv1.StatefulSet) error {
@@ -286,12 +258,40 @@ func (a *actor) revive(ctx context.Context, s *snapshot, d *v1alpha1.Downscale, 
 	})
 }
 
+// stay tells Pods that they stay.
+func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	endpoint, missing := preparehook.EndpointOf(set)
+	if missing != "" { // it was taken away since; there is nothing to call
+		return nil
+	}
+	var failed error
+	for _, answer := range a.caller.Call(ctx, http.MethodDelete, endpoint.Targets(set.Namespace, a.domain(), pods)) {
+		failed = errors.Join(failed, answer.Err)
+	}
+	return failed
+}
+
+func (a *actor) domain() string {
+	if a.options.ClusterDomain == "" {
+		return preparehook.DefaultDomain
+	}
+	return a.options.ClusterDomain
+}
+
 // survivors are the Pods that are as old as a downscale that they were to go with.
 func survivors(d *v1alpha1.Downscale, set *appsv1.StatefulSet, pods []corev1.Pod) []corev1.Pod {
 	remain := int32(min(int(d.From), liveSet(set).Replicas)) //nolint:gosec // of two numbers one of which is such a one
 	return slices.DeleteFunc(preparehook.Leaving(set, pods, remain, d.To), func(p corev1.Pod) bool {
 		return p.CreationTimestamp.After(d.At.Time)
 	})
+}
+
+func liveSet(set *appsv1.StatefulSet) *Set {
+	if set == nil {
+		return nil
+	}
+	s := setOf(set)
+	return &s
 }
 
 // release gives back the lock that evictions hold, once all were seen.

@@ -133,13 +133,6 @@ func toGroup(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests(obj.GetNamespace(), groupOf(obj))
 }
 
-func requests(namespace, group string) []reconcile.Request {
-	if group == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: group}}}
-}
-
 // setMatters leaves out updates that change nothing of what a decision is made from.
 func setMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -201,4 +194,11 @@ func (w *mirrors) toGroups(kind schema.GroupKind) handler.MapFunc {
 		}
 		return found
 	}
+}
+
+func requests(namespace, group string) []reconcile.Request {
+	if group == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: group}}}
 }

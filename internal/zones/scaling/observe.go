@@ -42,10 +42,6 @@ type snapshot struct {
 	sets []appsv1.StatefulSet
 }
 
-func groupOf(obj client.Object) string {
-	return vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations())
-}
-
 // observe reads a group: first at what was decided before, then at the rest.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *memory) (snapshot, error) {
 	s := snapshot{key: key, Observed: Observed{Now: o.options.Now(), Name: key.Name, Refusals: m.Refusals(o.options.Now())}}
@@ -70,6 +66,10 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 	m.expire(s.Sets)
 	o.readMirrors(ctx, &s)
 	return s, nil
+}
+
+func groupOf(obj client.Object) string {
+	return vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations())
 }
 
 func setOf(s *appsv1.StatefulSet) Set {

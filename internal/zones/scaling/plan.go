@@ -181,13 +181,6 @@ func problems(s *Set) string {
 	return strings.Join(parts, "; ")
 }
 
-// refuse keeps a set as it is, and makes the engine say why: what has no target that
-// is known has one that is not reached.
-func (w *wish) refuse(reason rollout.Reason, message string) {
-	w.block = &rollout.Block{Reason: reason, Message: message}
-	w.to = -1
-}
-
 // follow is the rule for followers of a leader.
 func (o *Observed) follow(w *wish) {
 	s := w.set
@@ -282,6 +275,13 @@ func (o *Observed) mirror(w *wish) {
 	if s.Settings.Delay != nil {
 		o.delay(w)
 	}
+}
+
+// refuse keeps a set as it is, and makes the engine say why: what has no target that
+// is known has one that is not reached.
+func (w *wish) refuse(reason rollout.Reason, message string) {
+	w.block = &rollout.Block{Reason: reason, Message: message}
+	w.to = -1
 }
 
 // writeBacks bring the status of mirrored objects up to date, each with the replicas

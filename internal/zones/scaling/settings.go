@@ -87,10 +87,6 @@ func SettingsOf(labels, annotations map[string]string) Settings {
 	return r.s
 }
 
-func (r *reader) problem(name, value, action string) {
-	r.s.Problems = append(r.s.Problems, Problem{Field: name, Value: value, Action: action})
-}
-
 func (r *reader) readMinTime() {
 	s := lock.MinTimeOf(r.labels, r.annotations)
 	r.s.MinTimeIsLabel = s.IsLabel
@@ -164,4 +160,8 @@ func (r *reader) readLastDownscale() {
 		return
 	}
 	r.s.LastDownscale = s.Is
+}
+
+func (r *reader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Field: name, Value: value, Action: action})
 }

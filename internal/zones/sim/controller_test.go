@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // controllers let the controller of each set look at it, or not yet.
@@ -38,7 +38,7 @@ func (w *world) sync(s *set) {
 	s.observed, s.update = spec.generation, spec.template
 	w.adopt(s)
 
-	if !s.deleting && w.scale(s, &spec) && spec.strategy == zones.RollingUpdate {
+	if !s.deleting && w.scale(s, &spec) && spec.strategy == decision.RollingUpdate {
 		w.roll(s, &spec)
 	}
 
@@ -101,7 +101,7 @@ func (w *world) isAvailable(spec *setSpec, p *pod) bool {
 // create makes a Pod at the revision that the partition asks for.
 func (w *world) create(s *set, spec *setSpec, i int) {
 	p := pod{name: s.podName(spec.first + i), zone: s.name, ordinal: spec.first + i, owner: s.uid, uid: w.uid(), version: w.nextPod(), revision: s.update, created: w.now, since: w.now}
-	if spec.strategy == zones.RollingUpdate && i < spec.partition {
+	if spec.strategy == decision.RollingUpdate && i < spec.partition {
 		p.revision = s.current
 	}
 
@@ -183,7 +183,7 @@ func (w *world) replace(s *set, spec *setSpec, p *pod) {
 
 // complete advances the current revision.
 func (w *world) complete(s *set, spec *setSpec) {
-	if spec.strategy == zones.OnDelete && !w.caps.AdvancesRevision {
+	if spec.strategy == decision.OnDelete && !w.caps.AdvancesRevision {
 		return
 	}
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/ring"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // view is what a manager sees: each kind as it was at some moment.
@@ -33,7 +33,7 @@ type request struct {
 	status  *v1alpha1.RolloutGroupStatus
 	version uint64
 	permits bool
-	write   zones.Write
+	write   decision.Write
 	// sent is true once it is too late to think better of it.
 	sent bool
 }
@@ -131,25 +131,25 @@ func (m *manager) decide() {
 }
 
 // loop is the ring's, but for the writes: they are made one by one, later.
-func (m *manager) loop() *ring.Loop[zones.Observed, zones.Plan, []request] {
-	return &ring.Loop[zones.Observed, zones.Plan, []request]{
+func (m *manager) loop() *ring.Loop[decision.Observed, decision.Plan, []request] {
+	return &ring.Loop[decision.Observed, decision.Plan, []request]{
 		Most:      2,
 		Now:       m.now,
-		Observe:   func(_ context.Context, live bool) (zones.Observed, error) { return m.observe(live), nil },
-		NeedsLive: func(p *zones.Plan) bool { return p.NeedsLive },
-		Plan: func(o *zones.Observed) zones.Plan {
+		Observe:   func(_ context.Context, live bool) (decision.Observed, error) { return m.observe(live), nil },
+		NeedsLive: func(p *decision.Plan) bool { return p.NeedsLive },
+		Plan: func(o *decision.Observed) decision.Plan {
 			p := m.plan(m, *o)
 			m.looked, m.wake = true, p.Wake
 
 			return p
 		},
-		Act: func(_ context.Context, o *zones.Observed, p *zones.Plan) []request {
+		Act: func(_ context.Context, o *decision.Observed, p *decision.Plan) []request {
 			m.world.oracle.planned(o, p)
 
 			return m.order(*p)
 		},
-		Report: func(context.Context, *zones.Observed, *zones.Plan, *[]request) {},
-		Learn: func(_ context.Context, _ *zones.Observed, _ *zones.Plan, requests *[]request) (ring.Next, error) {
+		Report: func(context.Context, *decision.Observed, *decision.Plan, *[]request) {},
+		Learn: func(_ context.Context, _ *decision.Observed, _ *decision.Plan, requests *[]request) (ring.Next, error) {
 			m.requests = *requests
 
 			return ring.Next{}, nil
@@ -160,7 +160,7 @@ func (m *manager) loop() *ring.Loop[zones.Observed, zones.Plan, []request] {
 func (m *manager) now() time.Time { return m.world.now }
 
 // observe is what the ring observes, from a cache or live.
-func (m *manager) observe(live bool) zones.Observed {
+func (m *manager) observe(live bool) decision.Observed {
 	if !live {
 		return m.observed()
 	}
@@ -182,7 +182,7 @@ func (m *manager) lookLive() {
 }
 
 // order is the writes of a plan as requests.
-func (m *manager) order(p zones.Plan) []request {
+func (m *manager) order(p decision.Plan) []request {
 	var requests []request
 	if m.rash && p.Permits {
 		p = m.actParallel(p)
@@ -200,13 +200,13 @@ func (m *manager) order(p zones.Plan) []request {
 }
 
 // observed makes of the view what the ring would make of it.
-func (m *manager) observed() zones.Observed {
+func (m *manager) observed() decision.Observed {
 	v := &m.view
 	asOf := v1alpha1.Seen{Pods: number(v.podsAt), StatefulSets: number(v.setsAt)}
-	o := zones.Observed{
+	o := decision.Observed{
 		Now: m.world.now, Server: m.world.caps, Refusals: m.refusals,
 		AsOf: asOf,
-		Group: zones.Group{
+		Group: decision.Group{
 			Name: groupName, ResourceVersion: number(v.group.version), Generation: v.group.generation,
 			Spec: v.group.spec, Status: v.group.status,
 		},
@@ -216,7 +216,7 @@ func (m *manager) observed() zones.Observed {
 		o.AsOf, o.Group.Status.Seen = v1alpha1.Seen{}, nil
 	}
 
-	o.Sets = make([]zones.Set, 0, len(v.sets))
+	o.Sets = make([]decision.Set, 0, len(v.sets))
 	for i := range v.sets {
 		s := v.observed(&v.sets[i])
 		s.Verified = m.verified[s.UID].held == s.Generation
@@ -226,20 +226,20 @@ func (m *manager) observed() zones.Observed {
 	return o
 }
 
-func (v *view) observed(s *set) zones.Set {
-	o := zones.Set{
+func (v *view) observed(s *set) decision.Set {
+	o := decision.Set{
 		Name: s.name, UID: s.uid, ResourceVersion: number(s.version), Generation: s.generation, ObservedGeneration: s.observed,
 		Deleting: s.deleting, Replicas: s.replicas, FirstOrdinal: s.first, Strategy: s.strategy, Lent: s.lent,
 		Partition: s.partition, MaxUnavailable: max(1, s.maxUnavailable), MinReady: s.minReady,
-		CurrentRevision: s.current, UpdateRevision: s.update, Settings: zones.Settings{Paused: s.paused, Order: s.order},
+		CurrentRevision: s.current, UpdateRevision: s.update, Settings: decision.Settings{Paused: s.paused, Order: s.order},
 	}
 
-	o.Pods = make([]zones.Pod, 0, s.replicas)
+	o.Pods = make([]decision.Pod, 0, s.replicas)
 
 	for i := range v.pods {
 		p := &v.pods[i]
 		if p.owner == s.uid {
-			o.Pods = append(o.Pods, zones.Pod{
+			o.Pods = append(o.Pods, decision.Pod{
 				Name: p.name, Ordinal: p.ordinal, UID: p.uid, ResourceVersion: number(p.version), Revision: p.revision,
 				Created: p.created, Terminating: p.terminating, Ready: p.ready && !p.terminating, Since: p.since,
 			})
@@ -250,11 +250,11 @@ func (v *view) observed(s *set) zones.Set {
 }
 
 // orphans are the Pods of moves of zones that are gone.
-func (m *manager) orphans(moves []v1alpha1.Move) (orphans []zones.Pod) {
+func (m *manager) orphans(moves []v1alpha1.Move) (orphans []decision.Pod) {
 	for _, move := range moves {
 		for i := range m.view.pods {
 			if p := &m.view.pods[i]; p.name == move.Pod {
-				orphans = append(orphans, zones.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
+				orphans = append(orphans, decision.Pod{Name: p.name, UID: p.uid, ResourceVersion: number(p.version)})
 			}
 		}
 	}
@@ -314,7 +314,7 @@ func (m *manager) arrive(r request) {
 		w.notef("%s is refused to %s %s%s", m.name, r.write.Act, r.write.Zone, r.write.Pod)
 		m.refusals[r.write.Zone] = ring.Refusal{At: w.now.Add(10 * time.Second), Reason: "it was refused"}
 		m.looked = false
-	case r.write.Act == zones.Delete:
+	case r.write.Act == decision.Delete:
 		m.deletePod(r.write)
 	default:
 		m.writeSet(r.write)
@@ -396,7 +396,7 @@ func (m *manager) meets(uid types.UID, version uint64, want client.Preconditions
 }
 
 // ofPatch are the preconditions in a patch, as the ring writes it.
-func (m *manager) ofPatch(write zones.Write) (want client.Preconditions) {
+func (m *manager) ofPatch(write decision.Write) (want client.Preconditions) {
 	patch, err := ring.MergePatch(write.UID, write.ResourceVersion, map[string]any{})
 	if err != nil {
 		m.world.oracle.complainf("no patch: %v", err)
@@ -416,7 +416,7 @@ func (m *manager) ofPatch(write zones.Write) (want client.Preconditions) {
 	return want
 }
 
-func (m *manager) deletePod(write zones.Write) {
+func (m *manager) deletePod(write decision.Write) {
 	w := m.world
 	p := w.podNamed(write.Pod)
 
@@ -432,7 +432,7 @@ func (m *manager) deletePod(write zones.Write) {
 	w.oracle.tookDown(s, p, up, m.name)
 }
 
-func (m *manager) writeSet(write zones.Write) {
+func (m *manager) writeSet(write decision.Write) {
 	w := m.world
 	s := w.set(write.Zone)
 
@@ -445,18 +445,18 @@ func (m *manager) writeSet(write zones.Write) {
 	w.count(string(write.Act))
 
 	switch write.Act {
-	case zones.Hold:
-		s.strategy, s.partition, s.lent = zones.RollingUpdate, zones.Held, false
-	case zones.Open:
+	case decision.Hold:
+		s.strategy, s.partition, s.lent = decision.RollingUpdate, decision.Held, false
+	case decision.Open:
 		s.partition, s.maxUnavailable = 0, write.MaxUnavailable
-	case zones.Lend:
-		s.strategy, s.partition, s.lent = zones.OnDelete, 0, true
-	case zones.Advance:
+	case decision.Lend:
+		s.strategy, s.partition, s.lent = decision.OnDelete, 0, true
+	case decision.Advance:
 		s.current = write.Revision
 		w.changed(s)
 
 		return
-	case zones.Delete:
+	case decision.Delete:
 	}
 
 	w.respecified(s)
@@ -464,7 +464,7 @@ func (m *manager) writeSet(write zones.Write) {
 }
 
 // meetsSet is meets for a set; what is held in its turn is held at its generation.
-func (m *manager) meetsSet(s *set, write zones.Write) bool {
+func (m *manager) meetsSet(s *set, write decision.Write) bool {
 	if write.Generation == 0 {
 		return m.meets(s.uid, s.version, m.ofPatch(write))
 	}
@@ -479,7 +479,7 @@ func (m *manager) meetsSet(s *set, write zones.Write) bool {
 }
 
 // written takes over what the API server has answered.
-func (m *manager) written(s *set, write zones.Write) {
+func (m *manager) written(s *set, write decision.Write) {
 	if i := slices.IndexFunc(m.view.sets, func(seen set) bool { return seen.uid == s.uid }); i >= 0 {
 		m.view.sets = slices.Clone(m.view.sets)
 		m.view.sets[i] = *s
@@ -488,7 +488,7 @@ func (m *manager) written(s *set, write zones.Write) {
 	m.looked = false
 
 	switch before := m.verified[s.uid]; {
-	case write.Act != zones.Hold:
+	case write.Act != decision.Hold:
 		m.verified[s.uid] = generations{opened: s.generation}
 	case write.Done && before.opened != 0 && s.generation == before.opened+1 || m.careless:
 		m.verified[s.uid] = generations{opened: before.opened, held: s.generation}

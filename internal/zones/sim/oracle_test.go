@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // oracle knows the rules, and nothing of the plan.
@@ -79,7 +79,7 @@ func (o *oracle) look() {
 
 	for i := range w.sets {
 		s := &w.sets[i]
-		if spec := w.seen[s.uid]; spec.generation > o.open[s.name] && spec.partition == zones.Held {
+		if spec := w.seen[s.uid]; spec.generation > o.open[s.name] && spec.partition == decision.Held {
 			delete(o.open, s.name)
 		}
 	}
@@ -155,7 +155,7 @@ func (o *oracle) limit(s *set) int {
 }
 
 // planned checks a plan against the view from which it was made.
-func (o *oracle) planned(v *zones.Observed, p *zones.Plan) {
+func (o *oracle) planned(v *decision.Observed, p *decision.Plan) {
 	if p.Permits && len(p.Writes) > 0 {
 		o.complainf("one pass permits and acts")
 	}
@@ -185,7 +185,7 @@ func hasMove(moves []v1alpha1.Move, m v1alpha1.Move) bool {
 	})
 }
 
-func (o *oracle) checkMove(v *zones.Observed, m *v1alpha1.Move, moves []v1alpha1.Move) {
+func (o *oracle) checkMove(v *decision.Observed, m *v1alpha1.Move, moves []v1alpha1.Move) {
 	s := observedSet(v, m.Zone)
 
 	switch {
@@ -203,7 +203,7 @@ func (o *oracle) checkMove(v *zones.Observed, m *v1alpha1.Move, moves []v1alpha1
 // checkHealthy: before a Pod is taken down that is up, everything of its zone that
 // is outdated and broken is replaced, every other zone is up, and those that are
 // up to date have soaked.
-func (o *oracle) checkHealthy(v *zones.Observed, s *zones.Set, m *v1alpha1.Move, moves []v1alpha1.Move) {
+func (o *oracle) checkHealthy(v *decision.Observed, s *decision.Set, m *v1alpha1.Move, moves []v1alpha1.Move) {
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		broken := p.Revision != s.UpdateRevision && !p.Ready && !p.Terminating && p.Ordinal < s.FirstOrdinal+s.Replicas && p.Ordinal >= s.FirstOrdinal
@@ -221,7 +221,7 @@ func (o *oracle) checkHealthy(v *zones.Observed, s *zones.Set, m *v1alpha1.Move,
 	}
 }
 
-func (o *oracle) checkOther(v *zones.Observed, s *zones.Set, m *v1alpha1.Move) {
+func (o *oracle) checkOther(v *decision.Observed, s *decision.Set, m *v1alpha1.Move) {
 	var last time.Time
 	current := true
 
@@ -244,27 +244,27 @@ func (o *oracle) checkOther(v *zones.Observed, s *zones.Set, m *v1alpha1.Move) {
 	}
 }
 
-func observedSet(v *zones.Observed, name string) *zones.Set {
-	return &v.Sets[slices.IndexFunc(v.Sets, func(s zones.Set) bool { return s.Name == name })]
+func observedSet(v *decision.Observed, name string) *decision.Set {
+	return &v.Sets[slices.IndexFunc(v.Sets, func(s decision.Set) bool { return s.Name == name })]
 }
 
-func observedPod(s *zones.Set, name string) *zones.Pod {
-	if i := slices.IndexFunc(s.Pods, func(p zones.Pod) bool { return p.Name == name }); i >= 0 {
+func observedPod(s *decision.Set, name string) *decision.Pod {
+	if i := slices.IndexFunc(s.Pods, func(p decision.Pod) bool { return p.Name == name }); i >= 0 {
 		return &s.Pods[i]
 	}
 
 	return nil
 }
 
-func ordinal(s *zones.Set, n int) *zones.Pod {
-	if i := slices.IndexFunc(s.Pods, func(p zones.Pod) bool { return p.Ordinal == n }); i >= 0 {
+func ordinal(s *decision.Set, n int) *decision.Pod {
+	if i := slices.IndexFunc(s.Pods, func(p decision.Pod) bool { return p.Ordinal == n }); i >= 0 {
 		return &s.Pods[i]
 	}
 
 	return nil
 }
 
-func available(v *zones.Observed, s *zones.Set, p *zones.Pod) bool {
+func available(v *decision.Observed, s *decision.Set, p *decision.Pod) bool {
 	minReady := max(s.MinReady, time.Duration(v.Group.Spec.MinReadySeconds)*time.Second)
 
 	return p.Ready && !v.Now.Before(p.Since.Add(minReady))

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // rules are those that a manager keeps to. The zero value but for plan is all of
 // them; the others are broken on purpose.
 type rules struct {
-	plan func(*manager, zones.Observed) zones.Plan
+	plan func(*manager, decision.Observed) decision.Plan
 	// unconditional writes carry no preconditions.
 	unconditional bool
 	// overwrites the status whatever client has written it meanwhile.
@@ -31,27 +31,27 @@ type rules struct {
 }
 
 func allRules() *rules {
-	return &rules{plan: func(_ *manager, o zones.Observed) zones.Plan { return zones.Decide(o) }}
+	return &rules{plan: func(_ *manager, o decision.Observed) decision.Plan { return decision.Decide(o) }}
 }
 
 // blind plans from a view in which something has been changed.
-func blind(change func(m *manager, o *zones.Observed)) *rules {
-	return &rules{plan: func(m *manager, o zones.Observed) zones.Plan {
+func blind(change func(m *manager, o *decision.Observed)) *rules {
+	return &rules{plan: func(m *manager, o decision.Observed) decision.Plan {
 		change(m, &o)
 
-		return zones.Decide(o)
+		return decision.Decide(o)
 	}}
 }
 
 // actParallel makes of what is to be permitted what is to be done.
-func (m *manager) actParallel(p zones.Plan) zones.Plan {
+func (m *manager) actParallel(p decision.Plan) decision.Plan {
 	for _, move := range p.Status.Moves {
-		act := zones.Delete
+		act := decision.Delete
 		if move.Pod == "" {
-			act = zones.Lend
+			act = decision.Lend
 		}
 
-		p.Writes = append(p.Writes, zones.Write{Act: act, Zone: move.Zone, Pod: move.Pod, UID: move.UID, ResourceVersion: move.ResourceVersion})
+		p.Writes = append(p.Writes, decision.Write{Act: act, Zone: move.Zone, Pod: move.Pod, UID: move.UID, ResourceVersion: move.ResourceVersion})
 	}
 
 	p.Status, p.Permits = m.view.group.status, false
@@ -76,27 +76,27 @@ func broken() map[string]*rules {
 		"every Pod is taken for ready":                      blind(allReady),
 		"a status speaks of the spec":                       blind(allObserved),
 		"a pause is none":                                   blind(noPause),
-		"it is always time":                                 blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
-		"nothing soaks":                                     blind(func(_ *manager, o *zones.Observed) { o.Group.Spec.Soak = nil }),
+		"it is always time":                                 blind(func(_ *manager, o *decision.Observed) { o.Group.Spec.MaintenanceWindows = nil }),
+		"nothing soaks":                                     blind(func(_ *manager, o *decision.Observed) { o.Group.Spec.Soak = nil }),
 		"a Pod is available as soon as it is ready":         blind(noMinReady),
 		"only one's own moves count":                        blind(onlyOwnMoves),
 		"what a controller has replaced is not minded":      blind(nothingOpened),
 	}
 }
 
-func freeLock(_ *manager, o *zones.Observed) {
+func freeLock(_ *manager, o *decision.Observed) {
 	if l := o.Group.Status.Lock; l != nil && l.Holder == eviction {
 		o.Group.Status.Lock = nil
 	}
 }
 
-func widerBudget(_ *manager, o *zones.Observed) {
+func widerBudget(_ *manager, o *decision.Observed) {
 	if limit := o.Group.Spec.MaxUnavailable; limit != nil && limit.StrVal == "" {
 		o.Group.Spec.MaxUnavailable = new(intstr.FromInt(limit.IntValue() + 1))
 	}
 }
 
-func allReady(_ *manager, o *zones.Observed) {
+func allReady(_ *manager, o *decision.Observed) {
 	for i := range o.Sets {
 		for j := range o.Sets[i].Pods {
 			o.Sets[i].Pods[j].Ready, o.Sets[i].Pods[j].Terminating = true, false
@@ -104,33 +104,33 @@ func allReady(_ *manager, o *zones.Observed) {
 	}
 }
 
-func allObserved(_ *manager, o *zones.Observed) {
+func allObserved(_ *manager, o *decision.Observed) {
 	for i := range o.Sets {
 		o.Sets[i].ObservedGeneration = o.Sets[i].Generation
 	}
 }
 
-func noPause(_ *manager, o *zones.Observed) {
+func noPause(_ *manager, o *decision.Observed) {
 	o.Group.Spec.Pause = nil
 	for i := range o.Sets {
 		o.Sets[i].Settings.Paused = false
 	}
 }
 
-func noMinReady(_ *manager, o *zones.Observed) {
+func noMinReady(_ *manager, o *decision.Observed) {
 	o.Group.Spec.MinReadySeconds = 0
 	for i := range o.Sets {
 		o.Sets[i].MinReady = 0
 	}
 }
 
-func onlyOwnMoves(m *manager, o *zones.Observed) {
+func onlyOwnMoves(m *manager, o *decision.Observed) {
 	o.Group.Status.Moves = slices.DeleteFunc(slices.Clone(o.Group.Status.Moves), func(move v1alpha1.Move) bool {
 		return !hasMove(m.own, move)
 	})
 }
 
-func nothingOpened(_ *manager, o *zones.Observed) {
+func nothingOpened(_ *manager, o *decision.Observed) {
 	rows := slices.Clone(o.Group.Status.Zones)
 	for i := range rows {
 		rows[i].Opened = false

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -170,7 +170,7 @@ func (s *simulation) settle() {
 
 	m := s.managers[0]
 	m.refresh(0)
-	p := zones.Decide(m.observed())
+	p := decision.Decide(m.observed())
 	s.failure = "it does not come to its end: " + string(p.Phase) + ", " + p.At().Message()
 }
 
@@ -251,7 +251,7 @@ func (all statistics) check(t *testing.T) {
 
 	for _, what := range []string{
 		"flapping", "crashes", "conflicts", "downs", "evictions", "live looks",
-		string(zones.Open), string(zones.Lend), string(zones.Hold), string(zones.Advance),
+		string(decision.Open), string(decision.Lend), string(decision.Hold), string(decision.Advance),
 	} {
 		if all[what] < all["worlds"]/10 {
 			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // windowSeconds is how long a maintenance window is open, each three minutes.
@@ -205,7 +205,7 @@ func (w *world) addZone() {
 	shape := set{setSpec: setSpec{strategy: like.strategy, ordered: like.ordered, minReady: like.minReady}}
 
 	if like.lent {
-		shape.strategy = zones.RollingUpdate
+		shape.strategy = decision.RollingUpdate
 	}
 
 	for _, name := range []string{"zone-a", "zone-b", "zone-c", "zone-d"} {
@@ -220,9 +220,9 @@ func (w *world) addZone() {
 
 // exposeZone sets the partition to 0, as a manifest does that says so.
 func (w *world) exposeZone(s *set) {
-	if s.strategy == zones.RollingUpdate || s.lent {
+	if s.strategy == decision.RollingUpdate || s.lent {
 		w.notef("a user opens %s", s.name)
-		s.strategy, s.partition, s.maxUnavailable = zones.RollingUpdate, 0, 0
+		s.strategy, s.partition, s.maxUnavailable = decision.RollingUpdate, 0, 0
 		w.respecified(s)
 		w.oracle.exposed(s)
 	}

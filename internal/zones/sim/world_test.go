@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 // set is a StatefulSet as the API server holds it.
@@ -70,7 +70,7 @@ type group struct {
 type world struct {
 	rnd    *rand.Rand
 	now    time.Time
-	caps   zones.Server
+	caps   decision.Server
 	oracle *oracle
 
 	version uint64
@@ -128,12 +128,12 @@ func newWorld(seed uint64, told bool) *world {
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.15 + w.rnd.Float64()*0.7,
 	}
-	w.caps = zones.Server{MaxUnavailable: w.chance(0.6), AdvancesRevision: w.chance(0.7)}
+	w.caps = decision.Server{MaxUnavailable: w.chance(0.6), AdvancesRevision: w.chance(0.7)}
 	w.group = group{version: w.next(), generation: 1, spec: w.policy()}
 
-	shape := set{setSpec: setSpec{strategy: zones.OnDelete, ordered: w.chance(0.5)}}
+	shape := set{setSpec: setSpec{strategy: decision.OnDelete, ordered: w.chance(0.5)}}
 	if w.chance(0.5) {
-		shape.strategy, shape.partition = zones.RollingUpdate, w.pick(0, zones.Held)
+		shape.strategy, shape.partition = decision.RollingUpdate, w.pick(0, decision.Held)
 	}
 
 	if w.chance(0.3) {
@@ -143,7 +143,7 @@ func newWorld(seed uint64, told bool) *world {
 	for i := range 2 + w.rnd.IntN(3) {
 		shape.first = w.pick(0, 0, 0, 5)
 		s := w.addSet("zone-"+string(rune('a'+i)), shape)
-		if s.strategy == zones.RollingUpdate && s.partition == 0 {
+		if s.strategy == decision.RollingUpdate && s.partition == 0 {
 			w.oracle.exposed(s)
 		}
 	}
@@ -275,7 +275,7 @@ func (w *world) isUp(s *set, p *pod) bool {
 func (w *world) isWell() bool {
 	for i := range w.sets {
 		s := &w.sets[i]
-		if s.generation != s.observed || s.strategy == zones.RollingUpdate && s.partition < s.replicas || s.lent {
+		if s.generation != s.observed || s.strategy == decision.RollingUpdate && s.partition < s.replicas || s.lent {
 			return false
 		}
 

@@ -1,7 +1,7 @@
 package chain
 
 import (
-	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -15,7 +15,7 @@ const (
 	// ReasonFailed: it has failed, and is not retried.
 	ReasonFailed = rollout.ReasonFailed
 	// ReasonConfig: a Pod lacks config that it cannot start without.
-	ReasonConfig = config.ReasonConfigMissing
+	ReasonConfig = decision.ReasonConfigMissing
 )
 
 // The reasons of the links of a chain that lie beneath what the rings observe.

@@ -65,7 +65,7 @@ func decide(o *model.Observed) *decision {
 	return d
 }
 
-// aim finds out which revision is wanted, and which to get to.
+// chooseTarget finds out which revision is wanted, and which is rolled out.
 func (d *decision) chooseTarget() {
 	m := &d.o.Module
 	d.wanted = model.RevisionName(m.Kind, m.Name, m.Template())
@@ -93,7 +93,7 @@ func (d *decision) noSuchRevision(pin string) string {
 	return fmt.Sprintf("spec.targetRevision: %s has no revision %q; choose from %s", d.o.Module.Name, pin, strings.Join(names, ", "))
 }
 
-// understand reads what may be wrong in the spec though the API server accepts it.
+// validate finds what may be wrong in the spec though the API server accepts it.
 func (d *decision) validate() {
 	spec := &d.o.Module.Spec
 	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
@@ -108,7 +108,7 @@ func (d *decision) validate() {
 	d.windowOpen, d.windowNext = open, next
 }
 
-// gather finds the clusters of the module and gives each its stage.
+// groupMembers finds the clusters of the module and gives each its stage.
 func (d *decision) groupMembers() {
 	selector := d.selector
 	if selector == nil {

@@ -59,10 +59,12 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	for _, step := range d.plan.Steps {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
-			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.moment(name))}
+			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)}
+			d.date(&move)
 			if step.To == rollout.Removed {
 				c := d.known[name]
-				move.Revision, move.Remove, move.Repair, move.At = step.From, true, !c.isUp(), metav1.NewMicroTime(d.o.Now)
+				// With a move that may still be made it counted as down, and the budget was not asked.
+				move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
 				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
 			moves = append(moves, move)
@@ -71,15 +73,24 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	return moves
 }
 
-// moment is when a cluster is assigned something that is permitted now: later than what
-// it has, also where a clock that was ahead has written that. Otherwise it would count
-// as done before it was.
-func (d *decision) moment(cluster string) time.Time {
-	at := d.o.Now
-	if r := d.record(cluster); r != nil && r.Assigned {
-		at = model.Later(at, r.AssignedAt.Add(time.Microsecond))
+// date sets when a cluster is assigned what is permitted now: later than what it has, also
+// where a clock that was ahead has written that. Otherwise the move would count as done
+// before it was. How long it may be acted upon depends on the time of the permission alone.
+func (d *decision) date(m *v1alpha1.Move) {
+	m.AssignedAt = nil
+	if r := d.record(m.Cluster); r != nil && r.Assigned {
+		if at := r.AssignedAt.Add(time.Microsecond); at.After(m.At.Time) {
+			m.AssignedAt = microOrNil(at)
+		}
 	}
-	return at
+}
+
+// assignedAt is when a cluster is assigned what a move gives it.
+func assignedAt(m *v1alpha1.Move) time.Time {
+	if m.AssignedAt != nil {
+		return m.AssignedAt.Time
+	}
+	return m.At.Time
 }
 
 // moves are the intents in the status of the module, as this decision sees them.
@@ -89,11 +100,10 @@ func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 		At:     func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
 		PutOff: func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
 		Same:   func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
-		Moment: func(m *v1alpha1.Move) time.Time {
-			if m.Remove {
-				return d.o.Now
+		Renew: func(m *v1alpha1.Move) {
+			if !m.Remove {
+				d.date(m)
 			}
-			return d.moment(m.Cluster)
 		},
 		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
 	}
@@ -116,7 +126,7 @@ func isDone(m *v1alpha1.Move, r *model.Record) bool {
 	if m.Remove {
 		return r == nil || !r.Assigned || !microOrNil(r.AssignedAt).Equal(m.AssignedAt)
 	}
-	return r != nil && r.Assigned && !r.AssignedAt.Before(m.At.Time)
+	return r != nil && r.Assigned && !r.AssignedAt.Before(assignedAt(m))
 }
 
 func microOrNil(t time.Time) *metav1.MicroTime {

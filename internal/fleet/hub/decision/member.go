@@ -63,7 +63,7 @@ func (d *decision) findMembers(selector labels.Selector) {
 	}
 }
 
-// meet brings together what is known of each cluster, selected or not. Of ten thousand
+// joinRecords brings together what is known of each cluster, selected or not. Of ten thousand
 // there is one block of memory, and one map.
 func (d *decision) joinRecords() []member {
 	all := make([]member, len(d.o.Clusters))
@@ -194,7 +194,7 @@ func rankOf(value string) float64 {
 	return rank
 }
 
-// look finds out how a member does, as the engine wants to know it.
+// assess makes a leaf of a member: what it has, and how healthy it is.
 func (d *decision) assess(m *member) {
 	switch {
 	case m.move != nil: // its time begins to run once the assignment is written
@@ -226,7 +226,7 @@ func (d *decision) assess(m *member) {
 	m.isNew = d.isNew(m)
 }
 
-// lookBack is at writes that were refused.
+// addRefusal adds when a write that was refused is tried again.
 func (d *decision) addRefusal(m *member) {
 	if r, refused := d.o.Refusals[m.Name]; refused {
 		m.leaf.RetryAt, m.leaf.RetryReason = r.At, model.Short(r.Reason, model.SaidLength)

@@ -116,7 +116,7 @@ func (d *decision) claim(m *member) int {
 // since is when a member was assigned what it has, or is about to have.
 func (m *member) since() time.Time {
 	if m.move != nil {
-		return m.move.At.Time
+		return assignedAt(m.move)
 	}
 	return m.started
 }

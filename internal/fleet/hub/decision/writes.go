@@ -7,7 +7,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
-// acts are the moves to carry out, and what else is due.
+// writes are the moves to carry out, and what else is due.
 func (d *decision) writes() []Write {
 	writes := d.prepare()
 	for _, m := range d.intents.Due() {
@@ -16,7 +16,7 @@ func (d *decision) writes() []Write {
 			act = Unassign
 		}
 		writes = append(writes, Write{
-			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: m.At.Time, Until: ring.Until(m.At),
+			Act: act, Cluster: c.Cluster, Record: c.record, Revision: m.Revision, AssignedAt: assignedAt(&m), Until: ring.Until(m.At),
 		})
 	}
 	if !d.isPaused() && !d.o.Module.IsExternal() {

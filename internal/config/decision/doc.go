@@ -1,0 +1,11 @@
+// Package decision decides which workloads get the hash of their config, and what else
+// is written on them. It is pure.
+//
+// # Invariants
+//
+//   - Order, budget, rate and time are the engine's decisions; the units that it decides
+//     on are the workloads, in their namespaces.
+//   - Each workload that is out of date is one Step, or one Hold with its reason.
+//   - A workload is written at most once in a pass.
+//   - How full the bucket of the rate is follows from the records on the workloads alone.
+package decision

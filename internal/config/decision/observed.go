@@ -1,0 +1,70 @@
+package decision
+
+import (
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/health"
+)
+
+// Observed is the snapshot of one pass. It does not change afterwards.
+type Observed struct {
+	Now time.Time
+	// Workloads are the relevant ones, in the order of their names.
+	Workloads []Workload
+}
+
+// Workload is a workload, and what the ring observed of it.
+type Workload struct {
+	workload.Workload
+
+	Health health.Report
+	// Change is the change that the workload has not been rolled for yet.
+	Change Change
+	// Retry is set after a failed read, or a failed write of this generation.
+	Retry *Retry
+}
+
+// coalesceLimit bounds, in windows, how long an unending series of changes can
+// delay a roll.
+const coalesceLimit = 10
+
+// Change is a change of config that was observed and not rolled yet.
+type Change struct {
+	// First and Last bound the changes; zero if none was observed.
+	First, Last time.Time
+	// Keys are what changed: "ConfigMap app: LOG_LEVEL". Nil if not known.
+	Keys []string
+}
+
+// maxRecorded bounds how many changed keys a record names.
+const maxRecorded = 20
+
+// Shortened are the keys that are named in records and logs.
+func (c *Change) Shortened() []string {
+	if len(c.Keys) <= maxRecorded {
+		return c.Keys
+	}
+	return append(c.Keys[:maxRecorded:maxRecorded], "…")
+}
+
+// SettlesAt is when a change may be acted upon: when it has been the last one
+// for a window, at the latest coalesceLimit windows after the first.
+func (c *Change) SettlesAt(window time.Duration) time.Time {
+	quiet, limit := c.Last.Add(window), c.First.Add(coalesceLimit*window)
+	if limit.Before(quiet) {
+		return limit
+	}
+	return quiet
+}
+
+// Retry is when and why a failed read or write is retried.
+type Retry struct {
+	At     time.Time
+	Reason string
+	// Write is true if it was a write that failed; otherwise it was a read.
+	Write bool
+}
+
+// Pending is true until the next attempt.
+func (r *Retry) Pending(now time.Time) bool { return r != nil && now.Before(r.At) }

@@ -1,0 +1,282 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Plan is what the ring is about to do, and why the rest is waiting.
+type Plan struct {
+	rollout.Plan
+	// Writes are at most one for each workload, in the order to make them.
+	Writes []Write
+}
+
+// Decide makes the plan: the engine decides what rolls, and the rest of the writes
+// keep the records up to date.
+func Decide(o Observed, options Options) Plan {
+	plan := Plan{Plan: rollout.Decide(tree(o, options))}
+	stepping := map[string]bool{}
+	for _, step := range plan.Steps {
+		stepping[strings.Join(step.Path, "/")] = true
+	}
+	var records []Write
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		switch {
+		case w.putOff(o.Now):
+		case stepping[strings.Join(w.Path(o.Now), "/")]:
+			plan.Writes = append(plan.Writes, step(w, o.Now))
+		default:
+			records = append(records, record(w, o.Now)...)
+		}
+	}
+	plan.order(o.Now)
+	plan.Writes = append(plan.Writes, records...)
+	return plan
+}
+
+// order puts the rolls into the order of the steps.
+func (p *Plan) order(now time.Time) {
+	place := make(map[string]int, len(p.Steps))
+	for i, step := range p.Steps {
+		place[strings.Join(step.Path, "/")] = i
+	}
+	slices.SortFunc(p.Writes, func(a, b Write) int {
+		return place[strings.Join(a.Workload.Path(now), "/")] - place[strings.Join(b.Workload.Path(now), "/")]
+	})
+}
+
+// tree is the input of the engine: the workloads that are not up to date, and those
+// that are rolling, in their namespaces.
+func tree(o Observed, options Options) rollout.Observed {
+	alone := rollout.Unit{Name: alone, Group: true, Policy: rollout.Policy{
+		MaxUnavailable: limit(options.MaxRolling),
+		Rate:           rate(o, options),
+		OnFailure:      rollout.Continue,
+	}}
+	zones := rollout.Unit{Name: inGroups, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	slow := rollout.Unit{Name: late, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		unit, ok := w.unit(o.Now, options)
+		switch {
+		case !ok:
+		case w.IsLate(o.Now):
+			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
+		case w.Zone.Group != "":
+			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
+		default:
+			addTo(&alone, w.Namespace, limit(options.MaxRollingPerNamespace), unit)
+		}
+	}
+	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
+		Group: true, Children: []rollout.Unit{alone, zones, slow},
+		Policy: rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
+	}}
+}
+
+// addTo adds a workload to its namespace. Workloads are sorted by namespace.
+func addTo(parent *rollout.Unit, namespace string, budget rollout.Limit, unit rollout.Unit) {
+	last := len(parent.Children) - 1
+	if last < 0 || parent.Children[last].Name != namespace {
+		parent.Children = append(parent.Children, rollout.Unit{
+			Name: namespace, Policy: rollout.Policy{MaxUnavailable: budget, OnFailure: rollout.Continue},
+		})
+		last++
+	}
+	parent.Children[last].Children = append(parent.Children[last].Children, unit)
+}
+
+func limit(n int) rollout.Limit {
+	if n <= 0 {
+		return rollout.Limit{}
+	}
+	return rollout.Number(n)
+}
+
+// rate is the token bucket; how full it is follows from when the workloads
+// were last rolled, so that a restart does not refill it.
+func rate(o Observed, options Options) rollout.Rate {
+	r := rollout.Rate{Every: options.rateEvery(), Burst: max(options.UpdateBurst, 1)}
+	if r.Every == 0 {
+		return rollout.Rate{}
+	}
+	for i := range o.Workloads {
+		if at := o.Workloads[i].Records.Roll.At; !at.IsZero() {
+			r.Starts = append(r.Starts, at)
+		}
+	}
+	return r
+}
+
+// The parts of the tree: workloads that roll once they have their hash, zones, and
+// workloads that have exceeded their time. The first has no name, because messages
+// need none; it alone has a budget.
+const (
+	alone    = ""
+	inGroups = "zones"
+	late     = "late"
+)
+
+// Path is the workload's place in the tree.
+func (w *Workload) Path(now time.Time) rollout.Path {
+	part := alone
+	switch {
+	case w.IsLate(now):
+		part = late
+	case w.Zone.Group != "":
+		part = inGroups
+	}
+	return rollout.Path{part, w.Namespace, w.Kind + " " + w.Name.Name}
+}
+
+// unit is the workload as the engine sees it; false if it is up to date and not
+// rolling.
+func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
+	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
+	rolling, isLate := w.rolling(now), w.IsLate(now)
+	switch {
+	case isLate:
+		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
+	case w.IsSettled() && !rolling:
+		return unit, false
+	}
+	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate), Priority: w.Settings.Priority}
+	if rolling || isLate {
+		unit.StartedAt = w.Records.Roll.At
+	}
+	if w.IsSettled() {
+		return unit, true
+	}
+	unit.Block = w.block(now, options)
+	if w.Settings.Paused {
+		unit.Pause = &rollout.Pause{}
+	}
+	if w.Retry != nil {
+		unit.Leaf.RetryAt, unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
+	}
+	return unit, true
+}
+
+// Revisions that are not hashes.
+const (
+	suspended = "suspended"
+	released  = "released"
+	unhashed  = "changed"
+)
+
+func (w *Workload) revision() string {
+	if !w.Suspension.IsSettled() {
+		return suspended
+	}
+	return w.Accepted()
+}
+
+func (w *Workload) target() string {
+	switch {
+	case !w.Settings.Tracked:
+		return released
+	case w.IsCurrent():
+		return w.Accepted()
+	case w.Hashes != nil:
+		return w.Hashes.Desired
+	default:
+		return unhashed
+	}
+}
+
+// IsLate is true if a workload has exceeded its time, while its Pods are still
+// replaced for the hash that the ring wrote. It is false once the workload was
+// healthy, once another client has changed the template, and where another client
+// decides which Pods are replaced.
+func (w *Workload) IsLate(now time.Time) bool {
+	roll := &w.Records.Roll
+	return !roll.At.IsZero() && !w.rolling(now) && w.Health.Health != rollout.Healthy &&
+		w.Settings.Tracked && w.IsSettled() && w.Zone.Group == "" &&
+		workload.IsReplacing(w.Object) && roll.Template == workload.TemplateDigest(w.Object)
+}
+
+// rolling is true while Pods are replaced for a hash that the ring wrote, for at
+// most the progress deadline; a workload that is not ready later has other causes.
+func (w *Workload) rolling(now time.Time) bool {
+	at := w.Records.Roll.At
+	return !at.IsZero() && now.Before(at.Add(workload.ProgressDeadline)) && w.Health.Health != rollout.Healthy
+}
+
+// availability is how the workload counts against the budget: as healthy unless
+// the ring itself disrupts it, and as down if its Pods were never scheduled.
+func (w *Workload) availability(rolling bool) rollout.Health {
+	switch {
+	case !w.Suspension.IsSettled():
+		return rollout.Degraded
+	case rolling:
+		return w.Health.Health
+	default:
+		return rollout.Healthy
+	}
+}
+
+// block is the ring's own reason why the workload cannot roll, nil if none.
+func (w *Workload) block(now time.Time, options Options) *rollout.Block {
+	since := now
+	if c := w.Records.Condition; c != nil {
+		since = c.Since
+	}
+	switch {
+	case w.IsTemplateSettled():
+		return w.freeing(since)
+	case w.Zone.Group != "" && w.Zone.Open && !w.Suspension.IsSuspended():
+		return &rollout.Block{Reason: ReasonNotHeld, Message: "group " + w.Zone.Group + " does not hold it at its revision"}
+	case !w.Settings.Tracked:
+		return nil
+	case len(w.Denied) > 0:
+		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
+	case len(w.Missing) > 0:
+		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
+	case w.Hashes == nil && !w.Retry.Pending(now):
+		return w.coalescing(now, options)
+	default:
+		return nil
+	}
+}
+
+// freeing is why the suspended Pods of a released workload cannot be deleted yet.
+func (w *Workload) freeing(since time.Time) *rollout.Block {
+	switch {
+	case !w.Suspension.Known:
+		return nil // a failed read is tried again
+	case !w.Suspension.Seen:
+		return &rollout.Block{Reason: ReasonReleasing, Message: "its controller has not observed the release yet", Since: since}
+	case len(w.Suspension.Deletable()) == 0:
+		return &rollout.Block{Reason: ReasonReleasing, Since: since, Message: fmt.Sprintf(
+			"Pod %s is not scheduled, because the partition keeps it at the suspended revision; lower the partition", w.Suspension.Waiting[0].Name)}
+	default:
+		return nil
+	}
+}
+
+// coalescing is why a change is not rolled yet.
+func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
+	window := options.Window(&w.Workload)
+	until := w.Change.SettlesAt(window)
+	if !until.After(now) {
+		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
+	}
+	return &rollout.Block{
+		Reason:  ReasonCoalescing,
+		Message: fmt.Sprintf("its config changed; changes within %s become one roll", window),
+		Since:   w.Change.First,
+		Until:   until,
+	}
+}
+
+// putOff is true until a failed write is retried.
+func (w *Workload) putOff(now time.Time) bool {
+	return w.Retry.Pending(now) && w.Retry.Write
+}

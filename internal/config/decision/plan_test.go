@@ -1,0 +1,238 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/health"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+var now = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+
+var (
+	secretDB     = content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}
+	configMapApp = content.Object{Kind: content.ConfigMap, Namespace: "shop", Name: "app"}
+)
+
+// outdated is a workload that has to roll, changed as a test needs it.
+func outdated(name string, change ...func(*Workload)) Workload {
+	w := Workload{Health: health.Report{Health: rollout.Healthy}, Workload: workload.Workload{
+		Name:     workload.Name{Kind: workload.Deployment, Namespace: "shop", Name: name},
+		Object:   &appsv1.Deployment{},
+		Settings: workload.Settings{Tracked: true, Dialect: "spillway.dev/update-on-config-change"},
+		Template: workload.Template{Hash: "old", HashName: "spillway.dev/config-hash", Annotated: true},
+		Hashes:   &content.Hashes{Desired: "new"},
+	}}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
+	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
+}
+
+// lateSince is a roll of this time that has not completed, by the template that it
+// still has.
+func lateSince(at time.Time, h rollout.Health) func(*Workload) {
+	return func(w *Workload) { rolledAt(at, h)(w); w.Records.Roll.Template = workload.TemplateDigest(w.Object) }
+}
+
+func ofKind(obj client.Object) func(*Workload) {
+	return func(w *Workload) { w.Kind, w.Object = workload.KindOf(obj), obj }
+}
+
+func zone(open bool) func(*Workload) {
+	return func(w *Workload) { w.Zone = workload.Zone{Group: "ingester", Open: open} }
+}
+
+// statefulSet is one of some Pods, those that exist being at revision v1.
+func statefulSet(pods int32, update string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &pods}, Status: appsv1.StatefulSetStatus{CurrentRevision: "v1", UpdateRevision: update}}
+}
+
+func current(w *Workload) { w.Template.Hash = "new" }
+
+// text is the plan as sentences: what is written, and what waits why.
+func text(workloads []Workload, o Options) string {
+	plan := Decide(Observed{Now: now, Workloads: workloads}, o)
+	var b strings.Builder
+	for _, w := range plan.Writes {
+		kind := "records on "
+		if w.Rolls {
+			kind = "rolls "
+		}
+		b.WriteString(kind + w.Workload.Name.Name + "\n")
+	}
+	for _, h := range plan.Holds {
+		b.WriteString(string(h.Reason) + ": " + h.Message + "\n")
+	}
+	return b.String()
+}
+
+func TestDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		workloads []Workload
+		options   Options
+		want      string
+	}{
+		"what has changed rolls": {[]Workload{outdated("a")}, Options{}, "rolls a\n"},
+		"what is current does not": {
+			[]Workload{outdated("a", current), outdated("b", func(w *Workload) { w.Hashes.Equivalent = []string{"old"} })}, Options{}, "",
+		},
+		"wave's hash is adopted": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Wave = "old" })}, Options{}, "records on a\n",
+		},
+		"but not one that the ring wrote": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes.Wave = "old" }, rolledAt(now.Add(-time.Hour), rollout.Healthy))}, Options{}, "rolls a\n",
+		},
+		"a baseline says what the hash stands for": {
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = workload.Baseline{Template: "old", Scope: "new"} })}, Options{}, "",
+		},
+		"a baseline of another hash says nothing": {
+			[]Workload{outdated("a", func(w *Workload) { w.Records.Baseline = workload.Baseline{Template: "other", Scope: "new"} })}, Options{}, "rolls a\n",
+		},
+		"a pause holds": {
+			[]Workload{outdated("a", func(w *Workload) { w.Settings.Paused = true })}, Options{}, "Paused: Deployment a is paused\n",
+		},
+		"what is missing holds, and is recorded": {
+			[]Workload{outdated("a", func(w *Workload) {
+				w.Hashes, w.Missing = nil, []content.Missing{{Object: secretDB}, {Object: configMapApp, Key: "k"}}
+			})}, Options{},
+			"records on a\nConfigMissing: Deployment a is waiting: Secret db not found, ConfigMap app has no key k\n",
+		},
+		"the budget counts what rolls": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing))}, Options{MaxRolling: 1},
+			"BudgetExhausted: Deployment a is queued (position 1): 1 of 1 allowed unavailable (Deployment b is not ready)\n" +
+				"Progressing: Deployment b is updating: not ready\n",
+		},
+		"the budget does not count what is down for other reasons": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1}, "rolls a\n",
+		},
+		"nor what exceeded its time, which is reported": {
+			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1},
+			"rolls a\nFailed: Deployment b failed\n",
+		},
+		"nor what Kubernetes still waits for": {
+			[]Workload{outdated("a"), outdated("b", current, lateSince(now.Add(-time.Hour), rollout.Progressing))}, Options{MaxRolling: 1},
+			"rolls a\nProgressing: Deployment b is updating: not ready\n",
+		},
+		"what exceeded its time rolls once its config changes": {
+			[]Workload{outdated("a", lateSince(now.Add(-time.Hour), rollout.Failed))}, Options{MaxRolling: 1}, "rolls a\n",
+		},
+		"a StatefulSet has ten minutes for each Pod": {
+			[]Workload{
+				outdated("a", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-11*time.Minute), rollout.Progressing)),
+				outdated("b", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-21*time.Minute), rollout.Progressing)),
+			}, Options{},
+			"Progressing: StatefulSet a is updating: not ready\n" +
+				"DeadlineExceeded: StatefulSet b failed: not ready after 20m (progress deadline)\n",
+		},
+		"one that has completed no longer shows the roll": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v1")), lateSince(now.Add(-21*time.Minute), rollout.Progressing))}, Options{}, "",
+		},
+		"nor does a template that another client has changed": {
+			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Hour), rollout.Failed))}, Options{}, "",
+		},
+		"the higher priority rolls first": {
+			[]Workload{outdated("a"), outdated("b", func(w *Workload) { w.Settings.Priority = 1 })}, Options{MaxRolling: 1},
+			"rolls b\nBudgetExhausted: Deployment a is queued (position 1): 1 of 1 allowed unavailable\n",
+		},
+		"the rate is kept over restarts": {
+			[]Workload{outdated("a"), outdated("b", current, rolledAt(now.Add(-time.Second), rollout.Healthy))}, Options{UpdateRate: 0.1, UpdateBurst: 1},
+			"RateLimited: Deployment a is queued (position 1)",
+		},
+		"a failed write waits for its retry": {
+			[]Workload{outdated("a", func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true} })}, Options{},
+			"RetryLater: Deployment a",
+		},
+		"and is not made with a hash that is not known": {
+			[]Workload{outdated("a", func(w *Workload) {
+				w.Hashes, w.Change = nil, Change{First: now, Last: now}
+				w.Retry = &Retry{At: now.Add(-time.Second), Reason: "it was refused", Write: true}
+			})}, Options{CoalesceWindow: time.Second},
+			"Coalescing: Deployment a is waiting: its config changed",
+		},
+		"what just changed is collected": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Change = nil, Change{First: now, Last: now} })}, Options{CoalesceWindow: time.Second},
+			"Coalescing: Deployment a is waiting: its config changed; changes within 1s become one roll\n",
+		},
+		"a suspended workload takes no place in the budget": {
+			[]Workload{
+				outdated("a", func(w *Workload) { w.Suspension.Scheduler = true }),
+				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
+			}, Options{MaxRolling: 1},
+			"rolls a\nProgressing: Deployment b is updating: not ready\n",
+		},
+		"a zone gets its hash whatever the budget, and does not use it": {
+			[]Workload{
+				outdated("a", zone(false)), outdated("b", zone(false)), outdated("c"),
+				outdated("d", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), zone(false)),
+			}, Options{MaxRolling: 1},
+			"rolls c\nrolls a\nrolls b\n",
+		},
+		"but not while its Pods would be replaced out of turn": {
+			[]Workload{outdated("a", zone(true))}, Options{}, "NotHeld: Deployment a is waiting: group ingester does not hold it at its revision\n",
+		},
+		"a workload that opted out does not stay suspended": {
+			[]Workload{outdated("a", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Tracked = true, false })}, Options{}, "rolls a\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := text(test.workloads, test.options)
+			if !strings.HasPrefix(got, test.want) || (test.want == "" && got != "") {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+func TestChangesAreCollectedForAWhile(t *testing.T) {
+	second := time.Second
+	for name, test := range map[string]struct {
+		change Change
+		want   time.Time
+	}{
+		"one":                  {Change{First: now, Last: now}, now.Add(second)},
+		"another restarts it":  {Change{First: now, Last: now.Add(second / 2)}, now.Add(3 * second / 2)},
+		"but not without end":  {Change{First: now, Last: now.Add(time.Minute)}, now.Add(10 * second)},
+		"none was seen at all": {Change{}, time.Time{}.Add(second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.change.SettlesAt(second); !got.Equal(test.want) {
+				t.Errorf("settles at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAConditionKeepsItsTime(t *testing.T) {
+	before := now.Add(-time.Hour)
+	w := outdated("a", func(w *Workload) {
+		w.Missing = []content.Missing{{Object: secretDB}}
+		w.Records.Condition = &workload.Condition{Reason: ReasonConfigMissing, Since: before}
+	})
+	if c := w.condition(now); !c.Since.Equal(before) {
+		t.Errorf("since %s, want %s", c.Since, before)
+	}
+	w.Records.Condition.Reason = ReasonInvalidAnnotation
+	if c := w.condition(now); !c.Since.Equal(now) {
+		t.Errorf("since %s, want %s", c.Since, now)
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	many := make([]string, 100)
+	if got := (&Change{Keys: many}).Shortened(); len(got) != maxRecorded+1 || got[maxRecorded] != "…" {
+		t.Errorf("%d names are recorded", len(got))
+	}
+}

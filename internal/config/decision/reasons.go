@@ -1,0 +1,49 @@
+package decision
+
+import (
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The ring's own reasons for a Hold, and for the condition on a workload.
+const (
+	// ReasonConfigMissing: config that a Pod cannot start without does not exist.
+	// Action: create the object or the key that the message names.
+	ReasonConfigMissing rollout.Reason = "ConfigMissing"
+	// ReasonNotPermitted: config must not be read.
+	ReasonNotPermitted = reasons.NotPermitted
+	// ReasonCoalescing: the config has changed and may change again.
+	// Action: nothing, the wait ends automatically; spillway.dev/coalesce-window sets how
+	// long changes are collected.
+	ReasonCoalescing rollout.Reason = "Coalescing"
+	// ReasonUnread: the config could not be read.
+	// Action: nothing if a retry succeeds; otherwise fix the error that the log of the
+	// manager shows.
+	ReasonUnread rollout.Reason = "Unread"
+	// ReasonReleasing: the workload was released, and its earlier Pods are not scheduled
+	// yet.
+	// Action: nothing, they are recreated automatically, unless the message names a Pod
+	// that the partition keeps: then lower the partition of the StatefulSet.
+	ReasonReleasing rollout.Reason = "Releasing"
+	// ReasonNotHeld: Pods of a zone would be replaced out of turn, because the group does
+	// not hold the zone at its revision.
+	// Action: nothing, the zones ring holds the zone automatically; if it does not, check
+	// that the manager runs with --rings=zones, and run spillway explain for the group.
+	ReasonNotHeld rollout.Reason = "NotHeld"
+	// ReasonInvalidAnnotation: an annotation is invalid; the others count.
+	// Action: correct the annotation as the message says.
+	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"
+)
+
+// The reasons of Events that are not conditions, as in wave.
+const (
+	// EventChanged: the config has changed, and the workload has the new hash.
+	// Action: nothing, for information only.
+	EventChanged rollout.Reason = "ConfigChanged"
+	// EventSuspended: the Pods of a workload are not scheduled until their config exists.
+	// Action: create the object or the key that the message names.
+	EventSuspended rollout.Reason = "SchedulingDisabled"
+	// EventReleased: the missing config exists now, and the Pods are scheduled.
+	// Action: nothing, for information only.
+	EventReleased rollout.Reason = "SchedulingEnabled"
+)

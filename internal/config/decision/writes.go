@@ -1,0 +1,149 @@
+package decision
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Write is one intended change of a workload.
+type Write struct {
+	Workload *Workload
+	// Rolls is true if it changes the Pod template.
+	Rolls bool
+	// Patches are made one after the other; the first that fails ends the write.
+	Patches []workload.Patch
+	// Frees are suspended Pods to delete, so that they are recreated.
+	Frees []workload.WaitingPod
+	// Events are emitted once all patches are made.
+	Events []Event
+}
+
+// Change identifies the write.
+func (w *Write) Change() ring.Change {
+	c := ring.Change{Act: "Record", Object: w.Workload.String()}
+	switch {
+	case w.Rolls:
+		c.Act = "Roll"
+	case len(w.Frees) > 0:
+		c.Act = "Free"
+	}
+	return c
+}
+
+// Event is an Event about the workload.
+type Event struct {
+	Type   string
+	Reason rollout.Reason
+	Note   string
+}
+
+// step is the write that brings a workload up to date.
+func step(w *Workload, now time.Time) Write {
+	if w.IsTemplateSettled() {
+		return Write{Workload: w, Frees: w.Suspension.Deletable()}
+	}
+	return roll(w, now)
+}
+
+// roll is the one write for a change: the hash, the release if the workload is
+// suspended, and the record of what changed.
+func roll(w *Workload, now time.Time) Write {
+	write := Write{Workload: w, Rolls: true}
+	e := workload.EditStored(&w.Workload)
+	if w.Suspension.IsSuspended() {
+		e.Release()
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventReleased, "Scheduling enabled: the config of the Pods exists"})
+	}
+	if w.Settings.Tracked {
+		e.SetHash()
+		e.Record(workload.Roll{
+			At: now.UTC().Truncate(time.Millisecond), Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
+		})
+		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
+	}
+	e.DropBaseline()
+	e.SetCondition(w.condition(now))
+	write.Patches = []workload.Patch{e.Patch()}
+	return write
+}
+
+// record is the write that keeps the annotations of a workload up to date without
+// changing its Pod template; none if they are.
+func record(w *Workload, now time.Time) []Write {
+	if w.Legacy.Finalizer {
+		return []Write{{Workload: w, Patches: workload.Disown(&w.Workload)}}
+	}
+	c := w.condition(now)
+	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
+	if unchanged && !adopts && !w.IsMarkedInVain() {
+		return nil
+	}
+	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
+	e.SetCondition(c)
+	if w.IsMarkedInVain() {
+		e.DropMarks()
+	}
+	if !unchanged {
+		write.Events = conditionEvents(w, c)
+	}
+	if adopts {
+		e.SetBaseline()
+	}
+	write.Patches = []workload.Patch{e.Patch()}
+	return []Write{write}
+}
+
+func conditionEvents(w *Workload, c *workload.Condition) []Event {
+	if c == nil {
+		return nil
+	}
+	events := []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+	if w.Suspension.IsSuspended() && len(w.Missing) > 0 {
+		events = append(events, Event{corev1.EventTypeNormal, EventSuspended, "Scheduling disabled until the config of the Pods exists: " + w.MissingText()})
+	}
+	return events
+}
+
+// condition is what a user must fix, reported on the workload itself. Nil if there
+// is nothing.
+func (w *Workload) condition(now time.Time) *workload.Condition {
+	var c *workload.Condition
+	switch {
+	case len(w.Denied) > 0:
+		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; ")}
+	case len(w.Missing) > 0:
+		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
+	case len(w.Settings.Problems) > 0:
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
+	default:
+		return nil
+	}
+	c.Since = now.UTC().Truncate(time.Second)
+	if old := w.Records.Condition; old != nil && old.Reason == c.Reason {
+		c.Since = old.Since
+	}
+	return c
+}
+
+func (w *Workload) problems() string {
+	parts := make([]string, 0, len(w.Settings.Problems))
+	for _, p := range w.Settings.Problems {
+		parts = append(parts, p.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// missingText says what does not exist, and what that means for Pods that have not
+// started.
+func (w *Workload) missingText() string {
+	if w.Suspension.IsSuspended() {
+		return w.MissingText() + "; its Pods are not scheduled"
+	}
+	return w.MissingText()
+}

@@ -1,0 +1,69 @@
+package decision
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Decision is what the ring is about to do for an Instance, and what it waits for.
+type Decision struct {
+	rollout.Plan
+
+	// Needs must be read, and the decision made again; if it is not empty, there is
+	// nothing else in the decision.
+	Needs task.Needs
+	// Pin is content to keep before the status is written, nil if there is none.
+	Pin *choice.Version
+	// Status is the new status. If it changes, it is written first, with the
+	// resourceVersion that was observed, and nothing is done if that fails.
+	Status  v1beta1.InstanceStatus
+	Changes bool
+	// Writes are made after that, in this order.
+	Writes []task.Write
+	// Sentence says what the Instance waits for now, empty if for nothing. The status
+	// says the same, but is not written each time that a word changes.
+	Sentence string
+	// Again is true if there is more to decide as soon as all that is written.
+	Again bool
+	// problems are mistakes that stall the Instance.
+	problems []choice.Problem
+}
+
+// Decide decides about an Instance.
+func Decide(s *Snapshot) Decision {
+	d := &decider{Snapshot: s, before: &s.Instance.Status, Decision: Decision{Status: *s.Instance.Status.DeepCopy()}}
+	d.decide()
+	if !d.Needs.IsEmpty() {
+		return Decision{Needs: d.Needs, Status: s.Instance.Status}
+	}
+	if len(s.Forbidden) > 0 {
+		d.wakeBy(s.Now.Add(execution.Retries().Most)) // no watch says that a permission was granted
+	}
+	d.describe()
+	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
+	if !d.Changes {
+		d.Pin = nil
+	}
+	return d.Decision
+}
+
+// decide follows a chain; the first link that returns true ends it.
+func (d *decider) decide() {
+	if d.Instance.DeletionTimestamp != nil {
+		d.remove()
+		return
+	}
+	for _, link := range []func() bool{
+		d.continues, d.waitsForVersion, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
+	} {
+		if link() {
+			return
+		}
+	}
+	d.unready, d.Needs = d.Unready()
+}

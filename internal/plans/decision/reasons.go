@@ -1,0 +1,56 @@
+package decision
+
+import (
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The ring's own reasons for waiting.
+const (
+	// ReasonNoVersion: the OperatorVersion does not exist.
+	// Action: install the OperatorVersion that the message names, or name one that exists.
+	ReasonNoVersion rollout.Reason = "OperatorVersionNotFound"
+	// ReasonNoContent: the content that the plan began with no longer exists.
+	// Action: abandon the plan: spillway plan abandon.
+	ReasonNoContent rollout.Reason = "ContentNotFound"
+)
+
+// The reasons of the conditions, besides those of Holds. PlanInProgress and
+// PlanInFatalError are those of KUDO.
+const (
+	// ReasonInvalid: a field or an annotation of the Instance is invalid.
+	ReasonInvalid = reasons.Invalid
+	// ReasonInProgress: a plan is running; the message says what it waits for.
+	// Action: nothing, it continues automatically; if it does not, fix what the message names.
+	ReasonInProgress rollout.Reason = "PlanInProgress"
+	// ReasonFatal: a plan failed or was stopped, and is not retried automatically.
+	// Action: fix what the message names and run spillway plan retry, or change the
+	// Instance.
+	ReasonFatal rollout.Reason = "PlanInFatalError"
+	// ReasonIdle: no plan is running and all workloads are ready.
+	ReasonIdle = reasons.Complete
+	// ReasonUnready: no plan is running and a workload is not ready.
+	// Action: fix the workload that the message names.
+	ReasonUnready rollout.Reason = "WorkloadNotReady"
+)
+
+// The reasons of the Events.
+const (
+	// EventStarted: a plan has started.
+	// Action: nothing, for information only.
+	EventStarted rollout.Reason = "PlanStarted"
+	// EventComplete: a plan is complete.
+	// Action: nothing, for information only.
+	EventComplete rollout.Reason = "PlanComplete"
+	// EventFailed: a plan failed, was abandoned, or was superseded by another.
+	// Action: nothing if the plan was abandoned or superseded; otherwise fix what the
+	// message names and run spillway plan retry.
+	EventFailed rollout.Reason = "PlanFailed"
+	// EventStep: a step failed and will be retried.
+	// Action: fix what the message names; the step is retried automatically.
+	EventStep rollout.Reason = "StepFailed"
+	// EventStalled: a field or an annotation of the Instance is invalid.
+	EventStalled = reasons.Invalid
+	// EventNotPermitted: the manager has no permission to read or watch an object.
+	EventNotPermitted = reasons.NotPermitted
+)

@@ -1,0 +1,28 @@
+package decision
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+)
+
+// Snapshot is one Instance and what its decision depends on, read at one moment.
+type Snapshot struct {
+	task.Snapshot
+
+	Now time.Time
+	// NewUID is for an execution that begins in this pass.
+	NewUID types.UID
+	// Version is what the spec refers to, Former what was last applied, nil if there is
+	// no such OperatorVersion.
+	Version, Former *choice.Version
+	// Pinned is the content that the running plan began with, found by
+	// status.execution.contentHash; nil if none runs or it no longer exists.
+	Pinned *choice.Version
+	// NamespaceGoes is true once the Instance's namespace is being deleted, so that
+	// nothing can be created in it.
+	NamespaceGoes bool
+}

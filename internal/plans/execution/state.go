@@ -1,0 +1,117 @@
+package execution
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+)
+
+// HistoryLimit is how many executions of each plan are kept in the history.
+const HistoryLimit = 10
+
+// PlanStatus is the status of a plan all of whose phases and steps are in one state.
+func PlanStatus(name string, version *v1beta1.OperatorVersionSpec, s v1beta1.ExecutionStatus) v1beta1.PlanStatus {
+	plan := version.Plans[name]
+	status := v1beta1.PlanStatus{Name: name, Status: s}
+	for _, phase := range plan.Phases {
+		ps := v1beta1.PhaseStatus{Name: phase.Name, Status: s}
+		for _, step := range phase.Steps {
+			ps.Steps = append(ps.Steps, v1beta1.StepStatus{Name: step.Name, Status: s})
+		}
+		status.Phases = append(status.Phases, ps)
+	}
+	return status
+}
+
+// KeepComplete copies the steps that are complete in done.
+func KeepComplete(phases, done []v1beta1.PhaseStatus) {
+	for i := range phases {
+		for j := range phases[i].Steps {
+			step := &phases[i].Steps[j]
+			if before := FindStep(done, phases[i].Name, step.Name); before != nil && before.Status == v1beta1.Complete {
+				*step = *before
+			}
+		}
+	}
+}
+
+// IsInProgress is true of a step that has started and is not complete.
+func IsInProgress(s *v1beta1.StepStatus) bool {
+	return s.Status == v1beta1.InProgress || s.Status == v1beta1.Error
+}
+
+// Ended is the status of a plan in its final state. Steps in progress get that state.
+func Ended(p v1beta1.PlanStatus, final v1beta1.ExecutionStatus, message string) v1beta1.PlanStatus {
+	p.Status, p.Message = final, message
+	for i := range p.Phases {
+		phase := &p.Phases[i]
+		phase.Status = endedAs(phase.Status, final)
+		for j := range phase.Steps {
+			step := &phase.Steps[j]
+			step.Status, step.RetryAt = endedAs(step.Status, final), nil
+		}
+	}
+	return p
+}
+
+func endedAs(s, final v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
+	if s == v1beta1.InProgress || s == v1beta1.Error {
+		return final
+	}
+	return s
+}
+
+// Record adds an execution that has ended to the history.
+func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.PastExecution {
+	past := v1beta1.PastExecution{
+		UID: e.UID, Plan: e.Plan, Cause: e.Cause, Changed: e.Changed, OperatorVersion: e.Spec.OperatorVersion.Name, ContentHash: e.ContentHash,
+		StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Result: e.Result, Message: e.Message,
+	}
+	kept, seen := []v1beta1.PastExecution{past}, 1
+	for _, old := range history {
+		if old.Plan == e.Plan {
+			seen++
+		}
+		if old.Plan != e.Plan || seen <= HistoryLimit {
+			kept = append(kept, old)
+		}
+	}
+	return kept
+}
+
+// step is the status of a step.
+func (r *run) step(phase, step string) *v1beta1.StepStatus { return FindStep(r.phases, phase, step) }
+
+// FindStep is the status of a step, nil if there is none.
+func FindStep(phases []v1beta1.PhaseStatus, phase, step string) *v1beta1.StepStatus {
+	for i := range phases {
+		if phases[i].Name != phase {
+			continue
+		}
+		for j := range phases[i].Steps {
+			if phases[i].Steps[j].Name == step {
+				return &phases[i].Steps[j]
+			}
+		}
+	}
+	return nil
+}
+
+// taskNames are the tasks of a step, each once.
+func taskNames(step *v1beta1.Step) []string {
+	var names []string
+	for _, name := range step.Tasks {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stamp is the present with the precision that the API keeps.
+func (r *run) stamp() *metav1.MicroTime {
+	return new(metav1.NewMicroTime(r.now.Truncate(time.Microsecond)))
+}

@@ -1,0 +1,196 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+const (
+	// maxOutput is how long the result of a template may be. An object in etcd is
+	// at most half as long.
+	maxOutput = 3 << 20
+	maxRange  = 100_000
+	maxIndent = 1_000
+)
+
+// data is what the template sees: maps of its own, since it can change them.
+func (c *Context) data() map[string]any {
+	pipes := map[string]any{}
+	for k, v := range c.Pipes {
+		pipes[k] = v
+	}
+	params, _ := deepCopy(c.Params).(map[string]any)
+	return map[string]any{
+		"Name": c.Name, "Namespace": c.Namespace, "OperatorName": c.OperatorName, "OperatorVersion": c.OperatorVersion,
+		"AppVersion": c.AppVersion, "PlanName": c.PlanName, "PhaseName": c.PhaseName, "StepName": c.StepName,
+		"Params": params, "Pipes": pipes,
+	}
+}
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[k] = deepCopy(e)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = deepCopy(e)
+		}
+		return list
+	default:
+		return v
+	}
+}
+
+// execute renders a template in this process. Nothing ends it but its own end.
+func execute(name, text string, c *Context) (string, error) {
+	t, err := compile(name, text)
+	if err != nil {
+		return "", err
+	}
+	out := &bounded{}
+	if err := t.Execute(out, c.data()); err != nil {
+		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
+	}
+	return out.String(), nil
+}
+
+// compile makes a template that knows the functions that it names, and no others.
+func compile(name, text string) (*template.Template, error) {
+	named, err := names(name, text)
+	if err != nil {
+		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
+	}
+	known := template.FuncMap{}
+	var errs []error
+	for _, f := range named {
+		if _, isRefused := refusals()[f]; isRefused {
+			errs = append(errs, fmt.Errorf("template %s: %w", name, refusal(f)))
+		} else if function, ok := functions()[f]; ok {
+			known[f] = function
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	t, err := template.New(name).Option("missingkey=error").Funcs(known).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("template %s cannot be parsed: %w", name, err)
+	}
+	return t, nil
+}
+
+// names are the functions that a template names, in it and in all that are
+// defined in it, executed or not; sorted.
+func names(name, text string) ([]string, error) {
+	found := map[string]bool{}
+	err := inspect(name, text, func(n parse.Node) {
+		if function, ok := n.(*parse.IdentifierNode); ok {
+			found[function.Ident] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found)), err
+}
+
+// parameters are the names of the parameters that a template refers to, and those
+// of Pipes, executed or not; sorted. Those that it looks up by the function index,
+// which may be missing, are not among them.
+func parameters(name, text string) (params, pipes []string, _ error) {
+	found := map[string]map[string]bool{"Params": {}, "Pipes": {}}
+	err := inspect(name, text, func(n parse.Node) {
+		var path []string
+		switch n := n.(type) {
+		case *parse.FieldNode:
+			path = n.Ident
+		case *parse.VariableNode:
+			path = n.Ident[1:]
+		}
+		if len(path) > 1 && found[path[0]] != nil {
+			found[path[0]][path[1]] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found["Params"])), slices.Sorted(maps.Keys(found["Pipes"])), err
+}
+
+// inspect visits all nodes of a template, and of all that are defined in it.
+func inspect(name, text string, visit func(parse.Node)) error {
+	root := parse.New(name)
+	root.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	if _, err := root.Parse(text, "", "", trees); err != nil {
+		return err //nolint:wrapcheck // the caller says which template
+	}
+	for _, tree := range trees {
+		walk(tree.Root, visit)
+	}
+	return nil
+}
+
+// walk visits the nodes of a tree that stand for something.
+func walk(n parse.Node, visit func(parse.Node)) {
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n != nil {
+			each(n.Nodes, visit)
+		}
+	case *parse.ActionNode:
+		walk(n.Pipe, visit)
+	case *parse.PipeNode:
+		if n != nil {
+			each(n.Cmds, visit)
+		}
+	case *parse.CommandNode:
+		each(n.Args, visit)
+	case *parse.ChainNode:
+		walk(n.Node, visit)
+	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
+		visit(n)
+	case *parse.IfNode:
+		walkBranch(&n.BranchNode, visit)
+	case *parse.RangeNode:
+		walkBranch(&n.BranchNode, visit)
+	case *parse.WithNode:
+		walkBranch(&n.BranchNode, visit)
+	case *parse.TemplateNode:
+		walk(n.Pipe, visit)
+	}
+}
+
+func walkBranch(b *parse.BranchNode, visit func(parse.Node)) {
+	walk(b.Pipe, visit)
+	walk(b.List, visit)
+	walk(b.ElseList, visit)
+}
+
+func each[N parse.Node](nodes []N, visit func(parse.Node)) {
+	for _, n := range nodes {
+		walk(n, visit)
+	}
+}
+
+// bounded is output that cannot grow for ever.
+type bounded struct{ strings.Builder }
+
+var _ io.Writer = &bounded{}
+
+// Write refuses what is too much.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, fmt.Errorf("the result is longer than %d bytes", maxOutput)
+	}
+	n, err := b.Builder.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("write: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,202 @@
+package decision
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// leaf is the replica of an ordinal.
+func (z *zone) leaf(ordinal int) rollout.Unit {
+	pod := z.pod(ordinal)
+	unit := rollout.Unit{Name: z.podName(ordinal)}
+	move := z.moves[unit.Name]
+	leaf := &unit.Leaf
+	leaf.Target = z.UpdateRevision
+	leaf.Reason = z.reason(pod, move)
+	leaf.Settled = z.row.Revision == leaf.Target
+	switch {
+	case z.onItsWay(pod, move):
+		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
+		leaf.Reason = cmp.Or(leaf.Reason, "about to be replaced")
+	case pod.Ready && z.ripens(pod):
+		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
+		leaf.Reason, unit.Block = "not ready for long enough yet", z.ripening(pod)
+	case pod.Ready:
+		leaf.Current, leaf.Health, leaf.HealthySince = pod.Revision, rollout.Healthy, pod.Since
+	default:
+		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
+		unit.Block = z.keptStuck(leaf)
+	}
+	unit.StartedAt = z.startedAt(pod, move)
+	if r, ok := z.o.Refusals[unit.Name]; ok {
+		leaf.RetryAt, leaf.RetryReason = r.At, r.Reason
+	}
+	return unit
+}
+
+func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
+
+// ripens is true of a Pod at an old revision that is ready and not available yet.
+// Of one at its target the engine knows that automatically.
+func (z *zone) ripens(pod *Pod) bool {
+	return pod.Revision != z.UpdateRevision && z.o.Now.Before(pod.Since.Add(z.minReady()))
+}
+
+// ripening keeps such a Pod from being replaced as one that is broken.
+func (z *zone) ripening(pod *Pod) *rollout.Block {
+	until := pod.Since.Add(z.minReady())
+	return &rollout.Block{
+		Reason: ReasonRipening, Message: "soaking until " + rollout.Clock(until) + " (minReadySeconds)",
+		Since: pod.Since, Until: until,
+	}
+}
+
+// minReady is how long a Pod must be ready to be available.
+func (z *zone) minReady() time.Duration {
+	return max(z.MinReady, seconds(z.o.Group.Spec.MinReadySeconds))
+}
+
+// onItsWay is true of a replica that has no Pod, or one that goes or may go at
+// any moment.
+func (z *zone) onItsWay(pod *Pod, move *v1alpha1.Move) bool {
+	return pod == nil || pod.Terminating || isUnchanged(move, pod.UID, pod.ResourceVersion) || z.goesFirst(pod)
+}
+
+// returnsAt is the revision at which a Pod comes back that is created now.
+func (z *zone) returnsAt() string {
+	if z.held() {
+		return z.CurrentRevision
+	}
+	return z.UpdateRevision
+}
+
+// held is true while the zone brings Pods back at the current revision, and will
+// do so for as long as nothing is permitted.
+func (z *zone) held() bool { return z.rolling() && !z.open() && z.moves[""] == nil }
+
+// reason says why a replica is not ready. It stays the same from the moment at
+// which it is decided that a Pod is replaced until it is ready, unless something
+// is wrong, so that the status need not be written for each stage of that.
+func (z *zone) reason(pod *Pod, move *v1alpha1.Move) string {
+	if refused := z.refused(pod, move); refused != "" {
+		return "not replaced yet" + refused
+	}
+	switch {
+	case move != nil:
+		return "being replaced since " + rollout.Clock(move.At.Time) + because(pod)
+	case pod == nil:
+		return "not created yet"
+	case pod.Terminating:
+		return "terminating"
+	case pod.Ready:
+		return ""
+	case pod.Since.IsZero():
+		return "not ready" + cause(pod.Reason)
+	default:
+		return "not ready since " + rollout.Clock(pod.Since) + cause(pod.Reason)
+	}
+}
+
+// refused is what the API server said to the write that would replace a Pod, empty
+// if it said nothing, or the Pod has changed since.
+func (z *zone) refused(pod *Pod, move *v1alpha1.Move) string {
+	switch {
+	case pod == nil:
+		return ""
+	case isUnchanged(move, pod.UID, pod.ResourceVersion):
+		return z.o.refusalOf(pod.Name)
+	case move == nil && z.goesFirst(pod):
+		return z.o.refusalOf(z.Name)
+	default:
+		return ""
+	}
+}
+
+// goesFirst is true of the Pod that goes first once the zone is opened, as it may
+// be at any moment.
+func (z *zone) goesFirst(pod *Pod) bool {
+	if m := z.moves[""]; m == nil || m.Lend || z.open() {
+		return false
+	}
+	for _, ordinal := range z.ordinals() {
+		if first := z.pod(ordinal); first != nil && first.Revision != z.UpdateRevision {
+			return first == pod
+		}
+	}
+	return false
+}
+
+// ordinals are those of the replicas, best first: upwards, or downwards as the
+// controller goes where the partition holds.
+func (z *zone) ordinals() []int {
+	ordinals := make([]int, z.Replicas)
+	for i := range ordinals {
+		ordinals[i] = z.FirstOrdinal + i
+		if z.rolling() {
+			ordinals[i] = z.FirstOrdinal + z.Replicas - 1 - i
+		}
+	}
+	return ordinals
+}
+
+// refusalOf is what the API server said to the last write of a name, as the end
+// of a sentence.
+func (o *Observed) refusalOf(name string) string {
+	r, ok := o.Refusals[name]
+	if !ok {
+		return ""
+	}
+	return ", the API server refuses it: " + r.Reason
+}
+
+// because is the reason why a new Pod is not ready, if it does not just start.
+func because(pod *Pod) string {
+	if pod == nil || pod.Terminating || pod.Ready {
+		return ""
+	}
+	switch pod.Reason {
+	case "ContainersNotReady", "ContainersNotInitialized", "ContainerCreating", "PodInitializing", "Pending":
+		return ""
+	default:
+		return cause(pod.Reason)
+	}
+}
+
+func cause(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// startedAt is when a replica was moved towards the target; deadlines are
+// measured from there, or from a later wish to try again.
+func (z *zone) startedAt(pod *Pod, move *v1alpha1.Move) time.Time {
+	if z.row.StartedAt == nil || z.row.Target != z.UpdateRevision {
+		return time.Time{}
+	}
+	at := z.row.StartedAt.Time
+	switch {
+	case move != nil:
+		at = later(at, move.At.Time)
+	case pod != nil && pod.Revision == z.UpdateRevision:
+		at = later(at, pod.Created)
+	}
+	if retry := z.o.Group.Spec.Retry; retry != nil {
+		at = later(at, retry.At.Time)
+	}
+	return at
+}
+
+// keptStuck is why a Pod that is outdated and not ready is not replaced, nil if it
+// may be.
+func (z *zone) keptStuck(leaf *rollout.Leaf) *rollout.Block {
+	if leaf.Current == leaf.Target || z.o.Group.Spec.StuckPods != v1alpha1.KeepStuckPods {
+		return nil
+	}
+	return &rollout.Block{Reason: ReasonStuck, Message: "it is " + leaf.Reason + ", and spec.stuckPods is " + string(v1alpha1.KeepStuckPods)}
+}

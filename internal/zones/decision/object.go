@@ -1,0 +1,123 @@
+package decision
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// SetOf is what matters of a StatefulSet and of its Pods.
+func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
+	set := Set{
+		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+		Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
+		Deleting: s.DeletionTimestamp != nil, Replicas: replicasOf(s),
+		Strategy:        string(s.Spec.UpdateStrategy.Type),
+		Lent:            vocabulary.LentStrategy.Get(s.Annotations) != "",
+		MaxUnavailable:  1,
+		MinReady:        time.Duration(s.Spec.MinReadySeconds) * time.Second,
+		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
+		Settings: SettingsOf(s.Name, s.Annotations),
+	}
+	if s.Spec.Ordinals != nil {
+		set.FirstOrdinal = int(s.Spec.Ordinals.Start)
+	}
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		set.Partition, set.MaxUnavailable = partitionOf(rolling), unavailableOf(rolling, set.Replicas)
+	}
+	for i := range pods {
+		if ordinal, ok := ordinalOf(s.Name, pods[i].Name); ok {
+			set.Pods = append(set.Pods, PodOf(&pods[i], ordinal))
+		}
+	}
+	return set
+}
+
+func replicasOf(s *appsv1.StatefulSet) int {
+	if s.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*s.Spec.Replicas)
+}
+
+// partitionOf is the partition as the controller understands it: counted from
+// the first ordinal there is.
+func partitionOf(r *appsv1.RollingUpdateStatefulSetStrategy) int {
+	if r.Partition == nil {
+		return 0
+	}
+	return int(*r.Partition)
+}
+
+// unavailableOf is maxUnavailable as the controller understands it: a percentage is
+// rounded down, and what comes to nothing is 1.
+func unavailableOf(r *appsv1.RollingUpdateStatefulSetStrategy, replicas int) int {
+	limit, err := limitOf(r.MaxUnavailable)
+	if err != nil || !limit.Set {
+		return 1
+	}
+	return limit.Of(replicas)
+}
+
+func ordinalOf(set, pod string) (int, bool) {
+	suffix, ok := strings.CutPrefix(pod, set+"-")
+	if !ok {
+		return 0, false
+	}
+	ordinal, err := strconv.Atoi(suffix)
+	return ordinal, err == nil && ordinal >= 0
+}
+
+// PodOf is what matters of a Pod.
+func PodOf(p *corev1.Pod, ordinal int) Pod {
+	pod := Pod{
+		Name: p.Name, Ordinal: ordinal, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		Revision: p.Labels[appsv1.StatefulSetRevisionLabel], Created: p.CreationTimestamp.Time,
+		Terminating: p.DeletionTimestamp != nil,
+	}
+	if ready := conditionOf(p, corev1.PodReady); ready != nil {
+		pod.Ready = p.Status.Phase == corev1.PodRunning && ready.Status == corev1.ConditionTrue
+		pod.Since = ready.LastTransitionTime.Time
+	}
+	if !pod.Ready {
+		pod.Reason = unreadyReason(p)
+	}
+	return pod
+}
+
+// unreadyReason is the most telling word for why a Pod is not ready: what a
+// container waits for, why it was not scheduled, what its condition says, and
+// at last its phase.
+func unreadyReason(p *corev1.Pod) string {
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range statuses {
+			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
+				return w.Reason
+			}
+		}
+	}
+	if c := conditionOf(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "" {
+		return c.Reason
+	}
+	if c := conditionOf(p, corev1.PodReady); c != nil && c.Reason != "" {
+		return c.Reason
+	}
+	if p.Status.Reason != "" || p.Status.Phase == corev1.PodRunning {
+		return p.Status.Reason
+	}
+	return string(p.Status.Phase)
+}
+
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Package policies are the ValidatingAdmissionPolicies of the guards: what must hold also
+// while no manager answers a webhook.
+package policies
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// policyName is the name of the policy and of its binding.
+const policyName = "no-downscale.zones.spillway.dev"
+
+const (
+	// IsScaleInCEL is true, in CEL, of a write of a scale subresource.
+	IsScaleInCEL = "request.?subResource.orValue('') == 'scale'"
+	// LowersInCEL is true, in CEL, of a write that takes replicas away. A Scale of no replicas does not say so.
+	LowersInCEL = "(has(object.spec.replicas) || " + IsScaleInCEL + ") && has(oldObject.spec.replicas) && " +
+		"object.spec.?replicas.orValue(0) < oldObject.spec.replicas"
+)
+
+// NoDownscale forbids to lower the replicas of an object that has the label, with no call
+// that leaves the API server; so they hold when the manager is down.
+func NoDownscale() []client.Object {
+	return []client.Object{
+		policy(policyName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: on(Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "deployments", "statefulsets", "replicasets")),
+			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "labeled", Expression: HasLabel(vocabulary.NoDownscale)}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "!(" + LowersInCEL + ")", MessageExpression: refusedInCEL(),
+			}},
+		}),
+		binding(policyName, policyName, nil),
+	}
+}
+
+// HasLabel is true, in CEL, of objects that had a label set to "true".
+func HasLabel(key vocabulary.Key) string {
+	var mentioned []string
+	for _, name := range key.Names() {
+		mentioned = append(mentioned, "oldObject.metadata.?labels['"+name+"'].orValue('') == 'true'")
+	}
+	return "(" + strings.Join(mentioned, " || ") + ")"
+}
+
+func policy(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) client.Object {
+	if spec.FailurePolicy == nil {
+		fail := admissionregistrationv1.Fail
+		spec.FailurePolicy = &fail
+	}
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}
+}
+
+func binding(name, policy string, params *admissionregistrationv1.ParamRef) client.Object {
+	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy, ParamRef: params, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+}
+
+// on are the same rules as those of a webhook.
+func on(rules []admissionregistrationv1.RuleWithOperations) *admissionregistrationv1.MatchResources {
+	named := make([]admissionregistrationv1.NamedRuleWithOperations, len(rules))
+	for i := range rules {
+		named[i].RuleWithOperations = rules[i]
+	}
+	return &admissionregistrationv1.MatchResources{ResourceRules: named}
+}
+
+// refusedInCEL is the sentence in which the guards refuse a downscale, in CEL.
+func refusedInCEL() string {
+	name := "'" + vocabulary.NoDownscale.Native + "'"
+	for _, alias := range vocabulary.NoDownscale.Aliases {
+		name = "('" + vocabulary.NoDownscale.Native + "' in oldObject.metadata.labels ? " + name + " : '" + alias + "')"
+	}
+	return "'downscale of ' + request.resource.resource + '/' + request.name + ' in ' + request.namespace + " +
+		"' from ' + string(oldObject.spec.replicas) + ' to ' + string(object.spec.?replicas.orValue(0)) + " +
+		"' replicas is not allowed because it has the label \\'' + " + name + " + '=true\\''"
+}
+
+// Rules are those of a webhook or a policy about one operation on some resources.
+func Rules(operation admissionregistrationv1.OperationType, group, version string, resources ...string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
+	}}
+}
