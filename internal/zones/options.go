@@ -22,10 +22,3 @@ const (
 	// writes hang keeps no other waiting.
 	groupsParallel = 32
 )
-
-func (o Options) statusDelay() time.Duration {
-	if o.StatusDelay > 0 {
-		return o.StatusDelay
-	}
-	return DefaultStatusDelay
-}

@@ -1,6 +1,7 @@
 package zones
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -62,7 +63,7 @@ func planPass(s *snapshot, m *memory, options Options) pass {
 func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	before := &s.Group.Status
 	p.differs = !equality.Semantic.DeepEqual(before, &p.Status)
-	due, wake := m.StatusDue(s.Now, options.statusDelay(), ring.Status{
+	due, wake := m.StatusDue(s.Now, cmp.Or(options.StatusDelay, DefaultStatusDelay), ring.Status{
 		Differs: p.differs, Permits: p.Permits, Urgent: p.differs && isNews(before, &p.Status),
 	})
 	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
@@ -77,7 +78,7 @@ func isNews(before, after *v1alpha1.RolloutGroupStatus) bool {
 	}
 	settled := after.Phase != string(rollout.PhaseProgressing) && after.Phase != string(rollout.PhaseWaiting)
 	return settled && (before.Phase != after.Phase || after.Phase == string(decision.PhaseStalled) && before.WaitingFor != after.WaitingFor) ||
-		apimeta.IsStatusConditionTrue(before.Conditions, decision.ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, decision.ConditionStalled)
+		apimeta.IsStatusConditionTrue(before.Conditions, ring.ConditionStalled) != apimeta.IsStatusConditionTrue(after.Conditions, ring.ConditionStalled)
 }
 
 // isDeserted is true of a group that no user wrote and that has no members.

@@ -57,7 +57,7 @@ func (r *reporter) emit(before, after *v1alpha1.RolloutGroup) {
 
 func courseOf(s *v1alpha1.RolloutGroupStatus) ring.Course {
 	return ring.Course{
-		Stalled: apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionStalled), Paused: s.Phase == string(rollout.PhasePaused),
+		Stalled: apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionStalled), Paused: s.Phase == string(rollout.PhasePaused),
 		Message: s.WaitingFor, Progress: s.Updated + " Pods updated",
 	}
 }

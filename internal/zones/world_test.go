@@ -27,8 +27,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones"
-	"github.com/spillway-dev/spillway/internal/zones/decision"
 )
 
 func TestMain(m *testing.M) {
@@ -329,7 +329,7 @@ func (w *world) complete(image string, names ...string) {
 
 func (w *world) isComplete() error {
 	s := &w.group().Status
-	if s.Phase != "Complete" || s.Lock != nil || len(s.Moves) > 0 || !apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionReady) {
+	if s.Phase != "Complete" || s.Lock != nil || len(s.Moves) > 0 || !apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionReady) {
 		return errors.New(w.says())
 	}
 	return nil

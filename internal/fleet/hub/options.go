@@ -32,10 +32,3 @@ const (
 	// together is how long to wait for more reports before looking at a module.
 	batchDelay = 50 * time.Millisecond
 )
-
-func (o Options) statusDelay() time.Duration {
-	if o.StatusDelay > 0 {
-		return o.StatusDelay
-	}
-	return DefaultStatusDelay
-}

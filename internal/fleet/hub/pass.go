@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -49,7 +50,7 @@ func (p *pass) persistIfDue(s *snapshot, m *memory, options Options) {
 	if p.isAboutModule() {
 		return
 	}
-	due, wake := m.StatusDue(s.Now, options.statusDelay(), ring.Status{
+	due, wake := m.StatusDue(s.Now, cmp.Or(options.StatusDelay, DefaultStatusDelay), ring.Status{
 		Differs: p.differs, Permits: p.Permits, Urgent: p.differs && isNews(before, &p.Status),
 	})
 	p.persist, p.wake = due, ring.Earlier(p.wake, wake)
@@ -77,7 +78,7 @@ func awaits(s *v1alpha1.ModuleStatus) string {
 }
 
 func isStalled(s *v1alpha1.ModuleStatus) bool {
-	return apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionStalled)
+	return apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionStalled)
 }
 
 // results are what became of a pass.

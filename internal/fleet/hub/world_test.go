@@ -30,12 +30,12 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
-	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // TestMain lets more tests run at a time than there are processors: they wait for
@@ -340,7 +340,7 @@ func (w *world) complete(want string) {
 	w.comes(want)
 	w.eventually(func() error {
 		s := w.status()
-		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionReady) || len(s.Moves) > 0 {
+		if s.Phase != "Complete" || !apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionReady) || len(s.Moves) > 0 {
 			return errors.New(w.says())
 		}
 		return nil

@@ -6,20 +6,12 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-// The types of the conditions.
-const (
-	ConditionReady       = "Ready"
-	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
 )
 
 // PhaseStalled is the phase of a group that cannot be understood.
@@ -47,10 +39,8 @@ func (d *decision) status() v1alpha1.RolloutGroupStatus {
 	s.Phase = string(d.phase())
 	s.Zone, s.Updated = d.place(), progress(s.Zones)
 	s.WaitingFor, s.Since = d.waitingFor()
-	for _, c := range d.conditions() {
-		c.ObservedGeneration, c.LastTransitionTime = d.o.Group.Generation, metav1.NewTime(d.o.Now)
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
+	reason, message := d.verdict()
+	ring.ConditionsOf(d.phase(), len(d.problems) > 0, reason, message).Set(&s.Conditions, d.o.Group.Generation, d.o.Now)
 	return s
 }
 
@@ -146,20 +136,6 @@ func at(t time.Time) *metav1.Time {
 	}
 	whole := metav1.NewTime(t.Truncate(time.Second))
 	return &whole
-}
-
-// conditions are Ready, Reconciling and Stalled, without their times.
-func (d *decision) conditions() []metav1.Condition {
-	reason, message := d.verdict()
-	phase := d.phase()
-	stalled := phase == PhaseStalled || phase == rollout.PhaseFailed
-	done := phase == rollout.PhaseComplete
-	moving := !stalled && !done && phase != rollout.PhasePaused
-	return []metav1.Condition{
-		{Type: ConditionReady, Status: kube.Truth(done), Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: kube.Truth(moving), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
-	}
 }
 
 // verdict is the state of the group as a word and a sentence.

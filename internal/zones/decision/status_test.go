@@ -84,14 +84,14 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Decide(*test.observed)
 			got := ""
-			for _, c := range []string{ConditionReady, ConditionReconciling, ConditionStalled} {
+			for _, c := range []string{ring.ConditionReady, ring.ConditionReconciling, ring.ConditionStalled} {
 				condition := meta.FindStatusCondition(p.Status.Conditions, c)
 				if condition.ObservedGeneration != 1 || condition.Message == "" {
 					t.Errorf("%+v", condition)
 				}
 				got += string(condition.Status) + " "
 			}
-			got += meta.FindStatusCondition(p.Status.Conditions, ConditionReady).Reason
+			got += meta.FindStatusCondition(p.Status.Conditions, ring.ConditionReady).Reason
 			if got != test.want || p.Status.Phase != test.phase {
 				t.Errorf("%s: %s, want %s: %s", p.Status.Phase, got, test.phase, test.want)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -160,7 +161,7 @@ func ExplainWritten(o *model.Observed, err error) Explanation {
 	e := factsOf(o, *status)
 	e.Unseen = err.Error()
 	e.Notes = []string{"this is read from the status that the manager wrote; to see its input: " + e.Unseen}
-	ready := apimeta.FindStatusCondition(status.Conditions, ConditionReady)
+	ready := apimeta.FindStatusCondition(status.Conditions, ring.ConditionReady)
 	switch {
 	case e.Phase != "" && status.ObservedGeneration != o.Module.Generation:
 		e.Phase, e.Sentence = string(PhaseUnseen), "the manager has not observed the current spec; check that the manager is running"

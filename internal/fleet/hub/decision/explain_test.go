@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -31,7 +32,7 @@ func TestWhatTheManagerHasWritten(t *testing.T) {
 			s := &model.Observed{}
 			s.Module = model.Module{Generation: 2, Status: v1alpha1.ModuleStatus{
 				Phase: string(test.phase), ObservedGeneration: test.observed, Clusters: "3/3", TargetRevision: "shop-1",
-				Conditions: []metav1.Condition{{Type: ConditionReady, Reason: string(test.condition)}},
+				Conditions: []metav1.Condition{{Type: ring.ConditionReady, Reason: string(test.condition)}},
 			}}
 			e := ExplainWritten(s, errors.New("secrets is forbidden"))
 			if e.Phase != string(test.wantPhase) || string(e.Reason) != test.wantReason || e.Sentence != test.says {

@@ -5,21 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-// The types of the conditions.
-const (
-	ConditionReady       = "Ready"
-	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
 )
 
 // The phases that are not the engine's.
@@ -92,10 +84,9 @@ func (d *decision) describe(s *v1alpha1.ModuleStatus) {
 	if d.phase() != rollout.PhaseComplete {
 		s.WaitingFor, s.Since = message, stamp(since)
 	}
-	for _, c := range d.conditions(reason, message) {
-		c.ObservedGeneration, c.LastTransitionTime = d.o.Module.Generation, metav1.NewTime(d.o.Now.Truncate(time.Second))
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
+	phase := d.phase()
+	stalled := phase == PhaseStalled || phase == PhaseRolledBack
+	ring.ConditionsOf(phase, stalled, reason, message).Set(&s.Conditions, d.o.Module.Generation, d.o.Now.Truncate(time.Second))
 }
 
 // deletingStatus returns the status of a module that is being deleted.
@@ -111,10 +102,8 @@ func (d *decision) deletingStatus() v1alpha1.ModuleStatus {
 	}
 	s.Phase, s.Removal = string(PhaseDeleting), nil
 	s.WaitingFor = fmt.Sprintf("it is being removed from %d clusters", left)
-	for _, c := range conditionsOf(false, true, false, reasons.Deleting, s.WaitingFor) {
-		c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, metav1.NewTime(d.o.Now.Truncate(time.Second))
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
+	deleting := ring.Conditions{Reconciling: true, Reason: reasons.Deleting, Message: s.WaitingFor}
+	deleting.Set(&s.Conditions, s.ObservedGeneration, d.o.Now.Truncate(time.Second))
 	return s
 }
 
@@ -175,26 +164,4 @@ func (d *decision) completed() string {
 		text += fmt.Sprintf(", %d are pinned or belong to no stage", n)
 	}
 	return text
-}
-
-// conditions are Ready, Reconciling and Stalled, without their times.
-func (d *decision) conditions(reason rollout.Reason, message string) []metav1.Condition {
-	switch d.phase() {
-	case rollout.PhaseComplete:
-		return conditionsOf(true, false, false, reason, message)
-	case PhaseStalled, PhaseRolledBack, rollout.PhaseFailed:
-		return conditionsOf(false, false, true, reason, message)
-	case rollout.PhasePaused:
-		return conditionsOf(false, false, false, reason, message)
-	default:
-		return conditionsOf(false, true, false, reason, message)
-	}
-}
-
-func conditionsOf(ready, reconciling, stalled bool, reason rollout.Reason, message string) []metav1.Condition {
-	return []metav1.Condition{
-		{Type: ConditionReady, Status: kube.Truth(ready), Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: kube.Truth(reconciling), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
-	}
 }
