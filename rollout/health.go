@@ -2,6 +2,69 @@ package rollout
 
 import "time"
 
+// judge decides whether too much has failed beneath a unit. A limit of its own
+// counts every failed leaf; without one, those count that no unit beneath tolerates.
+func (n *node) judge() {
+	policy := &n.unit.Policy
+	tooMany := n.tooMany()
+	n.tolerates = !tooMany || policy.OnFailure == Continue
+	n.stopped = !n.tolerates
+
+	switch {
+	case n.tolerates:
+		n.untolerated = 0
+	case policy.MaxFailures.Set:
+		n.untolerated = n.failed
+	}
+}
+
+func (n *node) tooMany() bool {
+	limit := n.unit.Policy.MaxFailures
+	if limit.Set {
+		return n.failed > limit.Of(n.leaves)
+	}
+
+	return n.untolerated > 0
+}
+
+// clock stops a unit that ran out of time. From the outside everything in it
+// that is unfinished has failed. A unit that is stopped by failures already does
+// not run out of time as well.
+func (d *decision) clock(n *node) {
+	if n.over || n.stopped || n.unfinished == 0 || !d.reached(n.timeout()) {
+		return
+	}
+
+	n.stopped, n.timedOut = true, true
+	n.failed += n.unfinished
+	n.untolerated, n.unfinished = n.failed, 0
+	n.downFailed, n.removingFailed, n.moving = n.down, n.removing, 0
+	n.firstFailed = n
+}
+
+// waive takes failed leaves out of the budgets, where the policy says Continue.
+func (n *node) waive() {
+	if n.unit.Policy.OnFailure == Continue {
+		n.down -= n.downFailed
+		n.removing -= n.removingFailed
+		n.downFailed, n.removingFailed = 0, 0
+	}
+}
+
+// rollsBack tells whether a unit has failed and wants the former revision back.
+func (n *node) rollsBack() bool {
+	return n.stopped && !n.isLeaf() && n.unit.Policy.OnFailure == Rollback
+}
+
+// disrupts tells whether a child is not wholly available, as its parent counts.
+func (n *node) disrupts() bool {
+	if n.parent.unit.Policy.OnFailure == Continue {
+		return n.down > n.downFailed
+	}
+
+	return n.down > 0
+}
+
 // available tells whether a leaf is up: healthy, and at its target for MinReady too.
 func (d *decision) available(n *node) bool {
 	leaf := &n.unit.Leaf

@@ -89,9 +89,8 @@ type Reason string
 // each, the comment says the cause, and then, after "Action:", what a person does about it.
 const (
 	// ReasonPaused: a user has paused the unit, or the rollout that it is part of.
-	// Action: ask the user whom the message names, and resume it: spillway resume, or
-	// spillway fleet unpin for a cluster; if a manifest pauses it, remove the annotation
-	// or field there.
+	// Action: ask the user who paused it, and resume it: spillway resume, or spillway
+	// fleet unpin for a cluster; if a manifest pauses it, change the manifest.
 	ReasonPaused Reason = "Paused"
 	// ReasonLocked: another client holds the lock.
 	// Action: nothing, the wait ends automatically when the holder that the message names

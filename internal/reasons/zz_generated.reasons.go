@@ -72,7 +72,7 @@ var table = map[string]entry{
 	"OrphanPending":                {"orphanpending", "the module is being removed from the cluster, and what runs is to stay, but the Kustomization does not say so yet", "nothing if the cluster answers; otherwise check why its assemblage is not applied"},
 	"OutOfMemory":                  {"outofmemory", "a container exceeded its memory limit", "raise the limit, or find out what uses the memory"},
 	"OutsideWindow":                {"outsidewindow", "no maintenance window is open", "wait for the window that the message names, or change the windows in the spec"},
-	"Paused":                       {"paused", "a user has paused the unit, or the rollout that it is part of", "ask the user whom the message names, and resume it: spillway resume, or spillway fleet unpin for a cluster; if a manifest pauses it, remove the annotation or field there"},
+	"Paused":                       {"paused", "a user has paused the unit, or the rollout that it is part of", "ask the user who paused it, and resume it: spillway resume, or spillway fleet unpin for a cluster; if a manifest pauses it, change the manifest"},
 	"Pinned":                       {"pinned", "a user has pinned a cluster at its revision", "to let it follow the rollout again: spillway fleet unpin"},
 	"PlanComplete":                 {"plancomplete", "a plan is complete", "nothing, for information only"},
 	"PlanFailed":                   {"planfailed", "a plan failed, was abandoned, or was superseded by another", "nothing if the plan was abandoned or superseded; otherwise fix what the message names and run spillway plan retry"},

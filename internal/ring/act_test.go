@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
 
@@ -22,6 +23,9 @@ import (
 type writer struct {
 	err  error
 	sent []client.Object
+	// options are those of the last write.
+	options client.UpdateOptions
+	patched string
 }
 
 func (w *writer) update(ctx context.Context, o client.Object) error {
@@ -41,7 +45,10 @@ type statusWriter struct {
 }
 
 // Update is that of a status.
-func (w statusWriter) Update(ctx context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
+func (w statusWriter) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
+	all := client.SubResourceUpdateOptions{}
+	all.ApplyOptions(options)
+	w.options = all.UpdateOptions
 	return w.update(ctx, o)
 }
 
@@ -51,8 +58,20 @@ type objectWriter struct {
 }
 
 // Update is that of an object.
-func (w objectWriter) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
+func (w objectWriter) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+	w.options = client.UpdateOptions{}
+	w.options.ApplyOptions(options)
 	return w.update(ctx, o)
+}
+
+// Patch is that of an object.
+func (w objectWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	all := client.PatchOptions{}
+	all.ApplyOptions(options)
+	w.options.FieldManager = all.FieldManager
+	raw, err := patch.Data(o)
+	w.patched = string(raw)
+	return errors.Join(err, w.update(ctx, o))
 }
 
 // Both updates send what was read, changed, at the version that was read, whatever the
@@ -73,6 +92,9 @@ func TestUpdateNamesTheVersionThatWasRead(t *testing.T) {
 		if err != nil || answer.ResourceVersion != "8" || answer.Data["a"] != "b" {
 			t.Errorf("%s: %v, %v", name, answer, err)
 		}
+		if w.options.FieldManager != kube.FieldOwner || !w.options.DisableReadYourWritesConsistency {
+			t.Errorf("%s: written with %+v", name, w.options)
+		}
 		if len(w.sent) != 1 || w.sent[0].GetResourceVersion() != "7" {
 			t.Errorf("%s: sent %v", name, w.sent)
 		}
@@ -82,6 +104,70 @@ func TestUpdateNamesTheVersionThatWasRead(t *testing.T) {
 		w.err = aConflict()
 		if answer, err = update(&w, read); answer != nil || !ring.IsConflict(err) {
 			t.Errorf("%s: %v, %v", name, answer, err)
+		}
+	}
+}
+
+// A ring that reads its own writes from the cache waits for them, and no other does.
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	w := writer{}
+	_, err := ring.UpdateStatus(t.Context(), statusWriter{writer: &w}, aConfigMap("1", 7), func(*corev1.ConfigMap) {}, ring.ReadBack)
+	if err != nil || w.options.DisableReadYourWritesConsistency || w.options.FieldManager != kube.FieldOwner {
+		t.Errorf("written with %+v, %v", w.options, err)
+	}
+}
+
+func TestSetFinalizer(t *testing.T) {
+	t.Parallel()
+	w, read := writer{}, aConfigMap("1", 7)
+	answer, err := ring.SetFinalizer(t.Context(), objectWriter{writer: &w}, read, "example.com/a", true)
+	if want := `{"metadata":{"finalizers":["example.com/a"],"resourceVersion":"7"}}`; err != nil || w.patched != want || answer.ResourceVersion != "8" || w.options.FieldManager != kube.FieldOwner {
+		t.Errorf("%s, %v", w.patched, err)
+	}
+	if _, err = ring.SetFinalizer(t.Context(), objectWriter{writer: &w}, answer, "example.com/a", false); err != nil || w.patched != `{"metadata":{"finalizers":null,"resourceVersion":"8"}}` {
+		t.Errorf("%s, %v", w.patched, err)
+	}
+	if len(read.Finalizers) > 0 {
+		t.Error("what was read has changed")
+	}
+}
+
+// reader answers with what the API server has.
+type reader struct {
+	client.Reader
+
+	has *corev1.ConfigMap
+	err error
+}
+
+// Get is that of metadata.
+func (r reader) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if o.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
+		return errors.New("the kind is unknown")
+	}
+	if r.err == nil {
+		o.SetUID(r.has.UID)
+		o.SetResourceVersion(r.has.ResourceVersion)
+	}
+	return r.err
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		live            reader
+		fails, conflict bool
+	}{
+		"the same":        {live: reader{has: aConfigMap("1", 7)}},
+		"another version": {live: reader{has: aConfigMap("1", 8)}, fails: true, conflict: true},
+		"a namesake":      {live: reader{has: aConfigMap("2", 7)}, fails: true, conflict: true},
+		"gone":            {live: reader{err: apierrors.NewNotFound(schema.GroupResource{}, "c")}, fails: true, conflict: true},
+		"not answered":    {live: reader{err: errDenied}, fails: true},
+	} {
+		err := ring.Confirm(t.Context(), c.live, corev1.SchemeGroupVersion.WithKind("ConfigMap"), aConfigMap("1", 7))
+		if (err != nil) != c.fails || ring.IsConflict(err) != c.conflict {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

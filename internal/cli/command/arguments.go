@@ -42,7 +42,7 @@ func NoOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no oth
 func AtMost(n int, action string) func(command string, args []string) error {
 	return func(command string, args []string) error {
 		if len(args) > n {
-			return fmt.Errorf("%s takes %d argument, not %d: %s", command, n, len(args), action)
+			return fmt.Errorf("%s takes %s, not %d: %s", command, arguments(n), len(args), action)
 		}
 		return nil
 	}
@@ -52,10 +52,18 @@ func AtMost(n int, action string) func(command string, args []string) error {
 func Exactly(n int, action string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.CommandPath(), n, len(args), action)
+			return fmt.Errorf("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), action)
 		}
 		return nil
 	}
+}
+
+// arguments is a number of arguments in words.
+func arguments(n int) string {
+	if n == 1 {
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }
 
 // InstanceName takes a name as kubectl does, with or without the kind.
