@@ -139,7 +139,7 @@ func (w *smallWhole) step(i int, taken bool) string {
 func (w *smallWhole) isKept(i int) bool {
 	zone, pod := i/2, w.pods[i]
 
-	return w.whole[zone] && !w.hasTurn(zone) && !(w.paused && zone == 0) && pod.Current == "v1" && !up(pod)
+	return w.whole[zone] && !w.hasTurn(zone) && (!w.paused || zone != 0) && pod.Current == "v1" && !up(pod)
 }
 
 func (w *smallWhole) isDisrupted(zone int) bool {

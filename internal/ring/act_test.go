@@ -65,7 +65,10 @@ func (w objectWriter) Update(ctx context.Context, o client.Object, options ...cl
 }
 
 // Patch is that of an object.
-func (w objectWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (w objectWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	all := client.PatchOptions{}
+	all.ApplyOptions(options)
+	w.options.FieldManager = all.FieldManager
 	raw, err := patch.Data(o)
 	w.patched = string(raw)
 	return errors.Join(err, w.update(ctx, o))
@@ -119,7 +122,7 @@ func TestSetFinalizer(t *testing.T) {
 	t.Parallel()
 	w, read := writer{}, aConfigMap("1", 7)
 	answer, err := ring.SetFinalizer(t.Context(), objectWriter{writer: &w}, read, "example.com/a", true)
-	if want := `{"metadata":{"finalizers":["example.com/a"],"resourceVersion":"7"}}`; err != nil || w.patched != want || answer.ResourceVersion != "8" {
+	if want := `{"metadata":{"finalizers":["example.com/a"],"resourceVersion":"7"}}`; err != nil || w.patched != want || answer.ResourceVersion != "8" || w.options.FieldManager != kube.FieldOwner {
 		t.Errorf("%s, %v", w.patched, err)
 	}
 	if _, err = ring.SetFinalizer(t.Context(), objectWriter{writer: &w}, answer, "example.com/a", false); err != nil || w.patched != `{"metadata":{"finalizers":null,"resourceVersion":"8"}}` {
@@ -140,6 +143,9 @@ type reader struct {
 
 // Get is that of metadata.
 func (r reader) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if o.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
+		return errors.New("the kind is unknown")
+	}
 	if r.err == nil {
 		o.SetUID(r.has.UID)
 		o.SetResourceVersion(r.has.ResourceVersion)

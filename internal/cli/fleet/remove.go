@@ -26,7 +26,7 @@ func (a *approval) approveRemovals(ctx context.Context) error {
 	err := command.Change(ctx, a.client, module, func() error {
 		e, err := hub.Explain(ctx, a.client, hub.Options{Namespaces: []string{a.module.Namespace}, Now: a.now}, a.module.Kind, a.module.Key())
 		if err != nil {
-			return err //nolint:wrapcheck // it names the module
+			return err
 		}
 		if said, err = a.checkRemovals(&e); err != nil {
 			return err
