@@ -68,7 +68,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.instance("web", "app-1")
 	c.waits("web", "does not belong")
 	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
-	c.says("plan abandon web --reason mine --wait", "instance/web abandon requested")
+	c.says("plan abandon web --reason mine --wait", "instance/web abandon of the running plan requested")
 	c.says("plan history web", "Abandoned", "mine")
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")

@@ -127,6 +127,12 @@ func (w *Watches) Wake(build func() (controller.Controller, error)) (err error) 
 	return err
 }
 
+// Forget forgets a reader that no longer exists.
+func (w *Watches) Forget(reader types.NamespacedName) {
+	w.Begin(reader)
+	w.End(reader)
+}
+
 // Begin begins a pass of a reader.
 func (w *Watches) Begin(reader types.NamespacedName) {
 	w.mu.Lock()
@@ -232,12 +238,6 @@ func (w *Watches) End(reader types.NamespacedName) {
 	if len(r.now) == 0 {
 		delete(w.reads, reader)
 	}
-}
-
-// Forget forgets a reader that no longer exists.
-func (w *Watches) Forget(reader types.NamespacedName) {
-	w.Begin(reader)
-	w.End(reader)
 }
 
 func (w *Watches) unfollow(reader types.NamespacedName, o key) {

@@ -14,15 +14,15 @@ const groupLabel = "rollout_group"
 var (
 	groups = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_zones_group_phase",
-		Help: "1 for the phase that a group is in: Complete, Progressing, Waiting, Paused, Failed or Stalled.",
+		Help: "1 for the present phase of a group: Complete, Progressing, Waiting, Paused, Failed or Stalled.",
 	}, []string{"namespace", groupLabel, "phase"})
 	pods = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_zones_pods",
-		Help: "Pods of a zone by state: updated (up to date and available), ready (available at whatever revision), total (replicas asked for).",
+		Help: "Pods of a zone by state: updated (up to date and available), ready (available at any revision), total (desired replicas).",
 	}, []string{"namespace", groupLabel, "zone", "state"})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_zones_waiting",
-		Help: "What is not where it should be and not moved now, by reason.",
+		Help: "Units that are not up to date and wait, by reason.",
 	}, []string{"namespace", groupLabel, "reason"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,
@@ -36,7 +36,7 @@ var (
 	}, []string{groupLabel})
 	reconcilesFailed = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollout_operator_group_reconciles_failed_total",
-		Help: "Passes over a group that failed, or found something that cannot be understood.",
+		Help: "Passes over a group that failed, or found invalid input.",
 	}, []string{groupLabel})
 	reconcileDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "rollout_operator_group_reconcile_duration_seconds",

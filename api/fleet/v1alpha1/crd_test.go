@@ -158,7 +158,7 @@ func TestWhatTheServerSaysToModules(t *testing.T) {
 		rollout(`onFailure: Rollback`):                          "",
 		rollout(`onFailure: Panic`):                             "onFailure",
 		rollout(`orderBy: {}`):                                  "labelKey",
-		rollout(`unmatchedClusters: Fail`):                      "only with stages",
+		rollout(`unmatchedClusters: Fail`):                      "unmatchedClusters requires stages",
 		rollout(`unmatchedClusters: Fail, stages: [{name: a}]`): "",
 		rollout(`stages: [{name: a}, {name: a}]`):               "Duplicate value",
 		rollout(`stages: [{name: Canary}]`):                     "stages[0].name",
@@ -243,7 +243,7 @@ func TestRevisionsAndGatesDoNotChange(t *testing.T) {
 		if err := unstructured.SetNestedField(obj.Object, "5m", change...); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Update(t.Context(), obj); err == nil || !strings.Contains(err.Error(), "does not change") {
+		if err := c.Update(t.Context(), obj); err == nil || !strings.Contains(err.Error(), "is immutable") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -24,7 +24,7 @@ type ModuleRevision struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the content of the module.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ModuleRevision does not change; change its module"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ModuleRevision is immutable; change its module"
 	Spec ModuleRevisionSpec `json:"spec"`
 	// Status has the commit or digest of its tag, once it is known.
 	// +optional

@@ -34,7 +34,7 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 		return chain.Answer{}, fmt.Errorf("list the Deployments of the manager: %w", err)
 	}
 	if len(list.Items) == 0 {
-		link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: none is installed in this cluster; one that runs elsewhere cannot be seen from here")
+		link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: none is installed in this cluster; explain cannot see one that runs elsewhere")
 		link.Next = a.Command("spillway check")
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
@@ -142,7 +142,7 @@ func (a *asker) managerDown(ref describe.Ref, why string) chain.Link {
 }
 
 func (a *asker) managerUp(ref describe.Ref) chain.Link {
-	link := a.Link(ref, rollout.ReasonProgressing, "the manager is running, and acts on it next")
+	link := a.Link(ref, rollout.ReasonProgressing, "the manager is running, and processes it next")
 	link.Phase = rollout.PhaseProgressing
 	return link
 }

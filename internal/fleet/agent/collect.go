@@ -45,8 +45,6 @@ func startCollectors(mgr ctrl.Manager, f flavor) error {
 	return nil
 }
 
-func isShared(obj client.Object) bool { return vocabulary.SharedSource.Get(obj.GetLabels()) == "true" }
-
 func (c *collector) fetchedByKustomization(_ context.Context, obj client.Object) []reconcile.Request {
 	k, ok := obj.(*kustomizev1.Kustomization)
 	if !ok || k.Spec.SourceRef.Kind != c.kind {
@@ -98,3 +96,5 @@ func (c *collector) isNeeded(ctx context.Context, source client.Object) (bool, e
 	}
 	return false, nil
 }
+
+func isShared(obj client.Object) bool { return vocabulary.SharedSource.Get(obj.GetLabels()) == "true" }

@@ -29,6 +29,16 @@ const (
 	kubeconfigKey = "value"
 )
 
+// kustomizationName is the name of the Kustomization that a sync has been made into, or
+// is to be.
+func (o *Observed) kustomizationName(sync string) string {
+	name, former := KustomizationName(&o.Assemblage, sync), FormerKustomizationName(&o.Assemblage, sync)
+	if k := o.Kustomizations[former]; !o.isOurs(o.Kustomizations[name]) && o.isOurs(k) {
+		return former
+	}
+	return name
+}
+
 // KustomizationName is the name of the Kustomization that a sync is made into, unless
 // there is one of [FormerKustomizationName].
 func KustomizationName(a *Assemblage, sync string) string { return nameOf(a.parts(sync)) }
@@ -46,31 +56,9 @@ func (a *Assemblage) parts(sync string) (first, second string) {
 	return a.Name, sync
 }
 
-// kustomizationName is the name of the Kustomization that a sync has been made into, or
-// is to be.
-func (o *Observed) kustomizationName(sync string) string {
-	name, former := KustomizationName(&o.Assemblage, sync), FormerKustomizationName(&o.Assemblage, sync)
-	if k := o.Kustomizations[former]; !o.isOurs(o.Kustomizations[name]) && o.isOurs(k) {
-		return former
-	}
-	return name
-}
-
 // isOurs is true of a Kustomization that belongs to the assemblage.
 func (o *Observed) isOurs(k *kustomizev1.Kustomization) bool {
 	return k != nil && slices.ContainsFunc(k.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.Assemblage.UID })
-}
-
-// sourceKey is the source that a sync fetches from.
-func sourceKey(s *Sync) SourceKey {
-	switch {
-	case s.SourceRef != nil:
-		return SourceKey{s.SourceRef.Kind, s.SourceRef.Name}
-	case s.Source.OCI != nil:
-		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, s.Source)}
-	default:
-		return SourceKey{sourcev1.GitRepositoryKind, hashedName(s.Name, s.Source)}
-	}
 }
 
 // expandSource is the source that a sync fetches from, nil if the sync refers to a source of the user.
@@ -272,6 +260,18 @@ func Bindings(all []v1alpha1.Binding) []binding.Binding {
 		bindings = append(bindings, evaluable)
 	}
 	return bindings
+}
+
+// sourceKey is the source that a sync fetches from.
+func sourceKey(s *Sync) SourceKey {
+	switch {
+	case s.SourceRef != nil:
+		return SourceKey{s.SourceRef.Kind, s.SourceRef.Name}
+	case s.Source.OCI != nil:
+		return SourceKey{sourcev1.OCIRepositoryKind, hashedName(s.Name, s.Source)}
+	default:
+		return SourceKey{sourcev1.GitRepositoryKind, hashedName(s.Name, s.Source)}
+	}
 }
 
 // content is an object as it is compared.

@@ -79,9 +79,6 @@ func indexKustomizations(ctx context.Context, indexer client.FieldIndexer) error
 	}))
 }
 
-// String is how indices know a source.
-func (k SourceKey) String() string { return k.Kind + "/" + k.Name }
-
 func sourceOfKustomization(k *kustomizev1.Kustomization) SourceKey {
 	return SourceKey{k.Spec.SourceRef.Kind, k.Spec.SourceRef.Name}
 }
@@ -131,3 +128,6 @@ func each(list client.ObjectList, do func(client.Object)) {
 		return nil
 	})
 }
+
+// String is how indices know a source.
+func (k SourceKey) String() string { return k.Kind + "/" + k.Name }

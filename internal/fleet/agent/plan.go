@@ -88,8 +88,6 @@ func Decide(o *Observed) Plan {
 	return d.plan
 }
 
-func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
-
 // end takes everything away, and then lets the assemblage go.
 func (d *decision) end() {
 	a := &d.o.Assemblage
@@ -107,27 +105,6 @@ func (d *decision) end() {
 		return
 	}
 	d.reportEnd(left)
-}
-
-func (d *decision) dispose(k *kustomizev1.Kustomization, policy string) {
-	d.write(Write{Act: Dispose, Name: k.Name, UID: k.UID, Policy: policy})
-}
-
-func (d *decision) remove(k *kustomizev1.Kustomization) {
-	if k.DeletionTimestamp == nil {
-		d.write(Write{Act: Delete, Name: k.Name, UID: k.UID})
-	}
-}
-
-// owned are the Kustomizations of the assemblage, by name.
-func (d *decision) owned() []*kustomizev1.Kustomization {
-	var owned []*kustomizev1.Kustomization
-	for _, name := range slices.Sorted(maps.Keys(d.o.Kustomizations)) {
-		if k := d.o.Kustomizations[name]; d.o.isOurs(k) {
-			owned = append(owned, k)
-		}
-	}
-	return owned
 }
 
 // removeUnwanted deletes what no sync is made into any more.
@@ -289,3 +266,26 @@ func (d *decision) blocked(s *Sync, source *Source, k *kustomizev1.Kustomization
 		return verdict{}, false
 	}
 }
+
+// owned are the Kustomizations of the assemblage, by name.
+func (d *decision) owned() []*kustomizev1.Kustomization {
+	var owned []*kustomizev1.Kustomization
+	for _, name := range slices.Sorted(maps.Keys(d.o.Kustomizations)) {
+		if k := d.o.Kustomizations[name]; d.o.isOurs(k) {
+			owned = append(owned, k)
+		}
+	}
+	return owned
+}
+
+func (d *decision) dispose(k *kustomizev1.Kustomization, policy string) {
+	d.write(Write{Act: Dispose, Name: k.Name, UID: k.UID, Policy: policy})
+}
+
+func (d *decision) remove(k *kustomizev1.Kustomization) {
+	if k.DeletionTimestamp == nil {
+		d.write(Write{Act: Delete, Name: k.Name, UID: k.UID})
+	}
+}
+
+func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }

@@ -28,18 +28,6 @@ type verdict struct {
 	kick bool
 }
 
-func waits(reason rollout.Reason, format string, args ...any) verdict {
-	return verdict{state: v1alpha1.StateWaiting, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-func failed(reason rollout.Reason, format string, args ...any) verdict {
-	return verdict{state: v1alpha1.StateFailed, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-func updating(format string, args ...any) verdict {
-	return verdict{state: v1alpha1.StateUpdating, reason: outcome.ReasonApplying, message: fmt.Sprintf(format, args...)}
-}
-
 // permanent are failures that have nothing to do with the cluster.
 var permanent = map[string]bool{meta.BuildFailedReason: true, meta.InvalidCELExpressionReason: true}
 
@@ -84,12 +72,6 @@ func judge(o *Observed, source *Source, k *kustomizev1.Kustomization, was *v1alp
 		return waits(outcome.ReasonDependency, "%s", outcome.Shortened(ready.Message))
 	default:
 		return fail(o, k, ready, was)
-	}
-}
-
-func succeeded(source *Source) verdict {
-	return verdict{
-		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
 	}
 }
 
@@ -151,4 +133,22 @@ func fail(o *Observed, k *kustomizev1.Kustomization, ready *metav1.Condition, wa
 // failureID tells one failure of a Kustomization from another.
 func failureID(k *kustomizev1.Kustomization, ready *metav1.Condition) string {
 	return fmt.Sprintf("%s/%s/%d/%d/%s", k.Namespace, k.Name, k.Generation, ready.LastTransitionTime.Unix(), ready.Reason)
+}
+
+func succeeded(source *Source) verdict {
+	return verdict{
+		state: v1alpha1.StateSucceeded, reason: outcome.ReasonApplied, message: "applied " + source.Revision, resolved: source.Revision,
+	}
+}
+
+func waits(reason rollout.Reason, format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateWaiting, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func failed(reason rollout.Reason, format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateFailed, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func updating(format string, args ...any) verdict {
+	return verdict{state: v1alpha1.StateUpdating, reason: outcome.ReasonApplying, message: fmt.Sprintf(format, args...)}
 }

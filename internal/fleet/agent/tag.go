@@ -21,26 +21,6 @@ import (
 // is known. Nothing that runs changes by that: so what has succeeded stays so, while
 // Flux sees the change, fetches the same by another name, and finds nothing to do.
 
-// Digest is the commit or the digest of a revision in Flux's words: "sha1:..." of
-// "v1@sha1:...".
-func Digest(revision string) string { return revision[strings.LastIndex(revision, "@")+1:] }
-
-// Names is true if a source names no tag, but the very thing that a revision in Flux's
-// words is of.
-func Names(s *v1alpha1.Source, revision string) bool {
-	digest := Digest(revision)
-	switch {
-	case s == nil || digest == "":
-		return false
-	case s.Git != nil:
-		return s.Git.Version.Revision != "" && strings.HasSuffix(digest, ":"+s.Git.Version.Revision)
-	case s.OCI != nil:
-		return s.OCI.Version.Digest == digest
-	default:
-		return false
-	}
-}
-
 // repoints is true if all that becomes different about a Kustomization is where the
 // very thing is fetched from that it has applied with success. It may have been said
 // since that it cannot be fetched from there.
@@ -104,3 +84,23 @@ func isRepointed(k *kustomizev1.Kustomization) bool {
 func stays(was *v1alpha1.SyncStatus) verdict {
 	return verdict{state: was.State, reason: rollout.Reason(was.Reason), message: was.Message, resolved: was.Resolved}
 }
+
+// Names is true if a source names no tag, but the very thing that a revision in Flux's
+// words is of.
+func Names(s *v1alpha1.Source, revision string) bool {
+	digest := Digest(revision)
+	switch {
+	case s == nil || digest == "":
+		return false
+	case s.Git != nil:
+		return s.Git.Version.Revision != "" && strings.HasSuffix(digest, ":"+s.Git.Version.Revision)
+	case s.OCI != nil:
+		return s.OCI.Version.Digest == digest
+	default:
+		return false
+	}
+}
+
+// Digest is the commit or the digest of a revision in Flux's words: "sha1:..." of
+// "v1@sha1:...".
+func Digest(revision string) string { return revision[strings.LastIndex(revision, "@")+1:] }

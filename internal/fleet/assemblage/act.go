@@ -38,8 +38,6 @@ const (
 	Retire Act = "Retire"
 )
 
-func (a Act) isItself() bool { return a == AddFinalizer || a == RemoveFinalizer || a == Retire }
-
 // Plan is what to do next about an assemblage. W is a write.
 type Plan[W any] struct {
 	// Needs are objects that must be read before the plan is complete.
@@ -160,3 +158,5 @@ func (a *Actor[W]) writeStatus(ctx context.Context, read client.Object, p *Plan[
 	}
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // it says what it is about
 }
+
+func (a Act) isItself() bool { return a == AddFinalizer || a == RemoveFinalizer || a == Retire }

@@ -14,7 +14,7 @@ const kindLabel = "kind"
 var (
 	phases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_fleet_module_phase",
-		Help: "1 for the phase that a module is in: Complete, Progressing, Waiting, Paused, Failed, RollingBack, RolledBack, Stalled or Deleting.",
+		Help: "1 for the present phase of a module: Complete, Progressing, Waiting, Paused, Failed, RollingBack, RolledBack, Stalled or Deleting.",
 	}, []string{kindLabel, "namespace", "module", "phase"})
 	clusters = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_fleet_clusters",
@@ -22,7 +22,7 @@ var (
 	}, []string{kindLabel, "namespace", "module", "state"})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "spillway_fleet_waiting",
-		Help: "Clusters and stages that are not where they should be and not moved now, by reason.",
+		Help: "Clusters and stages that are not up to date and wait, by reason.",
 	}, []string{kindLabel, "namespace", "module", "reason"})
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: WritesMetric,

@@ -74,10 +74,6 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 	return s, b.ask(ctx, o, s.conn)
 }
 
-func secretKey(p *v1alpha1.ProxyAssemblage) types.NamespacedName {
-	return types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.KubeconfigRef.Name}
-}
-
 // ask reads the Assemblage from the cluster.
 func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -127,4 +123,8 @@ func (b *observer) forget(key types.NamespacedName) {
 	b.referents.Forget(key)
 	b.watches.end(key)
 	b.orphans.Forget(key)
+}
+
+func secretKey(p *v1alpha1.ProxyAssemblage) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.KubeconfigRef.Name}
 }

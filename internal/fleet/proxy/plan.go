@@ -96,28 +96,6 @@ func Decide(o *Observed) Plan {
 	return d.plan
 }
 
-func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }
-
-// wakeIn has it looked at again after a time, a little sooner or later.
-func (d *decision) wakeIn(t time.Duration) {
-	jitter := 0.8 + 0.4*d.o.Chance
-	d.plan.Wake = ring.Earlier(d.plan.Wake, d.o.Now.Add(time.Duration(float64(t)*jitter)))
-}
-
-func (d *decision) hasFinalizer() bool {
-	return controllerutil.ContainsFinalizer(d.o.Proxy, vocabulary.AssemblageFinalizer)
-}
-
-// isOurs is true if the Assemblage is what this ProxyAssemblage has sent.
-func (d *decision) isOurs() bool {
-	return d.o.Live != nil && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) == string(d.o.Proxy.UID)
-}
-
-// isForeign is true if another ProxyAssemblage writes the Assemblage.
-func (d *decision) isForeign() bool {
-	return d.o.Live != nil && !d.isOurs() && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) != ""
-}
-
 // each evaluates the bindings of every sync separately.
 func (d *decision) each() {
 	syncs := d.o.Proxy.Spec.Assemblage.Syncs
@@ -190,22 +168,6 @@ func (d *decision) keep(s *v1alpha1.ProxySync, err error) {
 	d.say(s, state, reason, message)
 }
 
-func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
-	d.reports = append(d.reports, outcome.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
-}
-
-func (d *decision) liveSync(name string) *v1alpha1.NamedSync {
-	if d.o.Live == nil {
-		return nil
-	}
-	for i := range d.o.Live.Spec.Syncs {
-		if d.o.Live.Spec.Syncs[i].Name == name {
-			return &d.o.Live.Spec.Syncs[i]
-		}
-	}
-	return nil
-}
-
 // judge says what became of a sync that can be sent.
 func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 	if state, reason, message := d.obstacle(); state != "" {
@@ -236,19 +198,6 @@ func (d *decision) merelyNames(s *v1alpha1.ProxySync, live, entry *v1alpha1.Name
 	return holds(&same, entry)
 }
 
-// former is what was said of a sync before.
-func (d *decision) former(s *v1alpha1.ProxySync) outcome.Report {
-	was := outcome.Find(&d.o.Proxy.Status, &s.Assignment)
-	return outcome.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
-}
-
-// holds is true if a sync on the cluster has all that was sent.
-func holds(live, sent *v1alpha1.NamedSync) bool {
-	a, errA := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	b, errB := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
-	return errA == nil && errB == nil && equality.Semantic.DeepEqual(a, b)
-}
-
 // copied is what the cluster says about a sync, if that is of the assignment that was
 // sent. While it has not looked at the newest version of the Assemblage, what it said
 // before stands.
@@ -266,25 +215,6 @@ func (d *decision) copied(s *v1alpha1.ProxySync) outcome.Report {
 		r.State, r.Reason, r.Message, r.Resolved = now.State, rollout.Reason(now.Reason), now.Message, now.Resolved
 	}
 	return r
-}
-
-// obstacle is what keeps all syncs from being sent, if something does.
-func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, message string) {
-	name := d.o.Proxy.Spec.KubeconfigRef.Name
-	switch {
-	case d.o.Problem != nil:
-		return outcome.Unusable(d.o.Problem, name)
-	case d.o.Refused != "":
-		return v1alpha1.StateWaiting, ReasonRefused, fmt.Sprintf("the cluster refuses the kubeconfig in Secret %s: %s", name, d.o.Refused)
-	case d.o.KindMissing:
-		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
-	case d.isForeign():
-		return v1alpha1.StateFailed, outcome.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
-	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
-		return v1alpha1.StateWaiting, outcome.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
-	default:
-		return "", "", ""
-	}
 }
 
 // send sends the Assemblage, unless it is as it should be.
@@ -313,14 +243,6 @@ func (d *decision) retire() {
 	}
 }
 
-// over is a write over what was seen.
-func (d *decision) over(w Write) Write {
-	if d.o.Live != nil {
-		w.UID = d.o.Live.UID
-	}
-	return w
-}
-
 // isSent is true if the Assemblage has all that is sent, and nothing of what was sent
 // before besides.
 func (d *decision) isSent(u *unstructured.Unstructured) bool {
@@ -333,35 +255,6 @@ func (d *decision) isSent(u *unstructured.Unstructured) bool {
 		}
 	}
 	return true
-}
-
-// object is the Assemblage as it is sent.
-func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Assemblage"))
-	u.SetNamespace(d.o.Proxy.Namespace)
-	u.SetName(d.o.Proxy.Name)
-	if owned {
-		u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID)})
-	}
-	if len(entries) == 0 {
-		return u, nil
-	}
-	syncs := make([]any, 0, len(entries))
-	for i := range entries {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entries[i])
-		if err != nil {
-			return nil, fmt.Errorf("encode sync %s: %w", entries[i].Name, err)
-		}
-		syncs = append(syncs, content)
-	}
-	u.Object["spec"] = map[string]any{"syncs": syncs}
-	raw, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode Assemblage: %w", err)
-	}
-	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: agent.Hash(raw)})
-	return u, nil
 }
 
 // end takes what was sent away, and then lets the ProxyAssemblage go.
@@ -402,3 +295,110 @@ func (d *decision) release(owned bool) {
 	}
 	d.stuckIfRefused()
 }
+
+// obstacle is what keeps all syncs from being sent, if something does.
+func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, message string) {
+	name := d.o.Proxy.Spec.KubeconfigRef.Name
+	switch {
+	case d.o.Problem != nil:
+		return outcome.Unusable(d.o.Problem, name)
+	case d.o.Refused != "":
+		return v1alpha1.StateWaiting, ReasonRefused, fmt.Sprintf("the cluster refuses the kubeconfig in Secret %s: %s", name, d.o.Refused)
+	case d.o.KindMissing:
+		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
+	case d.isForeign():
+		return v1alpha1.StateFailed, outcome.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
+	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
+		return v1alpha1.StateWaiting, outcome.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
+	default:
+		return "", "", ""
+	}
+}
+
+func (d *decision) hasFinalizer() bool {
+	return controllerutil.ContainsFinalizer(d.o.Proxy, vocabulary.AssemblageFinalizer)
+}
+
+// isForeign is true if another ProxyAssemblage writes the Assemblage.
+func (d *decision) isForeign() bool {
+	return d.o.Live != nil && !d.isOurs() && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) != ""
+}
+
+// isOurs is true if the Assemblage is what this ProxyAssemblage has sent.
+func (d *decision) isOurs() bool {
+	return d.o.Live != nil && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) == string(d.o.Proxy.UID)
+}
+
+// object is the Assemblage as it is sent.
+func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Assemblage"))
+	u.SetNamespace(d.o.Proxy.Namespace)
+	u.SetName(d.o.Proxy.Name)
+	if owned {
+		u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID)})
+	}
+	if len(entries) == 0 {
+		return u, nil
+	}
+	syncs := make([]any, 0, len(entries))
+	for i := range entries {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entries[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode sync %s: %w", entries[i].Name, err)
+		}
+		syncs = append(syncs, content)
+	}
+	u.Object["spec"] = map[string]any{"syncs": syncs}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode Assemblage: %w", err)
+	}
+	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: agent.Hash(raw)})
+	return u, nil
+}
+
+// over is a write over what was seen.
+func (d *decision) over(w Write) Write {
+	if d.o.Live != nil {
+		w.UID = d.o.Live.UID
+	}
+	return w
+}
+
+// former is what was said of a sync before.
+func (d *decision) former(s *v1alpha1.ProxySync) outcome.Report {
+	was := outcome.Find(&d.o.Proxy.Status, &s.Assignment)
+	return outcome.Report{Assignment: &s.Assignment, State: was.State, Reason: rollout.Reason(was.Reason), Message: was.Message, Resolved: was.Resolved}
+}
+
+func (d *decision) liveSync(name string) *v1alpha1.NamedSync {
+	if d.o.Live == nil {
+		return nil
+	}
+	for i := range d.o.Live.Spec.Syncs {
+		if d.o.Live.Spec.Syncs[i].Name == name {
+			return &d.o.Live.Spec.Syncs[i]
+		}
+	}
+	return nil
+}
+
+// holds is true if a sync on the cluster has all that was sent.
+func holds(live, sent *v1alpha1.NamedSync) bool {
+	a, errA := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	b, errB := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
+	return errA == nil && errB == nil && equality.Semantic.DeepEqual(a, b)
+}
+
+// wakeIn has it looked at again after a time, a little sooner or later.
+func (d *decision) wakeIn(t time.Duration) {
+	jitter := 0.8 + 0.4*d.o.Chance
+	d.plan.Wake = ring.Earlier(d.plan.Wake, d.o.Now.Add(time.Duration(float64(t)*jitter)))
+}
+
+func (d *decision) say(s *v1alpha1.ProxySync, state v1alpha1.State, reason rollout.Reason, message string) {
+	d.reports = append(d.reports, outcome.Report{Assignment: &s.Assignment, State: state, Reason: reason, Message: message})
+}
+
+func (d *decision) write(w Write) { d.plan.Writes = append(d.plan.Writes, w) }

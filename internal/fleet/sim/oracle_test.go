@@ -190,11 +190,22 @@ func (o *oracle) statusWritten(s *v1alpha1.ModuleStatus) {
 }
 
 // deleted checks that no revision is deleted that is needed. In a storm a view may be so
-// old that it does not show what for; but what was made since is not deleted for what had
-// its name before.
+// old that it does not show what for; but what was made again since, and is used, is not
+// deleted for what had its name before.
 func (o *oracle) deleted(is, seen *model.Revision) {
-	if is.Name == o.world.module.status.CurrentRevision && (!o.world.storm || is.UID != seen.UID) {
+	w := o.world
+
+	switch {
+	case is.Name == w.module.status.CurrentRevision && (!w.storm || is.UID != seen.UID):
 		o.complainf("revision %s is deleted though new clusters need it", is.Name)
+	case is.UID != seen.UID:
+		for i := range w.clusters {
+			if a := w.assemblages[w.clusters[i].Name]; a.assigned && a.revision == is.Name {
+				o.complainf("revision %s is deleted though %s is assigned it", is.Name, w.clusters[i].Name)
+
+				return
+			}
+		}
 	}
 }
 

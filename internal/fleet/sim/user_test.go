@@ -154,6 +154,10 @@ func (w *world) users() {
 	if w.tagged && w.chance(0.03) {
 		w.moveTag()
 	}
+
+	if w.thrifty && w.chance(0.05) {
+		w.newTag(true)
+	}
 }
 
 // reselect has the module select fewer clusters, or all of them again.

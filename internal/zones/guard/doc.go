@@ -13,6 +13,9 @@
 //   - A downscale is admitted only if all Pods that go have been told, and the lock is
 //     still held for it. Otherwise all of them are called to stay, whatever became of
 //     the request.
+//   - They are called to stay once no call that prepares them is under way. A downscale
+//     stays written down while one of them may still obey such a call, because it was
+//     given up: the scaling ring calls it once more when it cannot any longer.
 //   - The object under admission is never written, so the write that is admitted does
 //     not conflict with its own admission.
 //   - An eviction that was admitted counts until it is seen or can no longer come.

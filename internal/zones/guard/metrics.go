@@ -11,13 +11,13 @@ import (
 
 // evictions counts the answers to evictions by rollout-operator's reasons.
 var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "spillway_zones_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",
+	Name: "spillway_zones_eviction_requests_total", Help: "Requested evictions, by reason and status of the answer.",
 }, []string{"reason", "status"})
 
 // The same under rollout-operator's names, so that its dashboards and alerts go on.
 var (
 	formerEvictions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "rollout_operator_zpdb_eviction_requests_total", Help: "Evictions that were asked for, by reason and status of the answer.",
+		Name: "rollout_operator_zpdb_eviction_requests_total", Help: "Requested evictions, by reason and status of the answer.",
 	}, []string{"reason", "status"})
 	formerInFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "rollout_operator_zpdb_inflight_eviction_requests", Help: "Evictions that are being decided.",
