@@ -217,11 +217,6 @@ func (b *bucket) take(at time.Time) {
 	b.full = b.full.Add(b.every)
 }
 
-// next is the moment from which there is a token.
-func (b *bucket) next() time.Time {
-	return b.full.Add(-b.slack)
-}
-
 // slowestRate is the unit above whose next token comes last, of those that have
 // none now; nil if all have.
 func (d *decision) slowestRate(n *node) *node {
@@ -238,4 +233,9 @@ func (d *decision) slowestRate(n *node) *node {
 	}
 
 	return slowest
+}
+
+// next is the moment from which there is a token.
+func (b *bucket) next() time.Time {
+	return b.full.Add(-b.slack)
 }

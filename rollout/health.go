@@ -80,15 +80,6 @@ func (n *node) readyAt() time.Time {
 	return after(n.unit.Leaf.HealthySince, n.minReady)
 }
 
-// after is a moment somewhat later, zero if the moment is unknown.
-func after(t time.Time, d time.Duration) time.Time {
-	if t.IsZero() {
-		return t
-	}
-
-	return t.Add(d)
-}
-
 // soaked tells whether everything beneath has been healthy for Soak.
 func (n *node) soaked(d *decision) bool {
 	return n.unit.Policy.Soak <= 0 || n.healthySince.IsZero() && !n.undated || d.reached(n.soakedAt())
@@ -108,6 +99,19 @@ func (d *decision) late(n *node) bool {
 	return n.isDue() && d.reached(n.due())
 }
 
+// runsOut is when the time of a unit runs out and changes what is decided: not
+// for what is finished or has failed.
+func (d *decision) runsOut(n *node) time.Time {
+	switch {
+	case n.isLeaf() && n.isDue() && !n.stopped:
+		return n.due()
+	case n.stopped || n.over || n.unfinished == 0:
+		return time.Time{}
+	default:
+		return n.timeout()
+	}
+}
+
 // isDue tells whether a deadline applies to a leaf: it was started, it has never
 // got there, and it has moved or failed to; or it got there and was lost.
 func (n *node) isDue() bool {
@@ -125,12 +129,9 @@ func (n *node) isDue() bool {
 	}
 }
 
-// isLost tells whether a leaf that got to its target is gone, and that is a failure if it
-// lasts.
-func (n *node) isLost() bool {
-	leaf := &n.unit.Leaf
-
-	return leaf.Settled && !n.outdated && leaf.Health == Degraded && !leaf.LostSince.IsZero()
+// due is when a leaf must be healthy, zero if never.
+func (n *node) due() time.Time {
+	return after(n.begins(), n.deadline)
 }
 
 // begins is when the time of a leaf begins to run, zero if it does not.
@@ -142,9 +143,12 @@ func (n *node) begins() time.Time {
 	return n.unit.StartedAt
 }
 
-// due is when a leaf must be healthy, zero if never.
-func (n *node) due() time.Time {
-	return after(n.begins(), n.deadline)
+// isLost tells whether a leaf that got to its target is gone, and that is a failure if it
+// lasts.
+func (n *node) isLost() bool {
+	leaf := &n.unit.Leaf
+
+	return leaf.Settled && !n.outdated && leaf.Health == Degraded && !leaf.LostSince.IsZero()
 }
 
 // timeout is when a unit must be over, zero if never.
@@ -156,15 +160,11 @@ func (n *node) timeout() time.Time {
 	return after(n.unit.StartedAt, n.unit.Policy.Timeout)
 }
 
-// runsOut is when the time of a unit runs out and changes what is decided: not
-// for what is finished or has failed.
-func (d *decision) runsOut(n *node) time.Time {
-	switch {
-	case n.isLeaf() && n.isDue() && !n.stopped:
-		return n.due()
-	case n.stopped || n.over || n.unfinished == 0:
-		return time.Time{}
-	default:
-		return n.timeout()
+// after is a moment somewhat later, zero if the moment is unknown.
+func after(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
 	}
+
+	return t.Add(d)
 }

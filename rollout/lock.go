@@ -20,11 +20,6 @@ func (d *decision) isLocked(n *node) bool {
 	return l != nil && l.Holder != "" && l.Holder != d.self
 }
 
-// holdsLock tells whether the lock of the tree is ours.
-func (d *decision) holdsLock() bool {
-	return d.lock != nil && d.lock.unit.Lock.Holder != "" && d.lock.unit.Lock.Holder == d.self
-}
-
 // lockedFor tells whether the lock is ours for this unit.
 func (d *decision) lockedFor(n *node) bool {
 	return d.holdsLock() && n.parent == d.lock && d.lock.unit.Lock.Unit == n.unit.Name
@@ -58,6 +53,30 @@ func (d *decision) lockedChild() *node {
 	}
 
 	return d.lock.child(d.lock.unit.Lock.Unit)
+}
+
+// release tells whether the lock is ours for nothing.
+func (d *decision) release() bool {
+	if !d.holdsLock() || d.lock.down > 0 {
+		return false
+	}
+
+	if _, needed := d.lockName(); needed {
+		return false
+	}
+
+	for _, n := range d.beneath(d.lock) {
+		if n.hold != nil && keepsLock(n.hold.reason) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// holdsLock tells whether the lock of the tree is ours.
+func (d *decision) holdsLock() bool {
+	return d.lock != nil && d.lock.unit.Lock.Holder != "" && d.lock.unit.Lock.Holder == d.self
 }
 
 // lockName is the child that all steps beneath the lock are in, empty if they are
@@ -100,25 +119,6 @@ func (n *node) nameBelow(a *node) string {
 	}
 
 	return n.unit.Name
-}
-
-// release tells whether the lock is ours for nothing.
-func (d *decision) release() bool {
-	if !d.holdsLock() || d.lock.down > 0 {
-		return false
-	}
-
-	if _, needed := d.lockName(); needed {
-		return false
-	}
-
-	for _, n := range d.beneath(d.lock) {
-		if n.hold != nil && keepsLock(n.hold.reason) {
-			return false
-		}
-	}
-
-	return true
 }
 
 // keepsLock tells whether what waits for such a reason goes on automatically.

@@ -12,17 +12,6 @@ func (d *decision) chooseTurn(n *node) {
 	}
 }
 
-// firstUnfinished is the first child of a series that the later ones wait for.
-func (n *node) firstUnfinished() *node {
-	for _, c := range n.children {
-		if !n.past(c) {
-			return c
-		}
-	}
-
-	return nil
-}
-
 // claimants are the children that are disrupted, or up to date but not settled:
 // each of them claims the turn.
 func (n *node) claimants() []*node {
@@ -35,11 +24,6 @@ func (n *node) claimants() []*node {
 	}
 
 	return claims
-}
-
-// settles tells whether a unit is up to date but soaks or waits for a gate.
-func (n *node) settles() bool {
-	return n.over && !n.complete
 }
 
 // choose gives the turn to the one that claims it, else to the one for which the
@@ -75,6 +59,17 @@ func (n *node) anyOpen() bool {
 	}
 
 	return false
+}
+
+// firstUnfinished is the first child of a series that the later ones wait for.
+func (n *node) firstUnfinished() *node {
+	for _, c := range n.children {
+		if !n.past(c) {
+			return c
+		}
+	}
+
+	return nil
 }
 
 // outOfOrder: an earlier unit of the series is not complete.
@@ -140,4 +135,9 @@ func (d *decision) keeps(n *node) *cause {
 	}
 
 	return d.firstOf(n)
+}
+
+// settles tells whether a unit is up to date but soaks or waits for a gate.
+func (n *node) settles() bool {
+	return n.over && !n.complete
 }

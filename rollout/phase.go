@@ -24,18 +24,6 @@ type Group struct {
 	Free bool
 }
 
-// Group returns what the plan says of the unit at a path as a whole; the zero Group
-// if there is no such unit, or nothing can be beneath it.
-func (p Plan) Group(path ...string) Group {
-	for i := range p.Groups {
-		if slices.Equal(p.Groups[i].Path, path) {
-			return p.Groups[i]
-		}
-	}
-
-	return Group{}
-}
-
 // PhaseOf is the phase of the unit at a path. Of a leaf it follows from its step or
 // hold: it is Complete if it has neither.
 func (p Plan) PhaseOf(path ...string) Phase {
@@ -60,34 +48,6 @@ type sum struct {
 	rollsBack, moving, failed, paused bool
 	// waits is true if an outdated leaf waits for more than its place.
 	waits bool
-}
-
-func (s *sum) add(other *sum) {
-	s.steps += other.steps
-	s.holds += other.holds
-	s.rollsBack = s.rollsBack || other.rollsBack
-	s.moving = s.moving || other.moving
-	s.failed = s.failed || other.failed
-	s.paused = s.paused || other.paused
-	s.waits = s.waits || other.waits
-}
-
-// phase is the first that applies.
-func (s *sum) phase() Phase {
-	switch {
-	case s.holds == 0 && s.steps == 0:
-		return PhaseComplete
-	case s.rollsBack:
-		return PhaseRollingBack
-	case s.steps > 0 || s.moving:
-		return PhaseProgressing
-	case s.failed:
-		return PhaseFailed
-	case s.paused:
-		return PhasePaused
-	default:
-		return PhaseWaiting
-	}
 }
 
 // groups sums up the units, from the leaves up.
@@ -120,6 +80,16 @@ func (d *decision) groups(holds []Hold) []Group {
 	return list
 }
 
+func (s *sum) add(other *sum) {
+	s.steps += other.steps
+	s.holds += other.holds
+	s.rollsBack = s.rollsBack || other.rollsBack
+	s.moving = s.moving || other.moving
+	s.failed = s.failed || other.failed
+	s.paused = s.paused || other.paused
+	s.waits = s.waits || other.waits
+}
+
 // sumUp adds what the plan says of the unit itself.
 func (d *decision) sumUp(n *node, s *sum) {
 	s.rollsBack = s.rollsBack || n.rollsBack()
@@ -140,6 +110,36 @@ func (d *decision) group(n *node, holds []Hold) Group {
 		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
 		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
+	}
+}
+
+// Group returns what the plan says of the unit at a path as a whole; the zero Group
+// if there is no such unit, or nothing can be beneath it.
+func (p Plan) Group(path ...string) Group {
+	for i := range p.Groups {
+		if slices.Equal(p.Groups[i].Path, path) {
+			return p.Groups[i]
+		}
+	}
+
+	return Group{}
+}
+
+// phase is the first that applies.
+func (s *sum) phase() Phase {
+	switch {
+	case s.holds == 0 && s.steps == 0:
+		return PhaseComplete
+	case s.rollsBack:
+		return PhaseRollingBack
+	case s.steps > 0 || s.moving:
+		return PhaseProgressing
+	case s.failed:
+		return PhaseFailed
+	case s.paused:
+		return PhasePaused
+	default:
+		return PhaseWaiting
 	}
 }
 

@@ -11,11 +11,6 @@ func (l *Leaf) exists() bool {
 	return l.Current != "" || l.Target == Removed
 }
 
-// isRemoval tells whether a leaf is to be removed.
-func (n *node) isRemoval() bool {
-	return n.unit.Leaf.Target == Removed && n.isLeaf()
-}
-
 // exceedsRemovals tells whether more is to be removed beneath a unit than may be.
 func (n *node) exceedsRemovals() bool {
 	limit := n.unit.Policy.MaxRemoved
@@ -25,6 +20,11 @@ func (n *node) exceedsRemovals() bool {
 
 func (n *node) isUnapproved() bool {
 	return n.unapproved != nil && n.isRemoval()
+}
+
+// isRemoval tells whether a leaf is to be removed.
+func (n *node) isRemoval() bool {
+	return n.unit.Leaf.Target == Removed && n.isLeaf()
 }
 
 // unapproved: more is to be removed than may be without approval.

@@ -6,105 +6,6 @@ import (
 	"time"
 )
 
-// Clock writes a moment the way all sentences of a plan do, so that a sentence
-// stays the same while time passes.
-func Clock(t time.Time) string {
-	return t.UTC().Format("2 Jan 15:04:05 UTC")
-}
-
-// String joins the names with slashes; the root is empty.
-func (p Path) String() string {
-	return strings.Join(p, "/")
-}
-
-// name is how sentences call a unit.
-func (n *node) name() string {
-	if n.parent == nil || n.unit.Name == "" {
-		return "the rollout"
-	}
-
-	return n.unit.Name
-}
-
-// within says in which unit something is counted: nothing for the root, and for
-// a part of it that has no name.
-func (n *node) within() string {
-	if n.parent == nil || n.unit.Name == "" {
-		return ""
-	}
-
-	return " in " + n.unit.Name
-}
-
-// stamped adds a moment to a clause, where it is known.
-func stamped(word string, t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-
-	return " " + word + " " + Clock(t)
-}
-
-// duration writes a duration without the units that are zero at its end.
-func duration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-
-	return s
-}
-
-// detail adds a reason, where one is given.
-func detail(reason string) string {
-	if reason == "" {
-		return ""
-	}
-
-	return ": " + reason
-}
-
-// condition says of a leaf that is not available what it is, as what may follow
-// "is" or a colon.
-func (n *node) condition() string {
-	leaf := &n.unit.Leaf
-
-	switch {
-	case leaf.Health == Healthy:
-		return n.soaking()
-	case leaf.Reason != "":
-		return leaf.Reason
-	case n.isRemoval() && !n.outdated:
-		return "being removed"
-	case leaf.Current == "" && n.outdated:
-		return "not created"
-	case leaf.Health == Failed:
-		return "failed"
-	case leaf.Health == Progressing, leaf.Health == Degraded:
-		return "not ready"
-	default:
-		return "in an unknown state"
-	}
-}
-
-// soaking is the condition of a leaf that is ready, but not for MinReady.
-func (n *node) soaking() string {
-	return ready(n.readyAt(), n.minReady) + " (minReadySeconds)"
-}
-
-// ready says until when what is ready has to stay so.
-func ready(until time.Time, span time.Duration) string {
-	if until.IsZero() {
-		return "ready since an unknown time; soaking for " + duration(span)
-	}
-
-	return "ready; soaking until " + Clock(until)
-}
-
 func (n *node) minReadyCause() *cause {
 	return &cause{
 		reason: ReasonSoak, message: n.name() + " is " + n.soaking(),
@@ -155,9 +56,14 @@ func (n *node) failureMessage() string {
 	return n.name() + " failed: " + n.failure()
 }
 
-// hasFailed tells whether a leaf failed at its target, whatever the time.
-func (n *node) hasFailed() bool {
-	return !n.timedOut && !n.outdated && n.unit.Leaf.Health == Failed
+// failureCause is why nothing more moves beneath a unit where too much has failed.
+func (n *node) failureCause() *cause {
+	message := n.name() + " failed: "
+	if limit := n.unit.Policy.MaxFailures; limit.Set || n.untolerated > 1 {
+		message += share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
+	}
+
+	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
 }
 
 // failure is a clause that says how a unit failed, after its name.
@@ -178,14 +84,9 @@ func (n *node) failure() string {
 	}
 }
 
-// failureCause is why nothing more moves beneath a unit where too much has failed.
-func (n *node) failureCause() *cause {
-	message := n.name() + " failed: "
-	if limit := n.unit.Policy.MaxFailures; limit.Set || n.untolerated > 1 {
-		message += share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
-	}
-
-	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
+// hasFailed tells whether a leaf failed at its target, whatever the time.
+func (n *node) hasFailed() bool {
+	return !n.timedOut && !n.outdated && n.unit.Leaf.Health == Failed
 }
 
 // soakCause is why a unit waits that is up to date and healthy.
@@ -216,10 +117,6 @@ func (n *node) progress() string {
 	default:
 		return n.name() + " has " + share(n.updated, n.leaves) + " updated"
 	}
-}
-
-func share(part, whole int) string {
-	return strconv.Itoa(part) + " of " + strconv.Itoa(whole)
 }
 
 func (n *node) retryCause() *cause {
@@ -258,6 +155,10 @@ func (n *node) budgetCause(full *node) *cause {
 	return c
 }
 
+func share(part, whole int) string {
+	return strconv.Itoa(part) + " of " + strconv.Itoa(whole)
+}
+
 // done is what an outdated leaf is to be.
 func (n *node) done() string {
 	if n.isRemoval() {
@@ -272,10 +173,6 @@ func (n *node) waits() string {
 	return n.name() + " is waiting: "
 }
 
-func (n *node) queues(position int) string {
-	return n.name() + " is queued (position " + strconv.Itoa(position) + "): "
-}
-
 // example names one of those that are down.
 func (n *node) example() string {
 	if n.down == 0 || n.firstDown == nil {
@@ -283,6 +180,43 @@ func (n *node) example() string {
 	}
 
 	return " (" + n.firstDown.name() + " is " + n.firstDown.condition() + ")"
+}
+
+// condition says of a leaf that is not available what it is, as what may follow
+// "is" or a colon.
+func (n *node) condition() string {
+	leaf := &n.unit.Leaf
+
+	switch {
+	case leaf.Health == Healthy:
+		return n.soaking()
+	case leaf.Reason != "":
+		return leaf.Reason
+	case n.isRemoval() && !n.outdated:
+		return "being removed"
+	case leaf.Current == "" && n.outdated:
+		return "not created"
+	case leaf.Health == Failed:
+		return "failed"
+	case leaf.Health == Progressing, leaf.Health == Degraded:
+		return "not ready"
+	default:
+		return "in an unknown state"
+	}
+}
+
+// soaking is the condition of a leaf that is ready, but not for MinReady.
+func (n *node) soaking() string {
+	return ready(n.readyAt(), n.minReady) + " (minReadySeconds)"
+}
+
+// ready says until when what is ready has to stay so.
+func ready(until time.Time, span time.Duration) string {
+	if until.IsZero() {
+		return "ready since an unknown time; soaking for " + duration(span)
+	}
+
+	return "ready; soaking until " + Clock(until)
 }
 
 // rateCause is why a leaf waits for a token of a unit that has just counted it.
@@ -293,6 +227,48 @@ func (n *node) rateCause(dry *node) *cause {
 	c.message = n.queues(c.position) + "at most 1 update" + dry.within() + " every " + duration(b.every)
 
 	return c
+}
+
+// within says in which unit something is counted: nothing for the root, and for
+// a part of it that has no name.
+func (n *node) within() string {
+	if n.parent == nil || n.unit.Name == "" {
+		return ""
+	}
+
+	return " in " + n.unit.Name
+}
+
+// duration writes a duration without the units that are zero at its end.
+func duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+
+	return s
+}
+
+// String joins the names with slashes; the root is empty.
+func (p Path) String() string {
+	return strings.Join(p, "/")
+}
+
+func (n *node) queues(position int) string {
+	return n.name() + " is queued (position " + strconv.Itoa(position) + "): "
+}
+
+// name is how sentences call a unit.
+func (n *node) name() string {
+	if n.parent == nil || n.unit.Name == "" {
+		return "the rollout"
+	}
+
+	return n.unit.Name
 }
 
 // clause says who paused a unit, and why.
@@ -314,6 +290,15 @@ func (g *Gate) clause() string {
 	return "gate " + g.Name + " is pending" + detail(g.Message)
 }
 
+// detail adds a reason, where one is given.
+func detail(reason string) string {
+	if reason == "" {
+		return ""
+	}
+
+	return ": " + reason
+}
+
 // clause says who holds a lock, and for what.
 func (l *Lock) clause() string {
 	held := ""
@@ -326,4 +311,19 @@ func (l *Lock) clause() string {
 	}
 
 	return "the lock is held by " + l.Holder + held + stamped("since", l.Since)
+}
+
+// stamped adds a moment to a clause, where it is known.
+func stamped(word string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+
+	return " " + word + " " + Clock(t)
+}
+
+// Clock writes a moment the way all sentences of a plan do, so that a sentence
+// stays the same while time passes.
+func Clock(t time.Time) string {
+	return t.UTC().Format("2 Jan 15:04:05 UTC")
 }

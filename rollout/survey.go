@@ -306,6 +306,15 @@ func (n *node) isEmpty() bool {
 // namesParallel is for how many names of paths there is memory at a time.
 const namesParallel = 512
 
+// pathAgain is the path of a unit that others wait for, as many of them do.
+func (d *decision) pathAgain(n *node) Path {
+	if d.last != n {
+		d.last, d.lastPath = n, d.path(n)
+	}
+
+	return d.lastPath
+}
+
 // path are the names from below the root down to the unit.
 func (d *decision) path(n *node) Path {
 	depth := 0
@@ -327,15 +336,6 @@ func (d *decision) path(n *node) Path {
 	}
 
 	return path
-}
-
-// pathAgain is the path of a unit that others wait for, as many of them do.
-func (d *decision) pathAgain(n *node) Path {
-	if d.last != n {
-		d.last, d.lastPath = n, d.path(n)
-	}
-
-	return d.lastPath
 }
 
 // beneath are the nodes of the unit and of everything beneath it.

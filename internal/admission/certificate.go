@@ -47,49 +47,6 @@ type keyring struct {
 	signer crypto.Signer
 }
 
-// parse reads what exists. It never fails: malformed material is a keyring
-// with nothing in it, and is replaced by the source that makes it.
-func parse(m material) keyring {
-	k := keyring{bundle: parseBundle(m[keyBundle])}
-	if leaf, err := tls.X509KeyPair(m[keyLeaf], m[keyLeafKey]); err == nil {
-		k.leaf = &leaf
-	}
-	if len(k.bundle) > 0 {
-		k.signer = parseSigner(m[keyAuthorityKey], k.bundle[0])
-	}
-	return k
-}
-
-// parseBundle returns nil if anything in it is no CA.
-func parseBundle(raw []byte) []*x509.Certificate {
-	var bundle []*x509.Certificate
-	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
-		ca, err := x509.ParseCertificate(block.Bytes)
-		if err != nil || !ca.IsCA {
-			return nil
-		}
-		bundle = append(bundle, ca)
-	}
-	return bundle
-}
-
-// parseSigner returns nil unless the key is that of the CA.
-func parseSigner(raw []byte, ca *x509.Certificate) crypto.Signer {
-	block, _ := pem.Decode(raw)
-	if block == nil {
-		return nil
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	ecKey, ok := key.(*ecdsa.PrivateKey)
-	if !ok || !ecKey.PublicKey.Equal(ca.PublicKey) {
-		return nil
-	}
-	return ecKey
-}
-
 // check says why the leaf must not be served to hosts, or nil. Without a bundle
 // it cannot say who signed it.
 func (k keyring) check(now time.Time, hosts []string) error {
@@ -213,6 +170,36 @@ func (m material) newLeaf(now time.Time, hosts []string) (material, error) {
 	return m.with(keyLeaf, encodeCertificate(der), keyLeafKey, rawKey), nil
 }
 
+// parse reads what exists. It never fails: malformed material is a keyring
+// with nothing in it, and is replaced by the source that makes it.
+func parse(m material) keyring {
+	k := keyring{bundle: parseBundle(m[keyBundle])}
+	if leaf, err := tls.X509KeyPair(m[keyLeaf], m[keyLeafKey]); err == nil {
+		k.leaf = &leaf
+	}
+	if len(k.bundle) > 0 {
+		k.signer = parseSigner(m[keyAuthorityKey], k.bundle[0])
+	}
+	return k
+}
+
+// parseSigner returns nil unless the key is that of the CA.
+func parseSigner(raw []byte, ca *x509.Certificate) crypto.Signer {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	ecKey, ok := key.(*ecdsa.PrivateKey)
+	if !ok || !ecKey.PublicKey.Equal(ca.PublicKey) {
+		return nil
+	}
+	return ecKey
+}
+
 // leafFor does not outlive its CA.
 func leafFor(now time.Time, hosts []string, ca *x509.Certificate) *x509.Certificate {
 	template := &x509.Certificate{
@@ -252,6 +239,19 @@ func trusted(caBundle, bundle []byte) bool {
 	return !slices.ContainsFunc(parseBundle(bundle), func(ca *x509.Certificate) bool {
 		return !slices.ContainsFunc(has, ca.Equal)
 	})
+}
+
+// parseBundle returns nil if anything in it is no CA.
+func parseBundle(raw []byte) []*x509.Certificate {
+	var bundle []*x509.Certificate
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		ca, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || !ca.IsCA {
+			return nil
+		}
+		bundle = append(bundle, ca)
+	}
+	return bundle
 }
 
 func encodeCertificate(der []byte) []byte {

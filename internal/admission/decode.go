@@ -41,10 +41,6 @@ func checkHeader(r *http.Request) error {
 	return nil
 }
 
-func tooLarge() error {
-	return refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody)}
-}
-
 // readBody reads at most [maxBody] bytes.
 func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -58,6 +54,10 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 		return nil, refusal{http.StatusBadRequest, "the body could not be read"}
 	}
 	return body, nil
+}
+
+func tooLarge() error {
+	return refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody)}
 }
 
 var (

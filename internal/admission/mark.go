@@ -13,10 +13,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// markedPath is where the answer comes with the mark. The path itself answers
-// without, since a webhook that only validates must not answer with a patch.
-func (w Webhook) markedPath() string { return w.Path + "/marked" }
-
 // mutates is true of webhooks whose answer may be a patch.
 func (w Webhook) mutates() bool { return w.Mutating || w.Marked }
 
@@ -27,6 +23,10 @@ func (w Webhook) registered() Webhook {
 	}
 	return w
 }
+
+// markedPath is where the answer comes with the mark. The path itself answers
+// without, since a webhook that only validates must not answer with a patch.
+func (w Webhook) markedPath() string { return w.Path + "/marked" }
 
 // marking gives what the handler allows the mark.
 type marking struct{ webhook.Handler }

@@ -26,9 +26,6 @@ const (
 	ManagedBy      = "spillway-manager"
 )
 
-// ServiceHost is the name by which API servers call the Service.
-func ServiceHost(namespace string) string { return ServiceName + "." + namespace + ".svc" }
-
 // ConfigurationName is the name of a ring's webhook configurations. Managers in
 // two namespaces share none.
 func ConfigurationName(namespace, ring string) string {
@@ -77,22 +74,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-func (o Options) withDefaults() Options {
-	if o.Address == "" {
-		o.Address = fmt.Sprintf(":%d", Port)
-	}
-	if len(o.Hosts) == 0 {
-		o.Hosts = []string{ServiceHost(o.Namespace)}
-	}
-	if o.Source == "" {
-		o.Source = Generated
-	}
-	if o.SecretName == "" {
-		o.SecretName = SecretName
-	}
-	return o
-}
-
 // views are the names to watch, one view each, because a watch can be granted
 // for one name; the empty one stands for all.
 func (o Options) views() []string {
@@ -128,3 +109,22 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
+
+func (o Options) withDefaults() Options {
+	if o.Address == "" {
+		o.Address = fmt.Sprintf(":%d", Port)
+	}
+	if len(o.Hosts) == 0 {
+		o.Hosts = []string{ServiceHost(o.Namespace)}
+	}
+	if o.Source == "" {
+		o.Source = Generated
+	}
+	if o.SecretName == "" {
+		o.SecretName = SecretName
+	}
+	return o
+}
+
+// ServiceHost is the name by which API servers call the Service.
+func ServiceHost(namespace string) string { return ServiceName + "." + namespace + ".svc" }

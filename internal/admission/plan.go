@@ -129,9 +129,6 @@ func (o observed) announced(k keyring) bool {
 	})
 }
 
-// settled is when API servers have observed the newest CA, if it was injected.
-func (k keyring) settled() time.Time { return k.bundle[0].NotBefore.Add(skew + settle) }
-
 // injections are due wherever a caBundle is not current. Without a CA there is
 // nothing to inject: the owner of the files injects it.
 func (o observed) injections() []injection {
@@ -162,6 +159,9 @@ func (o observed) wake(k keyring) time.Time {
 	}
 	return next
 }
+
+// settled is when API servers have observed the newest CA, if it was injected.
+func (k keyring) settled() time.Time { return k.bundle[0].NotBefore.Add(skew + settle) }
 
 // make makes what the step asks for.
 func (s step) make(o observed) (material, error) {

@@ -36,12 +36,6 @@ func finish(root *cobra.Command, env command.Environment) {
 	})
 }
 
-// Commands returns all commands, for their documentation.
-func Commands() *cobra.Command {
-	nothing := func(string) (string, bool) { return "", false }
-	return newRoot(command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
-}
-
 // Help is what a command says of itself.
 func Help(cmd *cobra.Command) string {
 	cmd.InitDefaultHelpFlag()
@@ -80,17 +74,6 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 	writeUsage(w, cmd)
 }
 
-// folded fills the lines of each paragraph anew, but not of one that is indented.
-func folded(text string) string {
-	s, paragraphs := display.Style{Width: helpWidth}, strings.Split(text, "\n\n")
-	for i, p := range paragraphs {
-		if !strings.HasPrefix(p, " ") {
-			paragraphs[i] = s.Fold(strings.Join(strings.Fields(p), " "), 0)
-		}
-	}
-	return strings.Join(paragraphs, "\n\n")
-}
-
 func writeUsage(w io.Writer, cmd *cobra.Command) {
 	_, _ = fmt.Fprint(w, "Usage:\n")
 	if cmd.Runnable() {
@@ -114,6 +97,17 @@ func writeUsage(w io.Writer, cmd *cobra.Command) {
 	}
 }
 
+// folded fills the lines of each paragraph anew, but not of one that is indented.
+func folded(text string) string {
+	s, paragraphs := display.Style{Width: helpWidth}, strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") {
+			paragraphs[i] = s.Fold(strings.Join(strings.Fields(p), " "), 0)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
 // writeCommands lists the commands beneath one.
 func writeCommands(w io.Writer, cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
@@ -127,4 +121,10 @@ func writeCommands(w io.Writer, cmd *cobra.Command) {
 			_, _ = fmt.Fprintf(w, "  %-*s %s\n", padding, beneath.Name(), s.Fold(beneath.Short, padding+3))
 		}
 	}
+}
+
+// Commands returns all commands, for their documentation.
+func Commands() *cobra.Command {
+	nothing := func(string) (string, bool) { return "", false }
+	return newRoot(command.Environment{Args: []string{"spillway"}, Out: io.Discard, Err: io.Discard, Lookup: nothing, Now: time.Now}) //nolint:forbidigo // none of them is run
 }

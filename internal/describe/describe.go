@@ -26,9 +26,6 @@ const (
 	Fleet  = "fleet"
 )
 
-// Rings are the names of all rings, in the order in which they are shown.
-func Rings() []string { return []string{Config, Zones, Plans, Fleet} }
-
 // Options say what to look at, and by which rules the manager decides.
 type Options struct {
 	// Config are the rules; its clock and its namespaces count for all rings.
@@ -91,6 +88,9 @@ func Describe(ctx context.Context, c client.Client, o Options) (Description, err
 func (o *Options) rings() []string {
 	return slices.DeleteFunc(Rings(), func(ring string) bool { return len(o.Rings) > 0 && !slices.Contains(o.Rings, ring) })
 }
+
+// Rings are the names of all rings, in the order in which they are shown.
+func Rings() []string { return []string{Config, Zones, Plans, Fleet} }
 
 func isNotInstalled(err error) bool {
 	return apimeta.IsNoMatchError(err) || errors.Is(err, zones.ErrNotInstalled) || errors.Is(err, hub.ErrNotInstalled)

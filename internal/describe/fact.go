@@ -19,20 +19,8 @@ type Fact struct {
 	Values []string `json:"values"`
 }
 
-// FactOf is a fact of one or more columns.
-func FactOf(name string, values ...string) Fact { return Fact{Name: name, Values: values} }
-
 // facts collects facts in the order in which they are shown.
 type facts []Fact
-
-func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name, values...)) }
-
-// optional adds a fact unless it is empty.
-func (f *facts) optional(name, value string) {
-	if value != "" {
-		f.add(name, value)
-	}
-}
 
 // each adds a fact for each value.
 func (f *facts) each(name string, values []string) {
@@ -48,6 +36,18 @@ func (f *facts) phase(phase, reason string) {
 	}
 	f.optional("phase", phase)
 }
+
+// optional adds a fact unless it is empty.
+func (f *facts) optional(name, value string) {
+	if value != "" {
+		f.add(name, value)
+	}
+}
+
+func (f *facts) add(name string, values ...string) { *f = append(*f, FactOf(name, values...)) }
+
+// FactOf is a fact of one or more columns.
+func FactOf(name string, values ...string) Fact { return Fact{Name: name, Values: values} }
 
 // Moment is how a time is shown.
 func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -41,29 +41,8 @@ var named = []kindNames{
 	{KindKustomization, "kustomize.toolkit.fluxcd.io", []string{"kustomization", "kustomizations", "ks"}},
 }
 
-// kindOf is the kind that a word stands for, empty if it is none that is known here.
-func kindOf(word string) string {
-	for _, k := range named {
-		for _, name := range k.names {
-			if word == name || word == name+"."+k.group {
-				return k.kind
-			}
-		}
-	}
-	return ""
-}
-
 // ErrNotNamed is returned for an argument that does not name an object.
 var ErrNotNamed = errors.New("name it as deployment/NAME, statefulset/NAME, daemonset/NAME, rolloutgroup/NAME, instance/NAME, module/NAME, pod/NAME or another KIND/NAME")
-
-// Split splits KIND/NAME as a person types it.
-func Split(arg string) (kind, name string, err error) {
-	kind, name, ok := strings.Cut(arg, "/")
-	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", fmt.Errorf("%q is not known; %w", arg, ErrNotNamed)
-	}
-	return strings.ToLower(kind), name, nil
-}
 
 // Named is what a person means by KIND/NAME, by all names that kubectl takes for the
 // kind. The mapper is asked only for kinds that are neither Kubernetes' nor Spillway's
@@ -93,6 +72,27 @@ func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Re
 		ref.Namespace = ""
 	}
 	return ref, nil
+}
+
+// kindOf is the kind that a word stands for, empty if it is none that is known here.
+func kindOf(word string) string {
+	for _, k := range named {
+		for _, name := range k.names {
+			if word == name || word == name+"."+k.group {
+				return k.kind
+			}
+		}
+	}
+	return ""
+}
+
+// Split splits KIND/NAME as a person types it.
+func Split(arg string) (kind, name string, err error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q is not known; %w", arg, ErrNotNamed)
+	}
+	return strings.ToLower(kind), name, nil
 }
 
 // resourceOf is "certificates.cert-manager.io" in its parts.

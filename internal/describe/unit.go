@@ -56,13 +56,13 @@ type Unit struct {
 // IsComplete is true of what is where it should be.
 func (u *Unit) IsComplete() bool { return u.Phase == rollout.PhaseComplete }
 
+// Waiting leaves of the units those that wait or have one beneath them that does.
+func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
+
 // IsWaiting is true of a unit that is not complete and does not progress.
 func (u *Unit) IsWaiting() bool {
 	return !slices.Contains([]rollout.Phase{rollout.PhaseComplete, rollout.PhaseProgressing, PhaseRolledBack}, u.Phase)
 }
-
-// Waiting leaves of the units those that wait or have one beneath them that does.
-func Waiting(units []Unit) []Unit { return kept(units, (*Unit).IsWaiting) }
 
 // Rolled are the units that are rolled, without what they are rolled for.
 func Rolled(units []Unit) []Unit {

@@ -49,21 +49,6 @@ func (a Admission) Validate() error {
 	return options.Validate()
 }
 
-// served are the rings that have webhooks to be served.
-func (o Options) served() []string {
-	if o.Admission.Off {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(o.Rings), func(ring string) bool { return len(o.declared(ring).Webhooks) == 0 })
-}
-
-func (o Options) declared(ring string) admission.Declared {
-	if o.Declarations != nil {
-		return o.Declarations(ring)
-	}
-	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
-}
-
 // admissionObjects are what the rings declare, and what serves their webhooks.
 func (o Options) admissionObjects() []client.Object {
 	var objects []client.Object
@@ -80,17 +65,6 @@ func (o Options) admissionObjects() []client.Object {
 		objects = append(objects, o.configurations(ring)...)
 	}
 	return objects
-}
-
-// ringMeta has the labels by which what a ring declared is found, and removed
-// once the ring or its declaration is gone.
-func (o Options) ringMeta(ring, name string) metav1.ObjectMeta {
-	m := meta(o, "", name)
-	m.Labels[vocabulary.Ring] = ring
-	if o.Version != "" {
-		m.Labels["app.kubernetes.io/version"] = strings.ReplaceAll(o.Version, "+", "_") // labels have no plus
-	}
-	return m
 }
 
 func (o Options) configurations(ring string) []client.Object {
@@ -120,6 +94,17 @@ func (o Options) policies(ring string, all []client.Object) []client.Object {
 		objects = append(objects, obj)
 	}
 	return objects
+}
+
+// ringMeta has the labels by which what a ring declared is found, and removed
+// once the ring or its declaration is gone.
+func (o Options) ringMeta(ring, name string) metav1.ObjectMeta {
+	m := meta(o, "", name)
+	m.Labels[vocabulary.Ring] = ring
+	if o.Version != "" {
+		m.Labels["app.kubernetes.io/version"] = strings.ReplaceAll(o.Version, "+", "_") // labels have no plus
+	}
+	return m
 }
 
 // bind makes a binding one of the policy of this installation, in the
@@ -157,20 +142,6 @@ func (o Options) webhookService() *corev1.Service {
 	}
 }
 
-// webhookNames are the configurations that the manager may see and patch, all
-// if empty.
-func (o Options) webhookNames() []string {
-	if len(o.Admission.Configurations) == 0 && len(o.Watch) == 0 {
-		return nil
-	}
-	names := slices.Clone(o.Admission.Configurations)
-	for _, ring := range o.served() {
-		names = append(names, admission.ConfigurationName(o.Namespace, ring))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 func (o Options) webhookPermissions() []client.Object {
 	role := o.Namespace + ".admission.spillway.dev"
 	objects := []client.Object{
@@ -203,15 +174,6 @@ func CertificateRules() []rbacv1.PolicyRule {
 		{APIGroups: groups, Resources: secrets, Verbs: []string{"create"}},
 		{APIGroups: groups, Resources: secrets, ResourceNames: []string{admission.SecretName}, Verbs: []string{"list", "update", "watch"}},
 	}
-}
-
-func (o Options) mountsCertificate() bool {
-	return o.Admission.Source == admission.CertManager || o.Admission.Source == admission.Files
-}
-
-// hosts are the names by which API servers call.
-func (o Options) hosts() []string {
-	return append([]string{admission.ServiceHost(o.Namespace)}, o.Admission.Hosts...)
 }
 
 // certManagerObjects make cert-manager fill the Secret that is mounted.
@@ -274,4 +236,42 @@ func (o Options) webhookArgs() []string {
 		args = append(args, "--webhook-configurations="+strings.Join(names, ","))
 	}
 	return args
+}
+
+// webhookNames are the configurations that the manager may see and patch, all
+// if empty.
+func (o Options) webhookNames() []string {
+	if len(o.Admission.Configurations) == 0 && len(o.Watch) == 0 {
+		return nil
+	}
+	names := slices.Clone(o.Admission.Configurations)
+	for _, ring := range o.served() {
+		names = append(names, admission.ConfigurationName(o.Namespace, ring))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// served are the rings that have webhooks to be served.
+func (o Options) served() []string {
+	if o.Admission.Off {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.Rings), func(ring string) bool { return len(o.declared(ring).Webhooks) == 0 })
+}
+
+func (o Options) declared(ring string) admission.Declared {
+	if o.Declarations != nil {
+		return o.Declarations(ring)
+	}
+	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
+}
+
+func (o Options) mountsCertificate() bool {
+	return o.Admission.Source == admission.CertManager || o.Admission.Source == admission.Files
+}
+
+// hosts are the names by which API servers call.
+func (o Options) hosts() []string {
+	return append([]string{admission.ServiceHost(o.Namespace)}, o.Admission.Hosts...)
 }

@@ -59,11 +59,6 @@ type Options struct {
 	Args []string
 }
 
-// ManagerLabels find the manager's Deployment and Pods.
-func ManagerLabels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/component": "manager"}
-}
-
 // Objects are all objects to apply, in order.
 func Objects(o Options) ([]client.Object, error) {
 	rules, err := Rules(o)
@@ -87,42 +82,9 @@ func Objects(o Options) ([]client.Object, error) {
 	return append(objects, o.admissionObjects()...), nil
 }
 
-// Rules are the permissions that the rings need.
-func Rules(o Options) ([]rbacv1.PolicyRule, error) {
-	var rules []rbacv1.PolicyRule
-	for _, ring := range o.Rings {
-		for _, part := range append([]string{ring}, besides[ring]...) {
-			more, err := RulesOf(part)
-			if err != nil {
-				return nil, err
-			}
-			rules = append(rules, more...)
-		}
-	}
-	if o.WaveCleanup {
-		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"},
-		})
-	}
-	return rules, nil
-}
-
 // besides are parts of rings that have permissions of their own: the controllers of
 // assemblages on the hub.
 var besides = map[string][]string{manager.RingFleet: {"hub"}}
-
-// RulesOf are the permissions that a ring, or a part of one, needs.
-func RulesOf(part string) ([]rbacv1.PolicyRule, error) {
-	role := rbacv1.ClusterRole{}
-	raw, err := generated.ReadFile("generated/" + part + "/role.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("no permissions are known of ring %q: %w", part, err)
-	}
-	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
-		return nil, fmt.Errorf("generated role of ring %q: %w", part, err)
-	}
-	return role.Rules, nil
-}
 
 // CustomKinds are the CustomResourceDefinitions of all rings.
 func CustomKinds() ([]client.Object, error) {
@@ -173,37 +135,11 @@ func leaderRules() []rbacv1.PolicyRule {
 	}
 }
 
-// InstalledLabels find everything that was installed for the manager that runs
-// in a namespace.
-func InstalledLabels(namespace string) map[string]string {
-	labels := ManagerLabels()
-	labels["app.kubernetes.io/managed-by"] = "spillway-install"
-	labels["app.kubernetes.io/instance"] = namespace
-	return labels
-}
-
-func meta(o Options, namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: InstalledLabels(o.Namespace)}
-}
-
-func namespace(o Options) *corev1.Namespace {
-	ns := &corev1.Namespace{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: meta(o, "", o.Namespace),
-	}
-	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
-	return ns
-}
-
 func serviceAccount(o Options) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 		ObjectMeta: meta(o, o.Namespace, name),
 	}
-}
-
-func rbacType(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
 }
 
 func clusterRole(o Options, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -221,11 +157,57 @@ func namespacedRole(o Options, namespace, name string, rules []rbacv1.PolicyRule
 	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta(o, namespace, name), Rules: rules}
 }
 
+// Rules are the permissions that the rings need.
+func Rules(o Options) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, ring := range o.Rings {
+		for _, part := range append([]string{ring}, besides[ring]...) {
+			more, err := RulesOf(part)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, more...)
+		}
+	}
+	if o.WaveCleanup {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"},
+		})
+	}
+	return rules, nil
+}
+
+// RulesOf are the permissions that a ring, or a part of one, needs.
+func RulesOf(part string) ([]rbacv1.PolicyRule, error) {
+	role := rbacv1.ClusterRole{}
+	raw, err := generated.ReadFile("generated/" + part + "/role.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no permissions are known of ring %q: %w", part, err)
+	}
+	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
+		return nil, fmt.Errorf("generated role of ring %q: %w", part, err)
+	}
+	return role.Rules, nil
+}
+
 func roleBinding(o Options, namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta(o, namespace, name),
 		RoleRef: roleRef("Role", name), Subjects: subjects(o),
 	}
+}
+
+func namespace(o Options) *corev1.Namespace {
+	ns := &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: meta(o, "", o.Namespace),
+	}
+	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	return ns
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
 }
 
 func roleRef(kind, name string) rbacv1.RoleRef {
@@ -306,5 +288,24 @@ func service(o Options) *corev1.Service {
 	}
 }
 
+func meta(o Options, namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: InstalledLabels(o.Namespace)}
+}
+
+// InstalledLabels find everything that was installed for the manager that runs
+// in a namespace.
+func InstalledLabels(namespace string) map[string]string {
+	labels := ManagerLabels()
+	labels["app.kubernetes.io/managed-by"] = "spillway-install"
+	labels["app.kubernetes.io/instance"] = namespace
+	return labels
+}
+
+// ManagerLabels find the manager's Deployment and Pods.
+func ManagerLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/component": "manager"}
+}
+
 func yes() *bool { v := true; return &v }
-func no() *bool  { v := false; return &v }
+
+func no() *bool { v := false; return &v }

@@ -178,6 +178,11 @@ func (a actor) confirm(ctx context.Context, observed *v1beta1.Instance) error {
 	}
 }
 
+// do makes writes within [writeTimeout].
+func (a actor) do(ctx context.Context, write func(context.Context) error) error {
+	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
+}
+
 // write makes one write.
 func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
 	if w.Act == task.Extract {
@@ -196,11 +201,6 @@ func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) err
 			return a.change(ctx, i, w)
 		}
 	})
-}
-
-// do makes writes within [writeTimeout].
-func (a actor) do(ctx context.Context, write func(context.Context) error) error {
-	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.

@@ -36,21 +36,6 @@ type Object interface {
 	client.Object
 }
 
-// Do makes one write within [WriteTimeout], and not after until, which is zero for
-// never.
-func Do(ctx context.Context, now func() time.Time, until time.Time, write func(context.Context) error) error {
-	timeout := WriteTimeout
-	if !until.IsZero() {
-		timeout = min(timeout, until.Sub(now()))
-	}
-	if timeout <= 0 {
-		return ErrTooLate
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return write(ctx)
-}
-
 // Confirm asks the API server itself whether an object is as it was read.
 func Confirm(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, read client.Object) error {
 	head := &metav1.PartialObjectMetadata{}
@@ -118,6 +103,21 @@ func update[O Object](ctx context.Context, read O, set func(O), part string, wri
 		return none, fmt.Errorf("write %s%s: %w", part, read.GetName(), err)
 	}
 	return object, nil
+}
+
+// Do makes one write within [WriteTimeout], and not after until, which is zero for
+// never.
+func Do(ctx context.Context, now func() time.Time, until time.Time, write func(context.Context) error) error {
+	timeout := WriteTimeout
+	if !until.IsZero() {
+		timeout = min(timeout, until.Sub(now()))
+	}
+	if timeout <= 0 {
+		return ErrTooLate
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return write(ctx)
 }
 
 // Preconditions are those of a delete: the object is the one that was decided upon, at

@@ -14,10 +14,6 @@ type Backoff struct{ First, Most time.Duration }
 // Refused is the back-off of a write that the API server did not accept.
 func Refused() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 2 * time.Minute} }
 
-// Conflicts is the back-off of a pass that lost a conflict: it is decided anew once
-// the cache shows why, or after this time.
-func Conflicts() Backoff { return Backoff{First: 10 * time.Millisecond, Most: 5 * time.Second} }
-
 // Streak counts the passes in a row that lost a conflict. The zero value is ready to use.
 type Streak int
 
@@ -31,6 +27,10 @@ func (s *Streak) Again(now time.Time, conflict bool) time.Time {
 	*s++
 	return now.Add(Conflicts().After(int(*s) - 1))
 }
+
+// Conflicts is the back-off of a pass that lost a conflict: it is decided anew once
+// the cache shows why, or after this time.
+func Conflicts() Backoff { return Backoff{First: 10 * time.Millisecond, Most: 5 * time.Second} }
 
 // Passes is the back-off of a pass that could not observe at all.
 func Passes() Backoff { return Backoff{First: 500 * time.Millisecond, Most: 15 * time.Second} }

@@ -88,11 +88,6 @@ func (e *Expectations) Accept(object string) { delete(e.refusals, object) }
 // missing later, some client has undone it, and it is made again.
 func (e *Expectations) Observed(c Change) { delete(e.made, c) }
 
-// expire forgets writes that every cache shows by now.
-func (e *Expectations) expire(now time.Time) {
-	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
-}
-
 // Refusals returns what was refused. A refusal that no pass has needed for the longest
 // back-off is forgotten.
 func (e *Expectations) Refusals(now time.Time) Refusals {
@@ -117,4 +112,9 @@ func Unmade[W any](e *Expectations, now time.Time, writes []W, change func(*W) C
 		return made
 	})
 	return left, again
+}
+
+// expire forgets writes that every cache shows by now.
+func (e *Expectations) expire(now time.Time) {
+	maps.DeleteFunc(e.made, func(_ Change, at time.Time) bool { return now.Sub(at) >= WithdrawAfter })
 }

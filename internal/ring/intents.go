@@ -62,41 +62,6 @@ type Intents[I any] struct {
 	Withdraw func(*I)
 }
 
-// Until returns when it is too late to act upon an intent that was permitted at some
-// time.
-func Until(at metav1.MicroTime) time.Time { return at.Add(ActWithin) }
-
-// Kept returns the intents that still say something. What they are about counts as
-// done in every decision.
-func (x *Intents[I]) Kept() []I {
-	var kept []I
-	for i := range x.Written {
-		if x.Keeps(&x.Written[i]) {
-			kept = append(kept, x.Written[i])
-		}
-	}
-	return kept
-}
-
-// Keeps is true of an intent that still says something.
-func (x *Intents[I]) Keeps(i *I) bool {
-	switch x.State(i) {
-	case Underway, Wanted:
-		return true
-	case Unwanted, Unseen:
-		return x.mayBeActedUpon(i)
-	default:
-		return false
-	}
-}
-
-// mayBeActedUpon is true until it is certain that nothing comes of an intent: its time
-// is over, and the API server itself shows that its object has not changed. A cache may
-// just not show the write yet.
-func (x *Intents[I]) mayBeActedUpon(i *I) bool { return !x.Live || !x.isOver(i) }
-
-func (x *Intents[I]) isOver(i *I) bool { return !x.Now.Before(x.At(i).Add(WithdrawAfter)) }
-
 // Unverified is true if there are intents of which only the API server itself can say
 // that nothing came of them.
 func (x *Intents[I]) Unverified() bool {
@@ -117,8 +82,6 @@ func (x *Intents[I]) Due() []I {
 	}
 	return due
 }
-
-func (x *Intents[I]) isInTime(i *I) bool { return x.Now.Before(Until(*x.At(i))) }
 
 // Permit returns the intents to write, with new ones and those that are kept, and
 // whether some of that permits something. One that was not acted upon in time is
@@ -145,6 +108,20 @@ func (x *Intents[I]) Permit(news []I) (intents []I, permits bool) {
 	return append(intents, news...), permits
 }
 
+// Kept returns the intents that still say something. What they are about counts as
+// done in every decision.
+func (x *Intents[I]) Kept() []I {
+	var kept []I
+	for i := range x.Written {
+		if x.Keeps(&x.Written[i]) {
+			kept = append(kept, x.Written[i])
+		}
+	}
+	return kept
+}
+
+func (x *Intents[I]) isInTime(i *I) bool { return x.Now.Before(Until(*x.At(i))) }
+
 // Wake returns when time alone changes what becomes of an intent, zero for never.
 func (x *Intents[I]) Wake() time.Time {
 	var wake time.Time
@@ -161,3 +138,26 @@ func (x *Intents[I]) Wake() time.Time {
 	}
 	return wake
 }
+
+// Until returns when it is too late to act upon an intent that was permitted at some
+// time.
+func Until(at metav1.MicroTime) time.Time { return at.Add(ActWithin) }
+
+// Keeps is true of an intent that still says something.
+func (x *Intents[I]) Keeps(i *I) bool {
+	switch x.State(i) {
+	case Underway, Wanted:
+		return true
+	case Unwanted, Unseen:
+		return x.mayBeActedUpon(i)
+	default:
+		return false
+	}
+}
+
+// mayBeActedUpon is true until it is certain that nothing comes of an intent: its time
+// is over, and the API server itself shows that its object has not changed. A cache may
+// just not show the write yet.
+func (x *Intents[I]) mayBeActedUpon(i *I) bool { return !x.Live || !x.isOver(i) }
+
+func (x *Intents[I]) isOver(i *I) bool { return !x.Now.Before(x.At(i).Add(WithdrawAfter)) }

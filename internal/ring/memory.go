@@ -130,16 +130,6 @@ func (r *Results[O, W]) Written() bool {
 	return r.Object != none
 }
 
-// Conflict is true if some write lost a conflict.
-func (r *Results[O, W]) Conflict() bool {
-	for i := range r.Writes {
-		if IsConflict(r.Writes[i].Err) {
-			return true
-		}
-	}
-	return IsConflict(r.Err)
-}
-
 // Failure is the error that the queue of the controller has to know of: that of the
 // object, unless it is decided anew or the namespace is being deleted.
 func (r *Results[O, W]) Failure() error {
@@ -161,6 +151,16 @@ func Learn[O Object, W any](m *Memory[O], now time.Time, r *Results[O, W], diffe
 		m.written = none
 	}
 	return Earlier(m.Refusals(now).Wake(now), m.conflicts.Again(now, r.Conflict()))
+}
+
+// Conflict is true if some write lost a conflict.
+func (r *Results[O, W]) Conflict() bool {
+	for i := range r.Writes {
+		if IsConflict(r.Writes[i].Err) {
+			return true
+		}
+	}
+	return IsConflict(r.Err)
 }
 
 func (m *Memory[O]) learnObject(now time.Time, written O, created, differs bool) {

@@ -39,16 +39,6 @@ func (r *Reporter) Wrote(ctx context.Context, c Change, err error, keysAndValues
 	}
 }
 
-// Normal emits an Event about an object.
-func (r *Reporter) Normal(about client.Object, reason rollout.Reason, note string, args ...any) {
-	r.Events.Eventf(about, nil, corev1.EventTypeNormal, string(reason), r.Action, note, args...)
-}
-
-// Warning emits a warning about an object.
-func (r *Reporter) Warning(about client.Object, reason rollout.Reason, note string, args ...any) {
-	r.Events.Eventf(about, nil, corev1.EventTypeWarning, string(reason), r.Action, note, args...)
-}
-
 // Course is how a rollout goes, as the status of its object says it.
 type Course struct {
 	Stalled, Paused bool
@@ -68,6 +58,16 @@ func (r *Reporter) Turned(about client.Object, was, is Course) {
 	case !was.Paused && is.Paused:
 		r.Normal(about, reasons.RolloutPaused, "%s", is.Message)
 	}
+}
+
+// Normal emits an Event about an object.
+func (r *Reporter) Normal(about client.Object, reason rollout.Reason, note string, args ...any) {
+	r.Events.Eventf(about, nil, corev1.EventTypeNormal, string(reason), r.Action, note, args...)
+}
+
+// Warning emits a warning about an object.
+func (r *Reporter) Warning(about client.Object, reason rollout.Reason, note string, args ...any) {
+	r.Events.Eventf(about, nil, corev1.EventTypeWarning, string(reason), r.Action, note, args...)
 }
 
 // Said are the sentences that were reported last, by what they are about. The zero value
@@ -101,8 +101,6 @@ func SeriesOf(gauge *prometheus.GaugeVec, labels ...string) Series {
 	return Series{gauge: gauge, labels: strings.Join(labels, separator)}
 }
 
-func (s Series) values() []string { return strings.Split(s.labels, separator) }
-
 // Gauges are the time series that an object shows. The zero value is ready to use. To
 // find those that end among the series of all objects would cost every pass more the
 // more objects there are.
@@ -122,3 +120,5 @@ func (g *Gauges) Show(now map[Series]float64) {
 	}
 	g.shown = now
 }
+
+func (s Series) values() []string { return strings.Split(s.labels, separator) }

@@ -2,16 +2,6 @@ package ring
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
-// Older is true if the resource version a is older than b. One that is not known is
-// older than any that is.
-func Older(a, b string) bool {
-	if a == "" {
-		return b != ""
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
 // Newer returns the newer of two resource versions, of which either may not be known.
 func Newer(a, b string) string {
 	if Older(a, b) {
@@ -23,3 +13,13 @@ func Newer(a, b string) string {
 // IsBehind is true if a view of a kind is older than the one from which some manager
 // has decided. That manager may know of writes that this view does not show.
 func IsBehind(view, seen string) bool { return Older(view, seen) }
+
+// Older is true if the resource version a is older than b. One that is not known is
+// older than any that is.
+func Older(a, b string) bool {
+	if a == "" {
+		return b != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -23,11 +23,6 @@ type RefusedError struct {
 	Err error
 }
 
-// Error says what was refused, and why.
-func (r *RefusedError) Error() string {
-	return fmt.Sprintf("apply %s %s: %s", r.Object.GetKind(), r.Object.GetName(), r.Err)
-}
-
 // Unwrap is the answer of the API server.
 func (r *RefusedError) Unwrap() error { return r.Err }
 
@@ -87,6 +82,11 @@ func located(err error, d *source.Document) error {
 		mistakes = append(mistakes, mistakeOf(c, d))
 	}
 	return errors.Join(mistakes...)
+}
+
+// Error says what was refused, and why.
+func (r *RefusedError) Error() string {
+	return fmt.Sprintf("apply %s %s: %s", r.Object.GetKind(), r.Object.GetName(), r.Err)
 }
 
 // frozen is how the API server describes an immutable field.

@@ -109,26 +109,6 @@ type presence struct {
 	listed, named map[string]bool
 }
 
-func (p *presence) list(ctx context.Context, list client.ObjectList, namespace string) error {
-	err := p.List(ctx, list, client.InNamespace(namespace))
-	if apimeta.IsNoMatchError(err) {
-		return nil // the ring that has it is not installed
-	}
-	if err != nil {
-		return fmt.Errorf("read the present state: %w", err)
-	}
-	objects, err := apimeta.ExtractList(list)
-	if err != nil {
-		return fmt.Errorf("read the present state: %w", err)
-	}
-	for _, obj := range objects {
-		if o, ok := obj.(client.Object); ok {
-			p.objects = append(p.objects, o)
-		}
-	}
-	return nil
-}
-
 // follow reads what an object names in a namespace that was not listed.
 func (p *presence) follow(ctx context.Context, obj client.Object) error {
 	var errs []error
@@ -156,8 +136,6 @@ func (p *presence) follow(ctx context.Context, obj client.Object) error {
 	return errors.Join(errs...)
 }
 
-func (p *presence) isListed(namespace string) bool { return p.listed[""] || p.listed[namespace] }
-
 // read reads one object, unless it was read or does not exist.
 func (p *presence) read(ctx context.Context, obj client.Object, key types.NamespacedName) error {
 	once := fmt.Sprintf("%T %s", obj, key)
@@ -176,8 +154,30 @@ func (p *presence) read(ctx context.Context, obj client.Object, key types.Namesp
 	return nil
 }
 
+func (p *presence) isListed(namespace string) bool { return p.listed[""] || p.listed[namespace] }
+
 func clusterList() client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(cluster.GVK.GroupVersion().WithKind(cluster.GVK.Kind + "List"))
 	return list
+}
+
+func (p *presence) list(ctx context.Context, list client.ObjectList, namespace string) error {
+	err := p.List(ctx, list, client.InNamespace(namespace))
+	if apimeta.IsNoMatchError(err) {
+		return nil // the ring that has it is not installed
+	}
+	if err != nil {
+		return fmt.Errorf("read the present state: %w", err)
+	}
+	objects, err := apimeta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("read the present state: %w", err)
+	}
+	for _, obj := range objects {
+		if o, ok := obj.(client.Object); ok {
+			p.objects = append(p.objects, o)
+		}
+	}
+	return nil
 }

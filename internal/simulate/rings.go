@@ -50,20 +50,6 @@ func (r *ring) Act(ctx context.Context, key types.NamespacedName) (time.Duration
 	return result.RequeueAfter, err //nolint:wrapcheck // it is said as the ring says it
 }
 
-// waitsOf asks a ring for its status, and returns what waits.
-func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (record.Wait, bool)) func(context.Context) ([]record.Wait, error) {
-	return func(ctx context.Context) ([]record.Wait, error) {
-		explanations, err := status(ctx)
-		var all []record.Wait
-		for i := range explanations {
-			if w, waits := wait(&explanations[i]); waits {
-				all = append(all, w)
-			}
-		}
-		return all, err
-	}
-}
-
 // newConfig is the config ring. It has one request for everything.
 func newConfig(w *world.World, o config.Options) *ring {
 	run := config.NewOffline(kube.Offline{Client: w.Store, Indexer: w.Store}, o)
@@ -128,6 +114,20 @@ func newPlans(w *world.World, o plans.Options) *ring {
 			return slices.Collect(maps.Keys(w.Instances))
 		},
 		waits: waitsOf(run.Status, plansWait),
+	}
+}
+
+// waitsOf asks a ring for its status, and returns what waits.
+func waitsOf[E any](status func(context.Context) ([]E, error), wait func(*E) (record.Wait, bool)) func(context.Context) ([]record.Wait, error) {
+	return func(ctx context.Context) ([]record.Wait, error) {
+		explanations, err := status(ctx)
+		var all []record.Wait
+		for i := range explanations {
+			if w, waits := wait(&explanations[i]); waits {
+				all = append(all, w)
+			}
+		}
+		return all, err
 	}
 }
 

@@ -143,6 +143,17 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 	return s, s.addActors(ctx)
 }
 
+// fork is the same world once more. What is done to one does nothing to the other.
+func (s *simulation) fork(ctx context.Context) (*simulation, error) {
+	w := s.Fork()
+	f := &simulation{World: w, options: s.options, models: s.models.Fork(w), waiting: s.waiting}
+	if err := f.addActors(ctx); err != nil {
+		return nil, err
+	}
+	f.WakeAll()
+	return f, nil
+}
+
 // addActors adds the models, and the rings as a manager that has just begun: they
 // decide the same as one that has not.
 func (s *simulation) addActors(ctx context.Context) error {
@@ -166,17 +177,6 @@ func (s *simulation) addActors(ctx context.Context) error {
 		s.Add(r)
 	}
 	return nil
-}
-
-// fork is the same world once more. What is done to one does nothing to the other.
-func (s *simulation) fork(ctx context.Context) (*simulation, error) {
-	w := s.Fork()
-	f := &simulation{World: w, options: s.options, models: s.models.Fork(w), waiting: s.waiting}
-	if err := f.addActors(ctx); err != nil {
-		return nil, err
-	}
-	f.WakeAll()
-	return f, nil
 }
 
 // prepare brings about what there is before the change: what was seen in a cluster as

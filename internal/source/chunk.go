@@ -11,9 +11,6 @@ type chunk struct {
 	text  []byte
 }
 
-// line is the line of the file that a line of the chunk is.
-func (c chunk) line(inChunk int) int { return c.first + inChunk - 1 }
-
 // lines is how many lines the chunk has.
 func (c chunk) lines() int {
 	return 1 + bytes.Count(bytes.TrimSuffix(c.text, []byte("\n")), []byte("\n"))
@@ -71,3 +68,6 @@ func isSeparator(line []byte) bool {
 	rest = bytes.TrimSpace(rest)
 	return found && (len(rest) == 0 || rest[0] == '#')
 }
+
+// line is the line of the file that a line of the chunk is.
+func (c chunk) line(inChunk int) int { return c.first + inChunk - 1 }

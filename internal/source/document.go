@@ -22,6 +22,16 @@ type Document struct {
 	chunk chunk
 }
 
+// MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
+func (d *Document) MistakeAt(field, problem, action string) *Error {
+	return d.Mistake(problem, action, pathOf(field)...)
+}
+
+// Mistake is an error about a field of the object.
+func (d *Document) Mistake(problem, action string, path ...string) *Error {
+	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Action: action}
+}
+
 // LineOf is the line of a field such as "metadata", "annotations", "x", or of the
 // nearest of its parents that exists. An item of a list has its number, from "0".
 func (d *Document) LineOf(path ...string) int {
@@ -34,16 +44,6 @@ func (d *Document) LineOf(path ...string) int {
 		line = d.chunk.line(at)
 	}
 	return line
-}
-
-// Mistake is an error about a field of the object.
-func (d *Document) Mistake(problem, action string, path ...string) *Error {
-	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Action: action}
-}
-
-// MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
-func (d *Document) MistakeAt(field, problem, action string) *Error {
-	return d.Mistake(problem, action, pathOf(field)...)
 }
 
 // joined is a path as Kubernetes writes it: spec.containers[0].image.

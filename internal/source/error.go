@@ -21,18 +21,6 @@ type Error struct {
 	cause           error
 }
 
-// Error is the mistake in one line.
-func (e *Error) Error() string {
-	at := e.File
-	if e.Line > 0 {
-		at = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return fmt.Sprintf("%s: %s; %s", at, e.Problem, e.Action)
-}
-
-// Unwrap is what the mistake was noticed by, nil if it was noticed here.
-func (e *Error) Unwrap() error { return e.cause }
-
 // Errors are the mistakes that an error of this package consists of, in order.
 func Errors(err error) []*Error {
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -48,6 +36,9 @@ func Errors(err error) []*Error {
 	}
 	return mistakes
 }
+
+// Unwrap is what the mistake was noticed by, nil if it was noticed here.
+func (e *Error) Unwrap() error { return e.cause }
 
 // lineInMessage is how the YAML library says where it stopped.
 var lineInMessage = regexp.MustCompile(`(?s)^.*?line (\d+): (?:\w+: line \d+: )?(.*)$`)
@@ -67,4 +58,13 @@ func (c chunk) located(err error) (line int, problem string) {
 		inChunk++
 	}
 	return c.line(min(inChunk, c.lines())), found[2]
+}
+
+// Error is the mistake in one line.
+func (e *Error) Error() string {
+	at := e.File
+	if e.Line > 0 {
+		at = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s: %s; %s", at, e.Problem, e.Action)
 }

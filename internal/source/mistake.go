@@ -44,15 +44,6 @@ func mistakeIn(u *unstructured.Unstructured) (mistake, bool) {
 	return mistake{}, false
 }
 
-func noMap(u *unstructured.Unstructured, path ...string) (mistake, bool) {
-	value, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
-	_, isMap := value.(map[string]any)
-	if err != nil || value == nil || isMap {
-		return mistake{}, false
-	}
-	return mistake{path, strings.Join(path, ".") + " is not a map", fixMap}, true
-}
-
 // noName finds what is not said, or is no text. An object whose name is to be
 // generated has none yet.
 func noName(u *unstructured.Unstructured, path []string) (mistake, bool) {
@@ -82,4 +73,13 @@ func noTexts(u *unstructured.Unstructured, path []string) (mistake, bool) {
 		}
 	}
 	return mistake{}, false
+}
+
+func noMap(u *unstructured.Unstructured, path ...string) (mistake, bool) {
+	value, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+	_, isMap := value.(map[string]any)
+	if err != nil || value == nil || isMap {
+		return mistake{}, false
+	}
+	return mistake{path, strings.Join(path, ".") + " is not a map", fixMap}, true
 }

@@ -28,10 +28,6 @@ type parser struct {
 	errs      []error
 }
 
-func (p *parser) fail(line int, problem, action string) {
-	p.errs = append(p.errs, &Error{File: p.file, Line: line, Problem: problem, Action: action})
-}
-
 // chunk reads one document twice: for where things stand, and for what they mean to
 // Kubernetes, which reads an older YAML.
 func (p *parser) chunk(c chunk) {
@@ -54,27 +50,6 @@ func (p *parser) chunk(c chunk) {
 		return
 	}
 	p.object(Document{File: p.file, Line: c.line(root.Line), Object: u, node: root, chunk: c})
-}
-
-// node reads where things stand; it is not ok if there is nothing, or a mistake.
-func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
-	var document, second yamlv3.Node
-	decoder := yamlv3.NewDecoder(bytes.NewReader(c.text))
-	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil, false
-	} else if err != nil {
-		line, problem := c.located(err)
-		p.fail(line, "invalid YAML: "+problem, "fix the text there")
-		return nil, false
-	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		p.fail(max(c.first, c.line(second.Line)), "another document begins without a line of its own", "put three dashes, ---, alone on a line before it")
-		return nil, false
-	}
-	if len(document.Content) == 0 {
-		return nil, false
-	}
-	return document.Content[0], true
 }
 
 // object takes a list apart, and checks what is to be an object.
@@ -103,6 +78,31 @@ func itemNode(list *yamlv3.Node, i int) *yamlv3.Node {
 	_, items := child(list, "items")
 	_, node := child(items, strconv.Itoa(i))
 	return node
+}
+
+// node reads where things stand; it is not ok if there is nothing, or a mistake.
+func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
+	var document, second yamlv3.Node
+	decoder := yamlv3.NewDecoder(bytes.NewReader(c.text))
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, false
+	} else if err != nil {
+		line, problem := c.located(err)
+		p.fail(line, "invalid YAML: "+problem, "fix the text there")
+		return nil, false
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		p.fail(max(c.first, c.line(second.Line)), "another document begins without a line of its own", "put three dashes, ---, alone on a line before it")
+		return nil, false
+	}
+	if len(document.Content) == 0 {
+		return nil, false
+	}
+	return document.Content[0], true
+}
+
+func (p *parser) fail(line int, problem, action string) {
+	p.errs = append(p.errs, &Error{File: p.file, Line: line, Problem: problem, Action: action})
 }
 
 // inherit gives an item the kind that the list of it says: the items of a PodList

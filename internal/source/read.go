@@ -45,6 +45,25 @@ func (r *reader) fail(file, problem, action string) {
 	r.errs = append(r.errs, &Error{File: file, Problem: problem, Action: action})
 }
 
+// sentinel is a file that tells what a directory is.
+type sentinel struct{ file, is, command string }
+
+var sentinels = []sentinel{
+	{"kustomization.yaml", "a Kustomize overlay", "kubectl kustomize"},
+	{"kustomization.yml", "a Kustomize overlay", "kubectl kustomize"},
+	{"Kustomization", "a Kustomize overlay", "kubectl kustomize"},
+	{"Chart.yaml", "a Helm chart", "helm template"},
+}
+
+func (r *reader) file(path string) {
+	i := slices.IndexFunc(sentinels, func(s sentinel) bool { return s.file == filepath.Base(path) })
+	if i >= 0 {
+		r.unrendered(filepath.Dir(path), sentinels[i])
+		return
+	}
+	r.read(path, func() ([]byte, error) { return os.ReadFile(path) }) //nolint:gosec // the user names what is read
+}
+
 func (r *reader) path(path string) {
 	if path == Stdin {
 		r.read(Stdin, func() ([]byte, error) { return io.ReadAll(r.stdin) })
@@ -96,21 +115,11 @@ func (r *reader) unrendered(path string, s sentinel) {
 		fmt.Sprintf("render it first, and pipe that to -f -: %s %s", s.command, path))
 }
 
-// sentinel is a file that tells what a directory is.
-type sentinel struct{ file, is, command string }
-
-var sentinels = []sentinel{
-	{"kustomization.yaml", "a Kustomize overlay", "kubectl kustomize"},
-	{"kustomization.yml", "a Kustomize overlay", "kubectl kustomize"},
-	{"Kustomization", "a Kustomize overlay", "kubectl kustomize"},
-	{"Chart.yaml", "a Helm chart", "helm template"},
-}
-
-func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
-
 func isManifest(name string) bool {
 	return !isHidden(name) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
+
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
 
 func leadsToDirectory(path string, entry fs.DirEntry) bool {
 	if entry.Type()&fs.ModeSymlink == 0 {
@@ -118,15 +127,6 @@ func leadsToDirectory(path string, entry fs.DirEntry) bool {
 	}
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-func (r *reader) file(path string) {
-	i := slices.IndexFunc(sentinels, func(s sentinel) bool { return s.file == filepath.Base(path) })
-	if i >= 0 {
-		r.unrendered(filepath.Dir(path), sentinels[i])
-		return
-	}
-	r.read(path, func() ([]byte, error) { return os.ReadFile(path) }) //nolint:gosec // the user names what is read
 }
 
 func (r *reader) read(file string, content func() ([]byte, error)) {

@@ -26,18 +26,6 @@ func ObjectNamed(namespace, arg string) (describe.Ref, error) {
 	return ref, nil
 }
 
-// NamedAs is the object that a person has named, if it is of one of the kinds.
-func NamedAs(arg string, kinds ...string) (describe.Ref, bool) {
-	ref, err := describe.Named(NoOtherKinds, "", arg)
-	if err != nil || !slices.Contains(kinds, ref.Kind) {
-		return describe.Ref{}, false
-	}
-	return ref, true
-}
-
-// NoOtherKinds says that kinds which are not known here need not be looked up.
-func NoOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }
-
 // AtMost takes n arguments or fewer.
 func AtMost(n int, action string) func(command string, args []string) error {
 	return func(command string, args []string) error {
@@ -73,3 +61,15 @@ func InstanceName(arg string) string {
 	}
 	return arg
 }
+
+// NamedAs is the object that a person has named, if it is of one of the kinds.
+func NamedAs(arg string, kinds ...string) (describe.Ref, bool) {
+	ref, err := describe.Named(NoOtherKinds, "", arg)
+	if err != nil || !slices.Contains(kinds, ref.Kind) {
+		return describe.Ref{}, false
+	}
+	return ref, true
+}
+
+// NoOtherKinds says that kinds which are not known here need not be looked up.
+func NoOtherKinds() (apimeta.RESTMapper, error) { return nil, errors.New("no other kind is rolled") }

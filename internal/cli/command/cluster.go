@@ -58,40 +58,6 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Loader returns what reads the kubeconfig.
-func (c *Cluster) Loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
-}
-
-// RESTConfig is the client's configuration for the cluster that was meant.
-func (c *Cluster) RESTConfig() (*rest.Config, error) {
-	config, err := c.Loader().ClientConfig()
-	if err != nil {
-		return nil, unusable(err)
-	}
-	config.QPS = -1
-	return config, nil
-}
-
-// Client returns a client for the cluster that was meant.
-func (c *Cluster) Client() (client.WithWatch, error) {
-	config, err := c.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	known, err := kube.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	watcher, err := client.NewWithWatch(config, client.Options{Scheme: known})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return watcher, nil
-}
-
 // ServerVersion is that of the API server.
 func (c *Cluster) ServerVersion() (string, error) {
 	config, err := c.RESTConfig()
@@ -119,14 +85,6 @@ func (c *Cluster) ResolveNamespace() (string, error) {
 		return "", unusable(err)
 	}
 	return namespace, nil
-}
-
-// unusable says what is wrong with a kubeconfig.
-func unusable(err error) error {
-	if clientcmd.IsEmptyConfig(err) {
-		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
-	}
-	return fmt.Errorf("kubeconfig: %w", err)
 }
 
 // RESTMapper knows all kinds of the cluster, by their short names too.
@@ -158,4 +116,46 @@ func Dial(kubeconfig []byte) (client.Client, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// Client returns a client for the cluster that was meant.
+func (c *Cluster) Client() (client.WithWatch, error) {
+	config, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	known, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return watcher, nil
+}
+
+// RESTConfig is the client's configuration for the cluster that was meant.
+func (c *Cluster) RESTConfig() (*rest.Config, error) {
+	config, err := c.Loader().ClientConfig()
+	if err != nil {
+		return nil, unusable(err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Loader returns what reads the kubeconfig.
+func (c *Cluster) Loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+}
+
+// unusable says what is wrong with a kubeconfig.
+func unusable(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+	}
+	return fmt.Errorf("kubeconfig: %w", err)
 }

@@ -20,11 +20,6 @@ type Environment struct {
 	Now func() time.Time
 }
 
-// variable is the environment variable that a flag can be set by.
-func variable(flag string) string {
-	return "SPILLWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 // FromEnvironment sets the flags that were not given from the environment.
 func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var failed error
@@ -38,6 +33,11 @@ func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 		}
 	})
 	return failed
+}
+
+// variable is the environment variable that a flag can be set by.
+func variable(flag string) string {
+	return "SPILLWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // ExitError is an error with an exit code of its own.

@@ -78,19 +78,6 @@ func (c Completer) Complete(cmd *cobra.Command) {
 	c.words(cmd)
 }
 
-// words completes flags that take one of a few words.
-func (Completer) words(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{"ring": describe.Rings(), "rings": append(describe.Rings(), manager.RingAssemblage)} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
-	if f := cmd.Flags().Lookup("output"); f != nil {
-		forms := regexp.MustCompile(`\b(json|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
-		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
-	}
-}
-
 // argument completes an argument by the word that stands for it in the usage.
 func (c Completer) argument(cmd *cobra.Command, word string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch kind, _, _ := strings.Cut(word, "/"); {
@@ -124,6 +111,19 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		}
 	}
 	return words, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// words completes flags that take one of a few words.
+func (Completer) words(cmd *cobra.Command) {
+	for flag, words := range map[string][]string{"ring": describe.Rings(), "rings": append(describe.Rings(), manager.RingAssemblage)} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	if f := cmd.Flags().Lookup("output"); f != nil {
+		forms := regexp.MustCompile(`\b(json|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
+		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	}
 }
 
 func (c Completer) flag(names func(*asking) []string) cobra.CompletionFunc {
@@ -162,33 +162,6 @@ func (c Completer) ask(cmd *cobra.Command, args []string, question func(*asking)
 	names := question(a)
 	slices.Sort(names)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
-}
-
-// connect is false without a cluster.
-func (a *asking) connect() bool {
-	if a.client != nil {
-		return true
-	}
-	var err error
-	if a.client, err = a.cluster.Client(); err != nil {
-		return false
-	}
-	a.namespace, err = a.cluster.ResolveNamespace()
-	return err == nil
-}
-
-// list are the names of the objects of a kind.
-func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
-	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
-		return nil
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
-	}
-	return names
 }
 
 // namesOf are the names of a kind, by what a person calls it, each with a prefix.
@@ -233,23 +206,6 @@ func (a *asking) contexts() []string {
 	return names
 }
 
-// module is the one that was named before, nil if none was.
-func (a *asking) module() (fleet.Module, client.Object) {
-	if len(a.args) == 0 || !a.connect() {
-		return fleet.Module{}, nil
-	}
-	m, err := fleet.Named(a.args[0])
-	if err != nil {
-		return m, nil
-	}
-	m.Namespace = a.namespace
-	module := model.New(m.Kind)
-	if a.client.Get(a.ctx, m.Key(), module) != nil {
-		return m, nil
-	}
-	return m, module
-}
-
 // clusters are those that the module that was named is on.
 func (a *asking) clusters() []string {
 	m, module := a.module()
@@ -292,6 +248,20 @@ func (a *asking) gates() []string {
 	return names
 }
 
+// list are the names of the objects of a kind.
+func (a *asking) list(gvk schema.GroupVersionKind, namespace string) []string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := a.client.List(a.ctx, list, client.InNamespace(namespace), client.Limit(completionsAtMost)); err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names
+}
+
 // revisions are where a module can go to.
 func (a *asking) revisions() []string {
 	m, module := a.module()
@@ -307,6 +277,23 @@ func (a *asking) revisions() []string {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+// module is the one that was named before, nil if none was.
+func (a *asking) module() (fleet.Module, client.Object) {
+	if len(a.args) == 0 || !a.connect() {
+		return fleet.Module{}, nil
+	}
+	m, err := fleet.Named(a.args[0])
+	if err != nil {
+		return m, nil
+	}
+	m.Namespace = a.namespace
+	module := model.New(m.Kind)
+	if a.client.Get(a.ctx, m.Key(), module) != nil {
+		return m, nil
+	}
+	return m, module
 }
 
 // plans are those of the Instance that was named.
@@ -330,4 +317,17 @@ func (a *asking) plans() []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// connect is false without a cluster.
+func (a *asking) connect() bool {
+	if a.client != nil {
+		return true
+	}
+	var err error
+	if a.client, err = a.cluster.Client(); err != nil {
+		return false
+	}
+	a.namespace, err = a.cluster.ResolveNamespace()
+	return err == nil
 }

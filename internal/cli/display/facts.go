@@ -30,6 +30,11 @@ func NewFacts(w io.Writer, s Style) *Facts {
 // What others have written does not have it, see [plain].
 const beforeText = "\x1f"
 
+// row adds a line that begins with the name of a fact.
+func (f *Facts) row(name string, columns ...string) {
+	f.Line(append([]string{"  " + name}, columns...)...)
+}
+
 // Line adds a line.
 func (f *Facts) Line(columns ...string) {
 	last := len(columns) - 1
@@ -38,11 +43,6 @@ func (f *Facts) Line(columns ...string) {
 	}
 	columns[last] = beforeText + Plain(columns[last])
 	_, _ = fmt.Fprintln(f.columns, strings.Join(columns, "\t"))
-}
-
-// row adds a line that begins with the name of a fact.
-func (f *Facts) row(name string, columns ...string) {
-	f.Line(append([]string{"  " + name}, columns...)...)
 }
 
 // Write writes all lines.

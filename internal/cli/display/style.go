@@ -39,6 +39,9 @@ const (
 	cyan   = "36"
 )
 
+// Word gives a phase, an outcome or a state the color of what it means.
+func (s Style) Word(word string) string { return s.Paint(ColorOf(word), word) }
+
 // Paint gives text a color.
 func (s Style) Paint(color, text string) string {
 	if !s.Color || text == "" {
@@ -46,9 +49,6 @@ func (s Style) Paint(color, text string) string {
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
-
-// Word gives a phase, an outcome or a state the color of what it means.
-func (s Style) Word(word string) string { return s.Paint(ColorOf(word), word) }
 
 // ColorOf is green for what is done, cyan for what moves, yellow for what waits, and
 // red for what a user must fix.

@@ -55,6 +55,29 @@ func (t *Tree) Lines(units []describe.Unit) []string {
 	return lines
 }
 
+// shownUnit is a unit that is shown, or how many more there are.
+type shownUnit struct {
+	unit *describe.Unit
+	more string
+}
+
+// ColumnWidths are those of the columns before the sentence.
+type ColumnWidths struct{ Name, Phase, Progress, Since int }
+
+// Columns returns how wide the columns of the rows are.
+func Columns(rows []Row) ColumnWidths {
+	var w ColumnWidths
+	for i := range rows {
+		r := &rows[i]
+		if r.Phase == "" {
+			continue // it counts what is left out, and has the line to itself
+		}
+		w.Name, w.Phase = max(w.Name, utf8.RuneCountInString(r.Name)), max(w.Phase, len(r.Phase))
+		w.Progress, w.Since = max(w.Progress, utf8.RuneCountInString(r.Progress)), max(w.Since, len(r.Since))
+	}
+	return w
+}
+
 // rows draws siblings: prefix stands before what is beneath them, and said is the
 // sentence of the unit above, which is not said again.
 func (t *Tree) rows(rows []Row, units []describe.Unit, prefix, namespace, said string) []Row {
@@ -107,18 +130,6 @@ func (t *Tree) row(u *describe.Unit, said string) Row {
 	return r
 }
 
-// Name is how kubectl names an object, and the bare name of what is none.
-func Name(u *describe.Unit) string {
-	switch u.Kind {
-	case "Zone", "Stage", "Step", "Cluster", "Pod":
-		return u.Name
-	case "Plan":
-		return "plan " + u.Name
-	default:
-		return u.String()
-	}
-}
-
 // progress is a bar and the numbers, empty where nothing is counted.
 func progress(u *describe.Unit) string {
 	if u.Total == 0 {
@@ -126,12 +137,6 @@ func progress(u *describe.Unit) string {
 	}
 	full := barWidth * min(u.Done, u.Total) / u.Total
 	return fmt.Sprintf("%s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), u.Done, u.Total)
-}
-
-// shownUnit is a unit that is shown, or how many more there are.
-type shownUnit struct {
-	unit *describe.Unit
-	more string
 }
 
 // fold counts what would make the tree long: units that do as others beside them do.
@@ -166,34 +171,6 @@ func (t *Tree) countMore(shown []shownUnit, seen, last map[string]int) []shownUn
 // alike is what units have in common of which a few are shown for all.
 func alike(u *describe.Unit) string { return u.Kind + " " + string(u.Phase) + " " + string(u.Reason) }
 
-// ColumnWidths are those of the columns before the sentence.
-type ColumnWidths struct{ Name, Phase, Progress, Since int }
-
-// others is what all columns but the names take.
-func (w ColumnWidths) others() int {
-	others := len(Gap) + w.Phase
-	for _, width := range []int{w.Progress, w.Since} {
-		if width > 0 {
-			others += len(Gap) + width
-		}
-	}
-	return others
-}
-
-// Columns returns how wide the columns of the rows are.
-func Columns(rows []Row) ColumnWidths {
-	var w ColumnWidths
-	for i := range rows {
-		r := &rows[i]
-		if r.Phase == "" {
-			continue // it counts what is left out, and has the line to itself
-		}
-		w.Name, w.Phase = max(w.Name, utf8.RuneCountInString(r.Name)), max(w.Phase, len(r.Phase))
-		w.Progress, w.Since = max(w.Progress, utf8.RuneCountInString(r.Progress)), max(w.Since, len(r.Since))
-	}
-	return w
-}
-
 // lay puts a row into its columns, and the sentence beside or beneath them.
 func (t *Tree) lay(r *Row, w ColumnWidths) []string {
 	if r.Phase == "" {
@@ -209,6 +186,29 @@ func (t *Tree) lay(r *Row, w ColumnWidths) []string {
 		}
 	}
 	return t.say(r.sentence, strings.Join(texts, Gap), w.Name+w.others()+len(Gap))
+}
+
+// Name is how kubectl names an object, and the bare name of what is none.
+func Name(u *describe.Unit) string {
+	switch u.Kind {
+	case "Zone", "Stage", "Step", "Cluster", "Pod":
+		return u.Name
+	case "Plan":
+		return "plan " + u.Name
+	default:
+		return u.String()
+	}
+}
+
+// others is what all columns but the names take.
+func (w ColumnWidths) others() int {
+	others := len(Gap) + w.Phase
+	for _, width := range []int{w.Progress, w.Since} {
+		if width > 0 {
+			others += len(Gap) + width
+		}
+	}
+	return others
 }
 
 // Gap is between columns.

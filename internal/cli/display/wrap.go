@@ -7,6 +7,18 @@ import (
 	"unicode/utf8"
 )
 
+// WriteHanging writes a text beside what leads to it, and goes on below the text where
+// it is longer than a line.
+func WriteHanging(w io.Writer, lead, text string) {
+	indent := utf8.RuneCountInString(lead)
+	for i, line := range Wrap(text, lineWidth-indent) {
+		if i > 0 {
+			lead = strings.Repeat(" ", indent)
+		}
+		_, _ = fmt.Fprintln(w, lead+line)
+	}
+}
+
 // Wrap breaks a sentence between words into lines of at most a width; a word that is
 // longer than that has a line to itself. There is always one line.
 func Wrap(text string, width int) []string {
@@ -23,18 +35,6 @@ func Wrap(text string, width int) []string {
 		}
 	}
 	return append(lines, line)
-}
-
-// WriteHanging writes a text beside what leads to it, and goes on below the text where
-// it is longer than a line.
-func WriteHanging(w io.Writer, lead, text string) {
-	indent := utf8.RuneCountInString(lead)
-	for i, line := range Wrap(text, lineWidth-indent) {
-		if i > 0 {
-			lead = strings.Repeat(" ", indent)
-		}
-		_, _ = fmt.Fprintln(w, lead+line)
-	}
 }
 
 // Cut shortens a line that would wrap.

@@ -80,29 +80,6 @@ func (a *approval) run(ctx context.Context) error {
 	return a.done(ctx, module, word, fmt.Sprintf(said, gate.Spec.Gate, gate.Spec.Stage, gate.Spec.Revision))
 }
 
-// gates are those of the revision that is rolled out.
-func (a *approval) gates(ctx context.Context, status *fleetv1.ModuleStatus) ([]spillwayv1.RolloutGate, error) {
-	list := &spillwayv1.RolloutGateList{}
-	if err := a.client.List(ctx, list, client.InNamespace(a.module.Namespace)); err != nil {
-		return nil, fmt.Errorf("list RolloutGates: %w", err)
-	}
-	gates := slices.DeleteFunc(list.Items, func(g spillwayv1.RolloutGate) bool {
-		return g.Spec.TargetRef.Kind != a.module.Kind || g.Spec.TargetRef.Name != a.module.Name || g.Spec.Revision != status.TargetRevision
-	})
-	if len(gates) == 0 {
-		return nil, fmt.Errorf("%s has no gates for %s; a stage has one where spec.rollout.stages[].gates names it, and none is needed to go back",
-			a.module, orUnknown(status.TargetRevision))
-	}
-	return gates, nil
-}
-
-func orUnknown(revision string) string {
-	if revision == "" {
-		return "a revision that the manager has not seen yet"
-	}
-	return revision
-}
-
 // choose is the one that is meant: by its names, and otherwise the one that the
 // rollout waits for.
 func (a *approval) choose(gates []spillwayv1.RolloutGate, status *fleetv1.ModuleStatus) (*spillwayv1.RolloutGate, error) {
@@ -132,13 +109,6 @@ func (a *approval) waiting(gates []spillwayv1.RolloutGate, status *fleetv1.Modul
 	})
 }
 
-func (a *approval) wanted() metav1.ConditionStatus {
-	if a.refuse {
-		return metav1.ConditionFalse
-	}
-	return metav1.ConditionTrue
-}
-
 func (a *approval) past() string {
 	if a.refuse {
 		return "refused"
@@ -163,6 +133,29 @@ func gatesText(gates []spillwayv1.RolloutGate) string {
 	return strings.Join(texts, ", ")
 }
 
+// gates are those of the revision that is rolled out.
+func (a *approval) gates(ctx context.Context, status *fleetv1.ModuleStatus) ([]spillwayv1.RolloutGate, error) {
+	list := &spillwayv1.RolloutGateList{}
+	if err := a.client.List(ctx, list, client.InNamespace(a.module.Namespace)); err != nil {
+		return nil, fmt.Errorf("list RolloutGates: %w", err)
+	}
+	gates := slices.DeleteFunc(list.Items, func(g spillwayv1.RolloutGate) bool {
+		return g.Spec.TargetRef.Kind != a.module.Kind || g.Spec.TargetRef.Name != a.module.Name || g.Spec.Revision != status.TargetRevision
+	})
+	if len(gates) == 0 {
+		return nil, fmt.Errorf("%s has no gates for %s; a stage has one where spec.rollout.stages[].gates names it, and none is needed to go back",
+			a.module, orUnknown(status.TargetRevision))
+	}
+	return gates, nil
+}
+
+func orUnknown(revision string) string {
+	if revision == "" {
+		return "a revision that the manager has not seen yet"
+	}
+	return revision
+}
+
 // decide writes the verdict, with who gave it, if no other was given since.
 func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error {
 	before := g.DeepCopy()
@@ -181,6 +174,13 @@ func (a *approval) decide(ctx context.Context, g *spillwayv1.RolloutGate) error 
 		return fmt.Errorf("change rolloutgate/%s: %w", g.Name, err)
 	}
 	return nil
+}
+
+func (a *approval) wanted() metav1.ConditionStatus {
+	if a.refuse {
+		return metav1.ConditionFalse
+	}
+	return metav1.ConditionTrue
 }
 
 // words are what is shown of the verdict.

@@ -33,6 +33,26 @@ type fleeter struct {
 	who    command.Author
 }
 
+// gives lets a command say why.
+func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
+	return cmd
+}
+
+// get returns the module as it is now.
+func (f *fleeter) get(ctx context.Context) (client.Object, error) {
+	module := f.named()
+	return module, command.Get(ctx, f.client, module)
+}
+
+// named is the module without its content.
+func (f *fleeter) named() client.Object {
+	module := model.New(f.module.Kind)
+	module.SetNamespace(f.module.Namespace)
+	module.SetName(f.module.Name)
+	return module
+}
+
 // New returns the command fleet with the commands beneath it.
 func New(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "fleet", Short: "Show and steer the rollout of modules to clusters"}
@@ -76,6 +96,17 @@ func newFleetStatus(env command.Environment) *cobra.Command {
 	return cmd
 }
 
+// done tells what was done, here and in an Event about the module.
+func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.Reason, said string) error {
+	if _, err := fmt.Fprintln(f.out, said); err != nil {
+		return err //nolint:wrapcheck // nothing can be added to a broken pipe
+	}
+	return command.RecordEvent(ctx, f.client, corev1.ObjectReference{
+		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,
+		Namespace: f.module.Namespace, Name: f.module.Name, UID: module.GetUID(),
+	}, word, f.who, f.now())
+}
+
 // command is one that is about a module; run has a client and the module's name.
 func (f *fleeter) command(verb, usage, short, example string, run func(ctx context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
@@ -90,12 +121,6 @@ func (f *fleeter) command(verb, usage, short, example string, run func(ctx conte
 	}
 	f.cluster.AddFlags(cmd.Flags())
 	f.cluster.AddNamespaceFlag(cmd.Flags())
-	return cmd
-}
-
-// gives lets a command say why.
-func (f *fleeter) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason to record; status, explain and Events show it")
 	return cmd
 }
 
@@ -124,29 +149,4 @@ func Named(arg string) (Module, error) {
 		return Module{}, fmt.Errorf("%q is not a module; name it as NAME, module/NAME or bootstrapmodule/NAME", arg)
 	}
 	return Module{Kind: model.KindModule, Name: arg}, nil
-}
-
-// get returns the module as it is now.
-func (f *fleeter) get(ctx context.Context) (client.Object, error) {
-	module := f.named()
-	return module, command.Get(ctx, f.client, module)
-}
-
-// named is the module without its content.
-func (f *fleeter) named() client.Object {
-	module := model.New(f.module.Kind)
-	module.SetNamespace(f.module.Namespace)
-	module.SetName(f.module.Name)
-	return module
-}
-
-// done tells what was done, here and in an Event about the module.
-func (f *fleeter) done(ctx context.Context, module client.Object, word rollout.Reason, said string) error {
-	if _, err := fmt.Fprintln(f.out, said); err != nil {
-		return err //nolint:wrapcheck // nothing can be added to a broken pipe
-	}
-	return command.RecordEvent(ctx, f.client, corev1.ObjectReference{
-		APIVersion: fleetv1.GroupVersion.String(), Kind: f.module.Kind,
-		Namespace: f.module.Namespace, Name: f.module.Name, UID: module.GetUID(),
-	}, word, f.who, f.now())
 }

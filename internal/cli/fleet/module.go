@@ -25,13 +25,13 @@ func (m Module) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
-// String is how kubectl names it.
-func (m Module) String() string { return strings.ToLower(m.Kind) + "/" + m.Name }
-
 // command is what to type to do something with the module.
 func (m Module) command(verb string, args ...string) string {
 	return strings.Join(append([]string{"spillway", verb, m.String(), "-n", m.Namespace}, args...), " ")
 }
+
+// String is how kubectl names it.
+func (m Module) String() string { return strings.ToLower(m.Kind) + "/" + m.Name }
 
 // assemblages is what kubectl calls the assemblages of such modules.
 func (m Module) assemblages() string {

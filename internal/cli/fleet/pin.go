@@ -45,13 +45,24 @@ func (p *pin) about(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+func (p *pin) unpin(ctx context.Context) error {
+	return p.steer(ctx, command.ReasonUnpinned, p.unpinNow, fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on))
+}
+
+func (p *pin) unpinNow(ctx context.Context, assemblage client.Object) error {
+	if assemblage == nil || !isPinned(assemblage, p.module.Name) {
+		return fmt.Errorf("%s is not pinned on cluster %s; see its state with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
+	}
+	return p.change(ctx, assemblage, func() error {
+		*p.slot(assemblage) = nil
+		dropEmpty(assemblage, p.module.Name)
+		return nil
+	})
+}
+
 func (p *pin) pin(ctx context.Context) error {
 	return p.steer(ctx, command.ReasonPinned, p.pinNow, fmt.Sprintf("%s pinned on cluster %s; unpin it with: %s",
 		p.module, p.on, p.module.command("fleet unpin", "--cluster", p.on)))
-}
-
-func (p *pin) unpin(ctx context.Context) error {
-	return p.steer(ctx, command.ReasonUnpinned, p.unpinNow, fmt.Sprintf("%s unpinned on cluster %s", p.module, p.on))
 }
 
 // steer changes the assemblage of the cluster, and tells of it. There may be none.
@@ -82,17 +93,6 @@ func (p *pin) pinNow(ctx context.Context, assemblage client.Object) error {
 			return fmt.Errorf("%s is already pinned on cluster %s%s", p.module, p.on, command.ByName(h.By))
 		}
 		*slot = hold
-		return nil
-	})
-}
-
-func (p *pin) unpinNow(ctx context.Context, assemblage client.Object) error {
-	if assemblage == nil || !isPinned(assemblage, p.module.Name) {
-		return fmt.Errorf("%s is not pinned on cluster %s; see its state with: %s", p.module, p.on, p.module.command("explain", "--cluster", p.on))
-	}
-	return p.change(ctx, assemblage, func() error {
-		*p.slot(assemblage) = nil
-		dropEmpty(assemblage, p.module.Name)
 		return nil
 	})
 }
@@ -159,6 +159,11 @@ func (p *pin) change(ctx context.Context, assemblage client.Object, change func(
 	return command.Write(ctx, p.client, assemblage, before)
 }
 
+func isPinned(assemblage client.Object, module string) bool {
+	slot := slotIn(assemblage, module)
+	return slot != nil && *slot != nil
+}
+
 // slot is where the hold of the module stands in an assemblage; it is made where
 // there is none.
 func (p *pin) slot(assemblage client.Object) **fleetv1.Hold {
@@ -191,11 +196,6 @@ func slotIn(assemblage client.Object, module string) **fleetv1.Hold {
 		}
 	}
 	return nil
-}
-
-func isPinned(assemblage client.Object, module string) bool {
-	slot := slotIn(assemblage, module)
-	return slot != nil && *slot != nil
 }
 
 // dropEmpty removes a sync that had nothing but a hold.

@@ -60,22 +60,6 @@ var passing = []rollout.Reason{
 	"", rollout.ReasonProgressing, rollout.ReasonOrder, rollout.ReasonTurn, rollout.ReasonBudget, config.ReasonCoalescing, plans.ReasonInProgress,
 }
 
-// waitText is the sentence of a wait, which may name its object already.
-func waitText(w record.Wait) string {
-	if w.Ring == record.RingConfig || w.Ring == record.Kubernetes {
-		return w.Sentence
-	}
-	return w.Object + ": " + w.Sentence
-}
-
-// placed names the namespace of what is not in the usual one.
-func (s *simulation) placed(namespace, text string) string {
-	if namespace == s.namespace || namespace == "" {
-		return text
-	}
-	return namespace + " " + text
-}
-
 func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Options) {
 	switch {
 	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
@@ -95,6 +79,14 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 	}
 }
 
+// placed names the namespace of what is not in the usual one.
+func (s *simulation) placed(namespace, text string) string {
+	if namespace == s.namespace || namespace == "" {
+		return text
+	}
+	return namespace + " " + text
+}
+
 // stuck says of what waits in the end whether anything ends that.
 func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string) {
 	switch text = waitText(w); {
@@ -105,6 +97,14 @@ func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string
 	default:
 		return "  ✗ ", text + actionOf(w)
 	}
+}
+
+// waitText is the sentence of a wait, which may name its object already.
+func waitText(w record.Wait) string {
+	if w.Ring == record.RingConfig || w.Ring == record.Kubernetes {
+		return w.Sentence
+	}
+	return w.Object + ": " + w.Sentence
 }
 
 // stopText says how long a Pod was taken to stop.

@@ -103,11 +103,6 @@ func (r *demoRun) onOwn(ctx context.Context) error {
 	return cp.Leave()
 }
 
-func (r *demoRun) once() bool {
-	_, once := r.env.Lookup(onceVariable)
-	return once
-}
-
 // onCluster plays on a cluster of the user's.
 func (r *demoRun) onCluster(ctx context.Context) error {
 	cfg, err := r.cluster.RESTConfig()
@@ -170,6 +165,11 @@ func (r *demoRun) tell(ctx context.Context, cfg *rest.Config, kubeconfig, namesp
 		Zones:      withZones,
 		Out:        r.env.Out, Width: display.TerminalWidth(r.env.Out), Now: r.env.Now,
 	})
+}
+
+func (r *demoRun) once() bool {
+	_, once := r.env.Lookup(onceVariable)
+	return once
 }
 
 // installKinds makes the kinds of the rings known, as install does.

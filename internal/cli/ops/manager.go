@@ -28,6 +28,35 @@ type managerFlags struct {
 	certSource          string
 }
 
+// NewManager returns the command manager.
+func NewManager(env command.Environment) *cobra.Command {
+	f := &managerFlags{}
+	cmd := &cobra.Command{
+		Use:     "manager",
+		Short:   "Run the manager",
+		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
+		Long: "Run the manager until it receives a signal to stop.\n\n" +
+			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.managerOptions(env)
+			if err != nil {
+				return err
+			}
+			cfg, err := f.cluster.RESTConfig()
+			if err != nil {
+				return err
+			}
+			if err := f.locate(&o); err != nil {
+				return err
+			}
+			return manager.Run(cmd.Context(), cfg, o)
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
 func (f *managerFlags) add(flags *pflag.FlagSet) {
 	f.cluster.AddFlags(flags)
 	f.rings.Add(flags)
@@ -82,35 +111,6 @@ func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace"} {
 		_ = flags.MarkHidden(name) // it exists
 	}
-}
-
-// NewManager returns the command manager.
-func NewManager(env command.Environment) *cobra.Command {
-	f := &managerFlags{}
-	cmd := &cobra.Command{
-		Use:     "manager",
-		Short:   "Run the manager",
-		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
-		Long: "Run the manager until it receives a signal to stop.\n\n" +
-			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.managerOptions(env)
-			if err != nil {
-				return err
-			}
-			cfg, err := f.cluster.RESTConfig()
-			if err != nil {
-				return err
-			}
-			if err := f.locate(&o); err != nil {
-				return err
-			}
-			return manager.Run(cmd.Context(), cfg, o)
-		},
-	}
-	f.add(cmd.Flags())
-	return cmd
 }
 
 // locate fills in the namespace that this runs in, where it is needed, and

@@ -51,38 +51,6 @@ func New(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// command is one of them; run has a client and the Instance's name.
-func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace, err := p.cluster.ResolveNamespace()
-			if err != nil {
-				return err
-			}
-			if p.client, err = p.cluster.Client(); err != nil {
-				return err
-			}
-			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: command.InstanceName(args[0])}
-			return run(cmd.Context(), args)
-		},
-	}
-	p.cluster.AddFlags(cmd.Flags())
-	p.cluster.AddNamespaceFlag(cmd.Flags())
-	return cmd
-}
-
-func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and show its progress; the exit code is 1 if it does not succeed")
-	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait; 0 is no limit")
-	return cmd
-}
-
-func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
-	return cmd
-}
-
 func newPlanStatus(p *planner) *cobra.Command {
 	cmd := p.command("status INSTANCE", "Show the running plan, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
 		e, err := plans.Explain(ctx, p.client, p.name)
@@ -171,6 +139,17 @@ func newPlanRetry(p *planner) *cobra.Command {
 	})))
 }
 
+func (p *planner) waits(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait until the plan has ended, and show its progress; the exit code is 1 if it does not succeed")
+	cmd.Flags().DurationVar(&p.timeout, "timeout", 0, "how long to wait; 0 is no limit")
+	return cmd
+}
+
+func (p *planner) gives(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.reason, "reason", "", "the reason to record, with your name, in an Event; history shows it")
+	return cmd
+}
+
 // order annotates the Instance with an order about its execution.
 func (p *planner) order(ctx context.Context, key vocabulary.Key, check func(*v1beta1.Execution) error) (uid types.UID, err error) {
 	by := command.Whoami(ctx, p.client)
@@ -214,4 +193,25 @@ func (p *planner) change(ctx context.Context, change func(*v1beta1.Instance) err
 	})
 	p.uid = i.UID
 	return err
+}
+
+// command is one of them; run has a client and the Instance's name.
+func (p *planner) command(use, short, example string, n int, run func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: "  spillway plan " + example, Args: command.Exactly(n, "see the usage: spillway plan "+use),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace, err := p.cluster.ResolveNamespace()
+			if err != nil {
+				return err
+			}
+			if p.client, err = p.cluster.Client(); err != nil {
+				return err
+			}
+			p.out, p.name = cmd.OutOrStdout(), types.NamespacedName{Namespace: namespace, Name: command.InstanceName(args[0])}
+			return run(cmd.Context(), args)
+		},
+	}
+	p.cluster.AddFlags(cmd.Flags())
+	p.cluster.AddNamespaceFlag(cmd.Flags())
+	return cmd
 }

@@ -81,21 +81,6 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	return command.Show(w, t.output, notes, func(w io.Writer) { t.write(w, notes) })
 }
 
-func (t *telling) namespace() (string, error) {
-	switch {
-	case t.ring != "" && !slices.Contains(describe.Rings(), t.ring):
-		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(describe.Rings(), ", "))
-	case t.since < 0:
-		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
-	case t.output != "" && t.output != "json":
-		return "", command.Show(io.Discard, t.output, nil, nil)
-	case t.all:
-		return "", nil
-	default:
-		return t.cluster.ResolveNamespace()
-	}
-}
-
 // narrow finds out what the object consists of that was named, if one was.
 func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace string, args []string) error {
 	if len(args) == 0 {
@@ -112,12 +97,6 @@ func (t *telling) narrow(ctx context.Context, reader client.Reader, namespace st
 	return err
 }
 
-// wants is true of what was asked for.
-func (t *telling) wants(n *history.Event) bool {
-	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
-	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Has(n))
-}
-
 func (t *telling) write(w io.Writer, notes []history.Event) {
 	if len(notes) == 0 {
 		_, _ = fmt.Fprintln(w, "No Events found; the API server keeps Events for an hour, unless --event-ttl says otherwise.")
@@ -129,23 +108,6 @@ func (t *telling) write(w io.Writer, notes []history.Event) {
 		f.Line(t.columns(s, &notes[i])...)
 	}
 	f.Write()
-}
-
-// columns are what there is to say of an Event.
-func (t *telling) columns(s display.Style, n *history.Event) []string {
-	columns := []string{n.At.UTC().Format(time.DateTime)}
-	if t.all {
-		columns = append(columns, n.About.Namespace)
-	}
-	text := display.Plain(n.Text)
-	if n.Times > 1 {
-		text += fmt.Sprintf(" (%d times)", n.Times)
-	}
-	reason := s.Paint(display.Green, n.Reason) // both as long, so that columns stay columns
-	if n.Warning {
-		reason = s.Paint(display.Red, n.Reason)
-	}
-	return append(columns, n.About.String(), reason, text)
 }
 
 // follow writes a line for each Event as it is written.
@@ -169,4 +131,42 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 		return nil //nolint:nilerr // that is how it ends
 	}
 	return err
+}
+
+func (t *telling) namespace() (string, error) {
+	switch {
+	case t.ring != "" && !slices.Contains(describe.Rings(), t.ring):
+		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(describe.Rings(), ", "))
+	case t.since < 0:
+		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
+	case t.output != "" && t.output != "json":
+		return "", command.Show(io.Discard, t.output, nil, nil)
+	case t.all:
+		return "", nil
+	default:
+		return t.cluster.ResolveNamespace()
+	}
+}
+
+// wants is true of what was asked for.
+func (t *telling) wants(n *history.Event) bool {
+	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
+	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Has(n))
+}
+
+// columns are what there is to say of an Event.
+func (t *telling) columns(s display.Style, n *history.Event) []string {
+	columns := []string{n.At.UTC().Format(time.DateTime)}
+	if t.all {
+		columns = append(columns, n.About.Namespace)
+	}
+	text := display.Plain(n.Text)
+	if n.Times > 1 {
+		text += fmt.Sprintf(" (%d times)", n.Times)
+	}
+	reason := s.Paint(display.Green, n.Reason) // both as long, so that columns stay columns
+	if n.Warning {
+		reason = s.Paint(display.Red, n.Reason)
+	}
+	return append(columns, n.About.String(), reason, text)
 }

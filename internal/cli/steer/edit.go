@@ -52,10 +52,6 @@ func pause(obj client.Object, who command.Author) error {
 	}
 }
 
-func alreadyPaused(by string) error {
-	return fmt.Errorf("is already paused%s", command.ByName(by))
-}
-
 // pauseModule also notes who did, because spec.suspend does not say.
 func pauseModule(module client.Object, who command.Author) error {
 	spec, _ := model.Parts(module)
@@ -70,11 +66,6 @@ func pauseModule(module client.Object, who command.Author) error {
 	return note(module, model.VerbPause, spec, who)
 }
 
-func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who command.Author) error {
-	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
-	return s.Note(module)
-}
-
 func pauseByAnnotation(obj client.Object) error {
 	annotations := obj.GetAnnotations()
 	if vocabulary.Paused.Get(annotations) == "true" {
@@ -86,6 +77,10 @@ func pauseByAnnotation(obj client.Object) error {
 	annotations[vocabulary.Paused.Native] = "true"
 	obj.SetAnnotations(annotations)
 	return nil
+}
+
+func alreadyPaused(by string) error {
+	return fmt.Errorf("is already paused%s", command.ByName(by))
 }
 
 // resume takes the pause away.
@@ -107,6 +102,11 @@ func resume(obj client.Object, who command.Author) error {
 	default:
 		return resumeByAnnotation(obj)
 	}
+}
+
+func note(module client.Object, verb string, spec *fleetv1.ModuleSpec, who command.Author) error {
+	s := model.Steering{Verb: verb, By: who.By, Reason: who.Reason, At: who.At, Revision: spec.TargetRevision}
+	return s.Note(module)
 }
 
 func resumeByAnnotation(obj client.Object) error {

@@ -68,18 +68,6 @@ func nameAbove(above string, u *describe.Unit) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/") + " " + name
 }
 
-// text is how a unit stands, without what changes with the time alone.
-func (l *lineWriter) text(u *describe.Unit) string {
-	text := l.style.Word(string(u.Phase))
-	if u.Total > 0 {
-		text += fmt.Sprintf(" %d/%d %s", u.Done, u.Total, u.Counted)
-	}
-	if u.Sentence != "" {
-		text += ": " + display.Plain(u.Sentence)
-	}
-	return text
-}
-
 // hears implements [onlooker].
 func (l *lineWriter) hears(n *history.Event) {
 	if n.At.Before(l.began.Add(-time.Second)) {
@@ -94,4 +82,16 @@ func (l *lineWriter) hears(n *history.Event) {
 
 func (l *lineWriter) write(at time.Time, about, text string) {
 	_, _ = fmt.Fprintf(l.out, "%s %s %s\n", l.style.Paint(display.Faint, at.UTC().Format(time.TimeOnly)), about, text)
+}
+
+// text is how a unit stands, without what changes with the time alone.
+func (l *lineWriter) text(u *describe.Unit) string {
+	text := l.style.Word(string(u.Phase))
+	if u.Total > 0 {
+		text += fmt.Sprintf(" %d/%d %s", u.Done, u.Total, u.Counted)
+	}
+	if u.Sentence != "" {
+		text += ": " + display.Plain(u.Sentence)
+	}
+	return text
 }

@@ -19,9 +19,6 @@ import (
 // sender hands on to the model what is seen and heard.
 type sender struct{ program *tea.Program }
 
-// sees implements [onlooker].
-func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen{units, now}) }
-
 // misses implements [onlooker].
 func (s sender) misses(err error, _ time.Time) { s.program.Send(missed{err}) }
 
@@ -67,6 +64,9 @@ func (w *watching) interactively(ctx context.Context, out io.Writer) error {
 	return w.verdict(ctx, end, failed)
 }
 
+// sees implements [onlooker].
+func (s sender) sees(units []describe.Unit, now time.Time) { s.program.Send(seen{units, now}) }
+
 func (w *watching) model(ctx context.Context, out io.Writer, errands *errands) *watchModel {
 	title := "spillway watch  namespace " + w.namespace
 	switch {
@@ -94,24 +94,6 @@ type errands struct {
 type errand struct {
 	answer steered
 	heard  bool
-}
-
-// do begins a command, whose answer comes as a message.
-func (e *errands) do(command func() steered) tea.Cmd {
-	errand := &errand{}
-	e.mu.Lock()
-	e.given = append(e.given, errand)
-	e.mu.Unlock()
-	answered := make(chan struct{})
-	e.running.Go(func() {
-		errand.answer = command()
-		errand.answer.heard = &errand.heard
-		close(answered)
-	})
-	return func() tea.Msg {
-		<-answered
-		return errand.answer
-	}
 }
 
 // unheard waits for the commands that run, and returns the answers that were not shown.
@@ -144,5 +126,23 @@ func (w *watching) steer(ctx context.Context, errands *errands) func(args []stri
 			line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 			return steered{said: display.Plain(line), ok: code == 0}
 		})
+	}
+}
+
+// do begins a command, whose answer comes as a message.
+func (e *errands) do(command func() steered) tea.Cmd {
+	errand := &errand{}
+	e.mu.Lock()
+	e.given = append(e.given, errand)
+	e.mu.Unlock()
+	answered := make(chan struct{})
+	e.running.Go(func() {
+		errand.answer = command()
+		errand.answer.heard = &errand.heard
+		close(answered)
+	})
+	return func() tea.Msg {
+		<-answered
+		return errand.answer
 	}
 }

@@ -86,9 +86,6 @@ type question struct {
 // Init implements [tea.Model].
 func (m *watchModel) Init() tea.Cmd { return tick() }
 
-// tick tells the time once a second.
-func tick() tea.Cmd { return tea.Tick(looksApart, func(now time.Time) tea.Msg { return ticked(now) }) }
-
 // Update implements [tea.Model].
 func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
@@ -120,6 +117,9 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	return m, nil
 }
+
+// tick tells the time once a second.
+func tick() tea.Cmd { return tea.Tick(looksApart, func(now time.Time) tea.Msg { return ticked(now) }) }
 
 // see takes over how things stand, and puts on the timeline whose sentence has changed.
 func (m *watchModel) see(units []describe.Unit, now time.Time) {
@@ -204,41 +204,6 @@ type branch struct {
 	above []*describe.Unit
 }
 
-// branches are those that are not folded away, from top to bottom.
-func (m *watchModel) branches() []branch { return m.beneath(nil, m.units, "", nil) }
-
-func (m *watchModel) beneath(branches []branch, units []describe.Unit, key string, above []*describe.Unit) []branch {
-	for i := range units {
-		b := branch{key: key + "/" + units[i].Namespace + "/" + units[i].String(), unit: &units[i], above: above}
-		branches = append(branches, b)
-		if !m.isFolded(&b) {
-			branches = m.beneath(branches, b.unit.Units, b.key, append(slices.Clone(above), b.unit))
-		}
-	}
-	return branches
-}
-
-// isFolded is what the person wants, and else true of what is complete.
-func (m *watchModel) isFolded(b *branch) bool {
-	if wish, ok := m.folded[b.key]; ok {
-		return wish
-	}
-	return b.unit.IsComplete()
-}
-
-func indexOf(branches []branch, key string) int {
-	return slices.IndexFunc(branches, func(b branch) bool { return b.key == key })
-}
-
-// current is what is selected, nil if there is nothing.
-func (m *watchModel) current() *branch {
-	branches := m.branches()
-	if i := indexOf(branches, m.selected); i >= 0 {
-		return &branches[i]
-	}
-	return nil
-}
-
 func (m *watchModel) move(by int) {
 	branches := m.branches()
 	if len(branches) == 0 {
@@ -283,6 +248,41 @@ func (m *watchModel) ask(key string) {
 		}
 	}
 	m.said = &steered{said: verbs[key] + ": not of " + display.Name(b.unit) + "; " + steerable[verbs[key]]}
+}
+
+// current is what is selected, nil if there is nothing.
+func (m *watchModel) current() *branch {
+	branches := m.branches()
+	if i := indexOf(branches, m.selected); i >= 0 {
+		return &branches[i]
+	}
+	return nil
+}
+
+func indexOf(branches []branch, key string) int {
+	return slices.IndexFunc(branches, func(b branch) bool { return b.key == key })
+}
+
+// branches are those that are not folded away, from top to bottom.
+func (m *watchModel) branches() []branch { return m.beneath(nil, m.units, "", nil) }
+
+func (m *watchModel) beneath(branches []branch, units []describe.Unit, key string, above []*describe.Unit) []branch {
+	for i := range units {
+		b := branch{key: key + "/" + units[i].Namespace + "/" + units[i].String(), unit: &units[i], above: above}
+		branches = append(branches, b)
+		if !m.isFolded(&b) {
+			branches = m.beneath(branches, b.unit.Units, b.key, append(slices.Clone(above), b.unit))
+		}
+	}
+	return branches
+}
+
+// isFolded is what the person wants, and else true of what is complete.
+func (m *watchModel) isFolded(b *branch) bool {
+	if wish, ok := m.folded[b.key]; ok {
+		return wish
+	}
+	return b.unit.IsComplete()
 }
 
 // steerable says of each verb what it is for.

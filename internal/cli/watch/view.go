@@ -121,26 +121,6 @@ func beside(left, right []string, width int) []string {
 	return lines
 }
 
-// padSeen pads what is seen of a line, which colors are no part of.
-func padSeen(line string, width int) string {
-	return line + strings.Repeat(" ", max(width-seenLength(line), 0))
-}
-
-func seenLength(line string) int {
-	n, escape := 0, false
-	for _, r := range line {
-		switch {
-		case r == '\x1b':
-			escape = true
-		case escape:
-			escape = r != 'm'
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // tree is the part of the tree that fits, around what is selected.
 func (m *watchModel) tree(width, room int) []string {
 	branches := m.branches()
@@ -229,6 +209,26 @@ func (m *watchModel) line(r *display.Row, w display.ColumnWidths, width int, isS
 		return m.style.Paint(reversed, "›"+padSeen(line, width))
 	}
 	return " " + line
+}
+
+// padSeen pads what is seen of a line, which colors are no part of.
+func padSeen(line string, width int) string {
+	return line + strings.Repeat(" ", max(width-seenLength(line), 0))
+}
+
+func seenLength(line string) int {
+	n, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // told is the end of the timeline, as much as fits.

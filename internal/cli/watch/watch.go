@@ -74,39 +74,6 @@ type onlooker interface {
 	hears(n *history.Event)
 }
 
-// New returns the command watch. run runs the commands that a person chooses by a key.
-func New(env command.Environment, run func(context.Context, command.Environment) int) *cobra.Command {
-	w := &watching{execute: run}
-	cmd := &cobra.Command{
-		Use:   "watch [KIND/NAME]",
-		Short: "Watch rollouts, and pause, resume, retry or approve them",
-		Long: "Watch rollouts: the state of each unit, and Events. Without an object, everything in\n" +
-			"the namespace is watched until you quit. With an object, the command ends with its\n" +
-			"rollout, which suits CI.\n" +
-			"\n" +
-			"On a terminal, a tree is on the left and a timeline on the right. The arrows move,\n" +
-			"enter folds and unfolds, and tab shows the other side where both do not fit.\n" +
-			"p pauses, r resumes, t retries and a approves what is selected; each asks for a reason.\n" +
-			"q quits when the commands that you started have ended.\n" +
-			"Elsewhere, each change is one line.\n" +
-			"\n" +
-			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
-			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
-			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
-		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
-	}
-	w.Query = command.NewQuery(env, cmd)
-	cmd.Flags().Lookup("output").Hidden = true
-	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
-	cmd.Flags().BoolVar(&w.lines, "plain", false, "write one line for each change, also on a terminal")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the rollout; 0 is no limit")
-	return cmd
-}
-
 func (w *watching) run(cmd *cobra.Command, args []string) error {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // a watch that breaks is begun again, and is no news
@@ -313,6 +280,39 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
 }
 
+// New returns the command watch. run runs the commands that a person chooses by a key.
+func New(env command.Environment, run func(context.Context, command.Environment) int) *cobra.Command {
+	w := &watching{execute: run}
+	cmd := &cobra.Command{
+		Use:   "watch [KIND/NAME]",
+		Short: "Watch rollouts, and pause, resume, retry or approve them",
+		Long: "Watch rollouts: the state of each unit, and Events. Without an object, everything in\n" +
+			"the namespace is watched until you quit. With an object, the command ends with its\n" +
+			"rollout, which suits CI.\n" +
+			"\n" +
+			"On a terminal, a tree is on the left and a timeline on the right. The arrows move,\n" +
+			"enter folds and unfolds, and tab shows the other side where both do not fit.\n" +
+			"p pauses, r resumes, t retries and a approves what is selected; each asks for a reason.\n" +
+			"q quits when the commands that you started have ended.\n" +
+			"Elsewhere, each change is one line.\n" +
+			"\n" +
+			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
+			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +
+			"It is 2 after --timeout. If the rollout is complete already, the command ends immediately.",
+		Example: "  spillway watch -n shop\n  spillway watch rolloutgroup/ingester -n mimir --timeout 10m\n  spillway watch module/shop -n clusters --plain",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+	}
+	w.Query = command.NewQuery(env, cmd)
+	cmd.Flags().Lookup("output").Hidden = true
+	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "watch all namespaces")
+	cmd.Flags().BoolVar(&w.lines, "plain", false, "write one line for each change, also on a terminal")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait for the rollout; 0 is no limit")
+	return cmd
+}
+
 // unitOf is the unit of an object, wherever it is, nil if there is none.
 func unitOf(units []describe.Unit, ref describe.Ref) *describe.Unit {
 	for i := range units {
@@ -353,10 +353,6 @@ func (w *watching) listen(ctx context.Context, on onlooker, notes <-chan history
 // isOver is true of what is complete, and of what needs a user.
 func isOver(u *describe.Unit) bool { return u.IsComplete() || hasFailed(u) }
 
-func hasFailed(u *describe.Unit) bool {
-	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
-}
-
 // verdict is the error that the command ends with, nil if it succeeded.
 func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	switch {
@@ -371,4 +367,8 @@ func (w *watching) verdict(ctx context.Context, end *ended, err error) error {
 	default:
 		return err
 	}
+}
+
+func hasFailed(u *describe.Unit) bool {
+	return slices.Contains([]rollout.Phase{rollout.PhaseFailed, describe.PhaseStalled, describe.PhaseRolledBack}, u.Phase)
 }

@@ -51,9 +51,6 @@ func EditStored(w *Workload) *Edit {
 	return e
 }
 
-// Operations are those collected.
-func (e *Edit) Operations() []Operation { return e.ops }
-
 // SetHash writes the hash of the present config into the Pod template.
 func (e *Edit) SetHash() { e.SetTemplateHash(e.w.Template.HashName, e.w.Hashes.Desired) }
 
@@ -150,14 +147,6 @@ func Disown(w *Workload) []Patch {
 // EditUnstored edits a workload in a request, whose answer needs no precondition.
 func EditUnstored(w *Workload) *Edit { return &Edit{w: w} }
 
-// Patch is the operations with the object to apply them to.
-func (e *Edit) Patch() Patch {
-	object := New(e.w.Kind)
-	object.SetNamespace(e.w.Namespace)
-	object.SetName(e.w.Name.Name)
-	return Patch{Object: object, Operations: e.ops}
-}
-
 // release removes the owner reference, if it is still where it was seen.
 func (o Owned) release() Patch {
 	object := o.Kind.New()
@@ -169,6 +158,17 @@ func (o Owned) release() Patch {
 		{Op: "remove", Path: at},
 	}}
 }
+
+// Patch is the operations with the object to apply them to.
+func (e *Edit) Patch() Patch {
+	object := New(e.w.Kind)
+	object.SetNamespace(e.w.Namespace)
+	object.SetName(e.w.Name.Name)
+	return Patch{Object: object, Operations: e.ops}
+}
+
+// Operations are those collected.
+func (e *Edit) Operations() []Operation { return e.ops }
 
 func (e *Edit) annotate(key vocabulary.Key, value string) {
 	if !e.annotated && len(e.w.Object.GetAnnotations()) == 0 {

@@ -107,6 +107,23 @@ func (w *Workload) Observe(known *content.Known) {
 	}
 }
 
+// MissingText says what does not exist.
+func (w *Workload) MissingText() string {
+	parts := make([]string, 0, len(w.Missing))
+	for _, m := range w.Missing {
+		parts = append(parts, m.String(w.Namespace))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// IsMarkedInVain is true if annotations say that the workload is suspended, and
+// neither it nor any of its Pods is.
+func (w *Workload) IsMarkedInVain() bool {
+	annotations := w.Object.GetAnnotations()
+	marked := vocabulary.Suspended.Get(annotations) != "" || vocabulary.SchedulingDisabled.Get(annotations) != ""
+	return marked && w.Suspension.IsSettled()
+}
+
 // IsSettled is true if neither the Pod template must change, nor any Pod must be
 // released.
 func (w *Workload) IsSettled() bool {
@@ -169,21 +186,4 @@ func (w *Workload) Accepted() string {
 // hasBaseline is true if there is a baseline, and it is of the template's hash.
 func (w *Workload) hasBaseline() bool {
 	return w.Template.Hash != "" && w.Records.Baseline.Template == w.Template.Hash
-}
-
-// MissingText says what does not exist.
-func (w *Workload) MissingText() string {
-	parts := make([]string, 0, len(w.Missing))
-	for _, m := range w.Missing {
-		parts = append(parts, m.String(w.Namespace))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// IsMarkedInVain is true if annotations say that the workload is suspended, and
-// neither it nor any of its Pods is.
-func (w *Workload) IsMarkedInVain() bool {
-	annotations := w.Object.GetAnnotations()
-	marked := vocabulary.Suspended.Get(annotations) != "" || vocabulary.SchedulingDisabled.Get(annotations) != ""
-	return marked && w.Suspension.IsSettled()
 }

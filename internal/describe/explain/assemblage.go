@@ -36,36 +36,6 @@ type assembled struct {
 	syncs           []string
 }
 
-func assembledOf(obj client.Object) assembled {
-	all := assembled{Object: obj}
-	var ref *fleetv1.ClusterReference
-	switch o := obj.(type) {
-	case *fleetv1.ProxyAssemblage:
-		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
-		for i := range o.Spec.Assemblage.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Assemblage.Syncs[i].Name)
-		}
-	case *fleetv1.RemoteAssemblage:
-		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
-		for i := range o.Spec.Syncs {
-			all.syncs = append(all.syncs, o.Spec.Syncs[i].Name)
-		}
-	}
-	all.cluster = cluster.NameOf(all.secret)
-	if ref != nil {
-		all.cluster = ref.Name
-	}
-	return all
-}
-
-func (s *assembled) report(sync string) *fleetv1.SyncStatus {
-	i := slices.IndexFunc(s.reports, func(r fleetv1.SyncStatus) bool { return r.Name == sync })
-	if i < 0 {
-		return nil
-	}
-	return &s.reports[i]
-}
-
 // assemblage continues with the first of its syncs that is not healthy.
 func (a *asker) assemblage(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	obj := newAssemblage(ref.Kind)
@@ -136,6 +106,28 @@ func (a *asker) assemblages(ctx context.Context, ref describe.Ref) ([]assembled,
 	return all, nil
 }
 
+func assembledOf(obj client.Object) assembled {
+	all := assembled{Object: obj}
+	var ref *fleetv1.ClusterReference
+	switch o := obj.(type) {
+	case *fleetv1.ProxyAssemblage:
+		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
+		for i := range o.Spec.Assemblage.Syncs {
+			all.syncs = append(all.syncs, o.Spec.Assemblage.Syncs[i].Name)
+		}
+	case *fleetv1.RemoteAssemblage:
+		all.secret, all.reports, ref = o.Spec.KubeconfigRef.Name, o.Status.Syncs, o.Spec.ClusterRef
+		for i := range o.Spec.Syncs {
+			all.syncs = append(all.syncs, o.Spec.Syncs[i].Name)
+		}
+	}
+	all.cluster = cluster.NameOf(all.secret)
+	if ref != nil {
+		all.cluster = ref.Name
+	}
+	return all
+}
+
 // syncOf goes on to Flux: for a BootstrapModule on the hub, and otherwise on the cluster.
 func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, name string) (chain.Answer, error) {
 	link := a.Link(ref, rollout.ReasonProgressing, "cluster %s has not reported %s yet", all.cluster, name)
@@ -165,6 +157,14 @@ func (a *asker) syncOf(ctx context.Context, ref describe.Ref, all *assembled, na
 		found.Then = inside.About(inside.kustomizationOf(ctx, &key, name))
 	}
 	return found, nil
+}
+
+func (s *assembled) report(sync string) *fleetv1.SyncStatus {
+	i := slices.IndexFunc(s.reports, func(r fleetv1.SyncStatus) bool { return r.Name == sync })
+	if i < 0 {
+		return nil
+	}
+	return &s.reports[i]
 }
 
 // kustomizationOf is the Kustomization that a sync was made into: by the name that it has
@@ -199,21 +199,6 @@ func (a *asker) unreachable(ref describe.Ref, all *assembled) chain.Link {
 	return link
 }
 
-// inside asks another cluster. Commands find it by a file with its kubeconfig, which must
-// be written first: not by a pipe, which the kubectl that comes with gcloud cannot read.
-func (a *asker) inside(name string, secret describe.Ref) *asker {
-	w, file := a.World, name+".kubeconfig"
-	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
-	get := a.Kubectl("get", secret, "-o", "go-template='{{.data.value | base64decode}}'")
-	first := "(umask 077; " + get + " > " + file + ")"
-	if a.First != "" {
-		first = a.First + " && " + first
-	}
-	inside := newAsker(w)
-	inside.In, inside.First = name, first
-	return inside
-}
-
 // enter goes on in another cluster. If the caller may not read its kubeconfig, or it
 // does not answer, the link says so, and how to ask there.
 func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*asker, *chain.Link) {
@@ -232,4 +217,19 @@ func (a *asker) enter(ctx context.Context, name string, secret describe.Ref) (*a
 		"cluster %s cannot be read from here: %s", name, chain.LastOf(err))
 	link.First, link.Next = inside.First, inside.Command("spillway status -A")
 	return nil, &link
+}
+
+// inside asks another cluster. Commands find it by a file with its kubeconfig, which must
+// be written first: not by a pipe, which the kubectl that comes with gcloud cannot read.
+func (a *asker) inside(name string, secret describe.Ref) *asker {
+	w, file := a.World, name+".kubeconfig"
+	w.Client, w.Options.Namespaces, w.Flags = nil, nil, []string{"--kubeconfig", file}
+	get := a.Kubectl("get", secret, "-o", "go-template='{{.data.value | base64decode}}'")
+	first := "(umask 077; " + get + " > " + file + ")"
+	if a.First != "" {
+		first = a.First + " && " + first
+	}
+	inside := newAsker(w)
+	inside.In, inside.First = name, first
+	return inside
 }

@@ -96,11 +96,6 @@ func (a *asker) denied(ctx context.Context, e *config.Explanation, so chain.Answ
 	return so
 }
 
-// groupRef is the group that a StatefulSet is a zone of.
-func (a *asker) groupRef(w *native.Workload) describe.Ref {
-	return describe.Ref{Kind: describe.KindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
-}
-
 // queued goes to the first workload that takes up the budget.
 func (a *asker) queued(ctx context.Context, w *native.Workload, so chain.Answer) (chain.Answer, error) {
 	all, err := a.queue(ctx, w.GetNamespace())
@@ -137,6 +132,11 @@ func (a *asker) zoneOrPods(ctx context.Context, w *native.Workload, link chain.L
 	return chain.Answer{Links: []chain.Link{link}, Then: a.About(group)}, nil
 }
 
+// groupRef is the group that a StatefulSet is a zone of.
+func (a *asker) groupRef(w *native.Workload) describe.Ref {
+	return describe.Ref{Kind: describe.KindGroup, Namespace: w.GetNamespace(), Name: vocabulary.GroupOf(w.GetLabels(), w.GetAnnotations())}
+}
+
 // configs is what was read of the config of workloads, which is read as a whole
 // where they share a budget. All links of a chain share it: what they ask for is listed
 // once, and all of them see one moment.
@@ -145,16 +145,15 @@ type configs struct {
 	everywhere, apart *snapshot.Snapshot
 }
 
-// seeing reads for the config ring, from what was listed already.
-func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
-	c := a.configs
-	if c.everywhere == nil {
-		c.everywhere, c.apart = snapshot.New(a.Client, a.Client.Scheme(), ""), snapshot.New(a.Client, a.Client.Scheme(), "each")
+// queue is how the workloads stand that share a budget with those of a namespace.
+func (a *asker) queue(ctx context.Context, namespace string) ([]config.Explanation, error) {
+	if a.Options.SharesBudget() {
+		all, err := config.Status(ctx, a.seeing(true), a.Options, "")
+		if !apierrors.IsForbidden(err) {
+			return all, err
+		}
 	}
-	if everywhere {
-		return c.everywhere
-	}
-	return c.apart
+	return config.Status(ctx, a.seeing(false), a.Options, namespace)
 }
 
 // config is what the config ring says of a workload. A caller who may not list
@@ -169,13 +168,14 @@ func (a *asker) config(ctx context.Context, name workloads.Name) (config.Explana
 	return config.Explain(ctx, a.seeing(false), a.Options, name)
 }
 
-// queue is how the workloads stand that share a budget with those of a namespace.
-func (a *asker) queue(ctx context.Context, namespace string) ([]config.Explanation, error) {
-	if a.Options.SharesBudget() {
-		all, err := config.Status(ctx, a.seeing(true), a.Options, "")
-		if !apierrors.IsForbidden(err) {
-			return all, err
-		}
+// seeing reads for the config ring, from what was listed already.
+func (a *asker) seeing(everywhere bool) *snapshot.Snapshot {
+	c := a.configs
+	if c.everywhere == nil {
+		c.everywhere, c.apart = snapshot.New(a.Client, a.Client.Scheme(), ""), snapshot.New(a.Client, a.Client.Scheme(), "each")
 	}
-	return config.Status(ctx, a.seeing(false), a.Options, namespace)
+	if everywhere {
+		return c.everywhere
+	}
+	return c.apart
 }

@@ -18,29 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-func (a *asker) fleetOptions() hub.Options {
-	return hub.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
-}
-
-func keyOf(ref describe.Ref) types.NamespacedName {
-	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-}
-
-// module is a module: its rollout, the stage that it is at, and the cluster there that
-// it waits for.
-func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
-	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), ref.Kind, keyOf(ref))
-	if err != nil {
-		return chain.Answer{}, err
-	}
-	described := describe.Module(&e)
-	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
-		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
-	}}
-	err = m.goOn(ctx)
-	return m.found, err
-}
-
 // moduleAnswer is the answer about a module, as it comes together.
 type moduleAnswer struct {
 	*asker
@@ -49,8 +26,6 @@ type moduleAnswer struct {
 	e     *decision.Explanation
 	found chain.Answer
 }
-
-func (m *moduleAnswer) own() *chain.Link { return &m.found.Links[0] }
 
 func (m *moduleAnswer) goOn(ctx context.Context) error {
 	hold := m.e.Telling
@@ -107,37 +82,11 @@ func (m *moduleAnswer) deleting(ctx context.Context) error {
 	return nil
 }
 
-func (m *moduleAnswer) fleet(verb string, args ...string) string {
-	return m.Spillway("fleet "+verb, m.ref, args...)
-}
-
 func (m *moduleAnswer) paused() {
 	m.own().Next = m.Spillway("resume", m.ref)
 	if s := m.e.Steered; s != nil {
 		m.own().Owner = s.By
 	}
-}
-
-// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
-// what waits.
-func unitOf(hold *rollout.Hold) (stage, name string) {
-	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
-		stage, name = decision.UnitOf(hold.Path)
-	}
-	return stage, name
-}
-
-// stage is a row of the module as a link.
-func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
-	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
-	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
-	if i < 0 {
-		return m.Link(ref, "", "stage %s not found", name)
-	}
-	s := &m.e.Stages[i]
-	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
-	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
-	return link
 }
 
 // held goes to the stage, and from there to the cluster.
@@ -162,6 +111,15 @@ func (m *moduleAnswer) held(ctx context.Context, hold *rollout.Hold) error {
 	}
 }
 
+// unitOf is the stage and the cluster that a hold is about: what it waits for, or else
+// what waits.
+func unitOf(hold *rollout.Hold) (stage, name string) {
+	if stage, name = decision.UnitOf(hold.On); stage == "" && name == "" {
+		stage, name = decision.UnitOf(hold.Path)
+	}
+	return stage, name
+}
+
 // budget goes to a cluster of the stage that is down, and otherwise says that none may be.
 func (m *moduleAnswer) budget(stage string) error {
 	for i := range m.e.Clusters {
@@ -174,6 +132,19 @@ func (m *moduleAnswer) budget(stage string) error {
 	last := &m.found.Links[len(m.found.Links)-1]
 	last.Next = m.Kubectl("edit", m.ref)
 	return nil
+}
+
+// stage is a row of the module as a link.
+func (m *moduleAnswer) stage(name string, reason rollout.Reason) chain.Link {
+	ref := describe.Ref{Kind: describe.KindStage, Namespace: m.ref.Namespace, Name: name}
+	i := slices.IndexFunc(m.e.Stages, func(s fleetv1.StageStatus) bool { return s.Name == name })
+	if i < 0 {
+		return m.Link(ref, "", "stage %s not found", name)
+	}
+	s := &m.e.Stages[i]
+	link := m.Link(ref, reason, "stage %s: %s", name, describe.StageCounts(s))
+	link.Ring, link.Phase = manager.RingFleet, rollout.PhaseWaiting
+	return link
 }
 
 // failing goes to the first cluster that has failed, if one has.
@@ -190,9 +161,38 @@ func (m *moduleAnswer) failing(context.Context) error {
 	return nil
 }
 
+func (m *moduleAnswer) own() *chain.Link { return &m.found.Links[0] }
+
+func (m *moduleAnswer) fleet(verb string, args ...string) string {
+	return m.Spillway("fleet "+verb, m.ref, args...)
+}
+
 func assemblageKind(module describe.Ref) string {
 	if module.Kind == describe.KindBootstrap {
 		return describe.KindRemote
 	}
 	return describe.KindProxy
+}
+
+// module is a module: its rollout, the stage that it is at, and the cluster there that
+// it waits for.
+func (a *asker) module(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	e, err := hub.Explain(ctx, a.Client, a.fleetOptions(), ref.Kind, keyOf(ref))
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	described := describe.Module(&e)
+	m := moduleAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.ModuleFacts(&e), Details: e,
+	}}
+	err = m.goOn(ctx)
+	return m.found, err
+}
+
+func (a *asker) fleetOptions() hub.Options {
+	return hub.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+}
+
+func keyOf(ref describe.Ref) types.NamespacedName {
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 }

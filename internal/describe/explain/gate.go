@@ -50,20 +50,6 @@ func (m *moduleAnswer) gated(ctx context.Context, stage string) error {
 	return nil
 }
 
-// undecided is a gate as the root of a chain.
-func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
-	s := &g.Spec
-	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
-	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
-	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
-	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
-		link.Reason, link.Since = rollout.ReasonGateRefused, describe.TimeOrNil(c.LastTransitionTime.Time)
-		link.Sentence = a.Place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
-	}
-	link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
-	return link
-}
-
 // gate is a RolloutGate: decided, or not.
 func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	g := &v1alpha1.RolloutGate{}
@@ -79,6 +65,20 @@ func (a *asker) gate(ctx context.Context, ref describe.Ref, _ bool) (chain.Answe
 		describe.FactOf("of", strings.ToLower(g.Spec.TargetRef.Kind)+"/"+g.Spec.TargetRef.Name), describe.FactOf("stage", g.Spec.Stage), describe.FactOf("revision", g.Spec.Revision), describe.FactOf("when", g.Spec.When),
 	}
 	return chain.Answer{Links: []chain.Link{link}, Facts: facts}, nil
+}
+
+// undecided is a gate as the root of a chain.
+func (a *asker) undecided(g *v1alpha1.RolloutGate) chain.Link {
+	s := &g.Spec
+	target := describe.Ref{Kind: s.TargetRef.Kind, Namespace: g.Namespace, Name: s.TargetRef.Name}
+	link := a.Link(describe.RefTo(describe.KindGate, g), chain.ReasonUndecided, "gate %s of stage %s has not been decided for %s", s.Gate, s.Stage, s.Revision)
+	link.Ring, link.Phase, link.Since = manager.RingFleet, rollout.PhaseWaiting, describe.TimeOrNil(g.CreationTimestamp.Time)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.GatePassed); c != nil && c.Status == "False" {
+		link.Reason, link.Since = rollout.ReasonGateRefused, describe.TimeOrNil(c.LastTransitionTime.Time)
+		link.Sentence = a.Place() + fmt.Sprintf("gate %s of stage %s was refused for %s: %s", s.Gate, s.Stage, s.Revision, c.Message)
+	}
+	link.Next = a.Spillway("fleet approve", target, "--stage", s.Stage, "--gate", s.Gate)
+	return link
 }
 
 // revision is a ModuleRevision: where it stands is what its module says.

@@ -94,12 +94,6 @@ func (a *asker) notMade(ctx context.Context, ref describe.Ref, err error) (chain
 	return found, nil
 }
 
-// firstLine is the beginning of a message that may have many.
-func firstLine(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	return line
-}
-
 // notApplied goes to the source if that is why, to what it depends on, to what has
 // refused it, or to the unhealthy object.
 func (a *asker) notApplied(ctx context.Context, k *kustomizev1.Kustomization, found chain.Answer) (chain.Answer, error) {
@@ -151,6 +145,12 @@ func (a *asker) unfetched(ctx context.Context, k *kustomizev1.Kustomization) *ch
 	link := a.Link(ref, chain.ReasonSource, "%s %s cannot be fetched: %s", ref.Kind, ref.Name, firstLine(c.Message))
 	link.Since, link.Next = describe.TimeOrNil(c.LastTransitionTime.Time), a.Kubectl("describe", ref)
 	return &link
+}
+
+// firstLine is the beginning of a message that may have many.
+func firstLine(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return line
 }
 
 // conditionOf is a condition of any object, nil if it has none.

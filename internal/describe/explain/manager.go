@@ -28,6 +28,16 @@ func (a *asker) aboutManager(namespace string) *chain.Question {
 	return a.Ask(ref, func(ctx context.Context, _ bool) (chain.Answer, error) { return a.manages(ctx, ref, namespace) })
 }
 
+// managerGone is the answer that a manager which is installed does not run, nil
+// if it is, or if that cannot be known.
+func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer {
+	down, err := a.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, namespace)
+	if err != nil || down.Links[0].Kind == describe.KindManager || down.Links[0].Reason != chain.ReasonManagerDown {
+		return nil
+	}
+	return &down
+}
+
 func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string) (chain.Answer, error) {
 	var list appsv1.DeploymentList
 	if err := a.Client.List(ctx, &list, client.MatchingLabels(manifests.ManagerLabels())); err != nil {
@@ -46,24 +56,6 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
 	return a.atWork(ctx, &list.Items[i])
-}
-
-func argsOf(d *appsv1.Deployment) []string {
-	var args []string
-	for _, c := range d.Spec.Template.Spec.Containers {
-		args = append(args, c.Args...)
-	}
-	return args
-}
-
-// argOf is the value of an argument, the last of several.
-func argOf(args []string, name, otherwise string) string {
-	for _, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
-			otherwise = value
-		}
-	}
-	return otherwise
 }
 
 // watches is true if a manager with these arguments watches a namespace.
@@ -103,14 +95,22 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer,
 	return chain.Answer{Links: []chain.Link{link}, Then: down}, nil
 }
 
-// managerGone is the answer that a manager which is installed does not run, nil
-// if it is, or if that cannot be known.
-func (a *asker) managerGone(ctx context.Context, namespace string) *chain.Answer {
-	down, err := a.manages(ctx, describe.Ref{Kind: describe.KindManager, Name: "spillway"}, namespace)
-	if err != nil || down.Links[0].Kind == describe.KindManager || down.Links[0].Reason != chain.ReasonManagerDown {
-		return nil
+func argsOf(d *appsv1.Deployment) []string {
+	var args []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		args = append(args, c.Args...)
 	}
-	return &down
+	return args
+}
+
+// argOf is the value of an argument, the last of several.
+func argOf(args []string, name, otherwise string) string {
+	for _, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			otherwise = value
+		}
+	}
+	return otherwise
 }
 
 // downBecause goes on to why the Pods of the manager do not run, nil if they do.

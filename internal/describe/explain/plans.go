@@ -51,8 +51,6 @@ type planAnswer struct {
 	found chain.Answer
 }
 
-func (p *planAnswer) own() *chain.Link { return &p.found.Links[0] }
-
 func (p *planAnswer) goOn(ctx context.Context) {
 	switch {
 	case p.i.DeletionTimestamp != nil && p.isLeft():
@@ -94,6 +92,8 @@ func (p *planAnswer) leaving() {
 	p.found = p.kept(describe.RefTo(describe.KindInstance, p.i), p.i, vocabulary.CleanupFinalizer, p.found)
 }
 
+func (p *planAnswer) own() *chain.Link { return &p.found.Links[0] }
+
 // deadline is when the plan that runs has taken too long, or its phase or its step;
 // nil if there is no timeout, or it may not be read.
 func (p *planAnswer) deadline(ctx context.Context) *time.Time {
@@ -134,6 +134,13 @@ func due(soonest *time.Time, timeout *metav1.Duration, from *metav1.MicroTime) *
 	return &at
 }
 
+func (p *planAnswer) noVersion() {
+	ref := p.version()
+	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s not found", ref.Name)
+	link.Next = p.Command("kubectl get operatorversions -n " + ref.Namespace)
+	p.found.Links = append(p.found.Links, link)
+}
+
 // version is the OperatorVersion that the Instance refers to.
 func (p *planAnswer) version() describe.Ref {
 	ref := describe.Ref{Kind: describe.KindVersion, Namespace: p.i.Spec.OperatorVersion.Namespace, Name: p.i.Spec.OperatorVersion.Name}
@@ -141,13 +148,6 @@ func (p *planAnswer) version() describe.Ref {
 		ref.Namespace = p.i.Namespace
 	}
 	return ref
-}
-
-func (p *planAnswer) noVersion() {
-	ref := p.version()
-	link := p.Link(ref, chain.ReasonMissing, "OperatorVersion %s not found", ref.Name)
-	link.Next = p.Command("kubectl get operatorversions -n " + ref.Namespace)
-	p.found.Links = append(p.found.Links, link)
 }
 
 // step is the first step that is begun and not complete.

@@ -30,54 +30,10 @@ type GroupDetails struct {
 	Replicas []string `json:"replicas,omitempty"`
 }
 
-func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (decision.Explanation, error) {
-	o := zones.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
-	return zones.Explain(ctx, a.Client, o, ref.Namespace, ref.Name)
-}
-
 // isComplete is true of a group whose zones are all where they should be.
 func (a *asker) isComplete(ctx context.Context, ref describe.Ref) (bool, error) {
 	e, err := a.explainGroup(ctx, ref)
 	return e.Phase == string(rollout.PhaseComplete), err
-}
-
-// group is a group of StatefulSets: what its rollout waits for, and if that is
-// complete, what its replicas wait for.
-func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
-	e, err := a.explainGroup(ctx, ref)
-	if err != nil {
-		return chain.Answer{}, err
-	}
-	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
-	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
-		return chain.Answer{}, err
-	}
-	described, replicas := describe.Group(&e), scales.Explain()
-	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
-		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: GroupDetails{e, replicas},
-	}}
-	if !e.Missing && g.deleting(ctx) {
-		return g.found, nil
-	}
-	if scaled := scales.At().Hold; e.Phase == string(rollout.PhaseComplete) && scaled != nil {
-		return g.found, g.replicas(ctx, scaled)
-	}
-	err = g.rollout(ctx)
-	return g.found, err
-}
-
-// deleting is true of a group that is being deleted, and that a finalizer keeps. Its
-// StatefulSets roll all the same: the manager creates a new group for them.
-func (g *groupAnswer) deleting(ctx context.Context) bool {
-	group := &v1alpha1.RolloutGroup{}
-	if g.Get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
-		return false
-	}
-	own := g.own()
-	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(group.DeletionTimestamp.Time)
-	own.Sentence = g.Place() + "group " + g.ref.Name + " is being deleted"
-	g.found = g.kept(g.ref, group, "", g.found)
-	return true
 }
 
 // groupAnswer is the answer about a group, as it comes together.
@@ -87,15 +43,6 @@ type groupAnswer struct {
 	ref   describe.Ref
 	e     *decision.Explanation
 	found chain.Answer
-}
-
-func (g *groupAnswer) own() *chain.Link { return &g.found.Links[0] }
-
-func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Links, link) }
-
-// set is a StatefulSet of the group.
-func (g *groupAnswer) set(name string) describe.Ref {
-	return describe.Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
 }
 
 // rollout goes on from the reason that tells most.
@@ -161,16 +108,6 @@ func (g *groupAnswer) paused(ctx context.Context, hold *rollout.Hold) error {
 	return nil
 }
 
-// zoneOf is the zone that a hold is about, or in which it is.
-func zoneOf(hold *rollout.Hold) string {
-	for _, path := range []rollout.Path{hold.On, hold.Path} {
-		if len(path) > 0 {
-			return path[0]
-		}
-	}
-	return ""
-}
-
 // locked goes to who holds the lock, and to the manager if that is not at work: what
 // holds the lock is not brought to an end then.
 func (g *groupAnswer) locked(ctx context.Context) error {
@@ -231,6 +168,50 @@ func (g *groupAnswer) leftDownscale(ctx context.Context, group *v1alpha1.Rollout
 	return nil
 }
 
+// group is a group of StatefulSets: what its rollout waits for, and if that is
+// complete, what its replicas wait for.
+func (a *asker) group(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
+	e, err := a.explainGroup(ctx, ref)
+	if err != nil {
+		return chain.Answer{}, err
+	}
+	scales, err := scaling.Look(ctx, a.Client, scaling.Options{Now: a.Options.Now}, ref.Namespace, ref.Name)
+	if err != nil && !apierrors.IsForbidden(err) { // how it is rolled can be told without its replicas
+		return chain.Answer{}, err
+	}
+	described, replicas := describe.Group(&e), scales.Explain()
+	g := groupAnswer{asker: a, ref: ref, e: &e, found: chain.Answer{
+		Links: []chain.Link{a.LinkTo(&described)}, Facts: describe.GroupFacts(&e, replicas), Details: GroupDetails{e, replicas},
+	}}
+	if !e.Missing && g.deleting(ctx) {
+		return g.found, nil
+	}
+	if scaled := scales.At().Hold; e.Phase == string(rollout.PhaseComplete) && scaled != nil {
+		return g.found, g.replicas(ctx, scaled)
+	}
+	err = g.rollout(ctx)
+	return g.found, err
+}
+
+func (a *asker) explainGroup(ctx context.Context, ref describe.Ref) (decision.Explanation, error) {
+	o := zones.Options{Namespaces: a.Options.Namespaces, Now: a.Options.Now}
+	return zones.Explain(ctx, a.Client, o, ref.Namespace, ref.Name)
+}
+
+// deleting is true of a group that is being deleted, and that a finalizer keeps. Its
+// StatefulSets roll all the same: the manager creates a new group for them.
+func (g *groupAnswer) deleting(ctx context.Context) bool {
+	group := &v1alpha1.RolloutGroup{}
+	if g.Get(ctx, g.ref, group) != nil || group.DeletionTimestamp == nil || len(group.Finalizers) == 0 {
+		return false
+	}
+	own := g.own()
+	own.Reason, own.Phase, own.Since = reasons.Deleting, rollout.PhaseWaiting, describe.TimeOrNil(group.DeletionTimestamp.Time)
+	own.Sentence = g.Place() + "group " + g.ref.Name + " is being deleted"
+	g.found = g.kept(g.ref, group, "", g.found)
+	return true
+}
+
 // firstUnseen is the first zone of which the status speaks of another spec, or that
 // is being deleted.
 func (g *groupAnswer) firstUnseen(ctx context.Context) *chain.Question {
@@ -241,11 +222,6 @@ func (g *groupAnswer) firstUnseen(ctx context.Context) *chain.Question {
 		}
 	}
 	return nil
-}
-
-// refused is a write that the API server did not take.
-func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) {
-	g.found = g.found.And(g.Refusal(ctx, g.set(zoneOf(hold)), hold.Message))
 }
 
 // held goes to the zone, and from there to the Pod.
@@ -365,4 +341,28 @@ func (g *groupAnswer) replicas(ctx context.Context, hold *rollout.Hold) error {
 		g.add(link)
 	}
 	return nil
+}
+
+func (g *groupAnswer) own() *chain.Link { return &g.found.Links[0] }
+
+func (g *groupAnswer) add(link chain.Link) { g.found.Links = append(g.found.Links, link) }
+
+// refused is a write that the API server did not take.
+func (g *groupAnswer) refused(ctx context.Context, hold *rollout.Hold) {
+	g.found = g.found.And(g.Refusal(ctx, g.set(zoneOf(hold)), hold.Message))
+}
+
+// set is a StatefulSet of the group.
+func (g *groupAnswer) set(name string) describe.Ref {
+	return describe.Ref{Kind: workloads.StatefulSet, Namespace: g.ref.Namespace, Name: name}
+}
+
+// zoneOf is the zone that a hold is about, or in which it is.
+func zoneOf(hold *rollout.Hold) string {
+	for _, path := range []rollout.Path{hold.On, hold.Path} {
+		if len(path) > 0 {
+			return path[0]
+		}
+	}
+	return ""
 }

@@ -69,6 +69,17 @@ func (e *Entry) end(d *appsv1.Deployment) {
 	}
 }
 
+// templateChange is what had changed of a workload's template, and who changed it. What
+// Spillway itself has written there last is the hash of a config that changed.
+func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {
+	writer := writerOf(obj, []string{"spec", "template"})
+	roll := workloads.LastRoll(obj)
+	if writer.by == ReporterManager && len(roll.Changed) > 0 {
+		return h.configChange(ctx, &roll)
+	}
+	return "the template of " + obj.GetName(), writer.by
+}
+
 // configChange is what had changed of the config, and who wrote it. Of Secrets only the
 // metadata is read.
 func (h *historian) configChange(ctx context.Context, roll *workloads.Roll) (change, by string) {
@@ -106,15 +117,4 @@ func configNamed(text, namespace string) *describe.Ref {
 		namespace, name = elsewhere, there
 	}
 	return &describe.Ref{Kind: kind, Namespace: namespace, Name: name}
-}
-
-// templateChange is what had changed of a workload's template, and who changed it. What
-// Spillway itself has written there last is the hash of a config that changed.
-func (h *historian) templateChange(ctx context.Context, obj client.Object) (change, by string) {
-	writer := writerOf(obj, []string{"spec", "template"})
-	roll := workloads.LastRoll(obj)
-	if writer.by == ReporterManager && len(roll.Changed) > 0 {
-		return h.configChange(ctx, &roll)
-	}
-	return "the template of " + obj.GetName(), writer.by
 }

@@ -37,9 +37,6 @@ const (
 	ReporterCommands = "spillway-cli"
 )
 
-// Reporters are both.
-func Reporters() []string { return []string{ReporterManager, ReporterCommands} }
-
 // Events are the Events that Spillway has written in a namespace, in all if it is
 // empty, the oldest first. The API server picks them out.
 func Events(ctx context.Context, reader client.Reader, namespace string) ([]Event, error) {
@@ -56,6 +53,9 @@ func Events(ctx context.Context, reader client.Reader, namespace string) ([]Even
 	slices.SortStableFunc(notes, func(a, b Event) int { return a.At.Compare(b.At) })
 	return notes, nil
 }
+
+// Reporters are both.
+func Reporters() []string { return []string{ReporterManager, ReporterCommands} }
 
 // ReportedBy leaves of Events those that one reporter has written.
 func ReportedBy(reporter string) client.ListOption {

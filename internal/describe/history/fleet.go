@@ -50,38 +50,9 @@ func (h *historian) ofModule(ctx context.Context) ([]Entry, error) {
 	return append(episodes, h.unreleased(revisions)...), nil
 }
 
-// revisions are those of the module, by name.
-func (h *historian) revisions(ctx context.Context, module client.Object) (map[string]*v1alpha1.ModuleRevision, error) {
-	list := &v1alpha1.ModuleRevisionList{}
-	if err := h.inNamespace(ctx, list); err != nil {
-		return nil, err
-	}
-	revisions := map[string]*v1alpha1.ModuleRevision{}
-	for i := range list.Items {
-		if r := &list.Items[i]; metav1.IsControlledBy(r, module) {
-			revisions[r.Name] = r
-		}
-	}
-	return revisions, nil
-}
-
 func (h *historian) release(past *fleetv1.PastRollout, r *v1alpha1.ModuleRevision) Entry {
 	e := h.revision(past.Revision, r)
 	e.Started, e.Ended, e.Outcome = &past.StartedAt.Time, describe.TimeOf(past.FinishedAt), past.Outcome
-	return e
-}
-
-// revision is an episode about a revision, which may have been collected since.
-func (h *historian) revision(name string, r *v1alpha1.ModuleRevision) Entry {
-	e := h.episode(describe.Fleet, "revision")
-	if e.To = name; r == nil {
-		return e
-	}
-	e.What = fmt.Sprintf("revision %d", r.Spec.Number)
-	e.Change, e.By = SourceVersion(r.Spec.Template.Sync.Source), vocabulary.WrittenBy.Get(r.Annotations)
-	if r.Status.Resolved != "" && r.Status.Resolved != e.Change {
-		e.Change += ", which was " + r.Status.Resolved
-	}
 	return e
 }
 
@@ -107,6 +78,35 @@ func (h *historian) unreleased(revisions map[string]*v1alpha1.ModuleRevision) []
 		episodes = append(episodes, h.revision(r.Name, r))
 	}
 	return episodes
+}
+
+// revisions are those of the module, by name.
+func (h *historian) revisions(ctx context.Context, module client.Object) (map[string]*v1alpha1.ModuleRevision, error) {
+	list := &v1alpha1.ModuleRevisionList{}
+	if err := h.inNamespace(ctx, list); err != nil {
+		return nil, err
+	}
+	revisions := map[string]*v1alpha1.ModuleRevision{}
+	for i := range list.Items {
+		if r := &list.Items[i]; metav1.IsControlledBy(r, module) {
+			revisions[r.Name] = r
+		}
+	}
+	return revisions, nil
+}
+
+// revision is an episode about a revision, which may have been collected since.
+func (h *historian) revision(name string, r *v1alpha1.ModuleRevision) Entry {
+	e := h.episode(describe.Fleet, "revision")
+	if e.To = name; r == nil {
+		return e
+	}
+	e.What = fmt.Sprintf("revision %d", r.Spec.Number)
+	e.Change, e.By = SourceVersion(r.Spec.Template.Sync.Source), vocabulary.WrittenBy.Get(r.Annotations)
+	if r.Status.Resolved != "" && r.Status.Resolved != e.Change {
+		e.Change += ", which was " + r.Status.Resolved
+	}
+	return e
 }
 
 // SourceVersion is the exact version that a source stands for.

@@ -73,10 +73,6 @@ func renew(moved []Part, rows []v1alpha1.Zone) {
 	}
 }
 
-func isMoved(moved []v1alpha1.ZoneRevision, name, revision string) bool {
-	return slices.ContainsFunc(moved, func(z v1alpha1.ZoneRevision) bool { return z.Name == name && z.Revision == revision })
-}
-
 // edited says which templates were changed, and by whom.
 func (h *historian) edited(ctx context.Context, e *Entry, moved []v1alpha1.ZoneRevision) error {
 	sets := &appsv1.StatefulSetList{}
@@ -93,6 +89,10 @@ func (h *historian) edited(ctx context.Context, e *Entry, moved []v1alpha1.ZoneR
 	}
 	e.Change, e.By = strings.Join(slices.Compact(changes), ", "), people(names)
 	return nil
+}
+
+func isMoved(moved []v1alpha1.ZoneRevision, name, revision string) bool {
+	return slices.ContainsFunc(moved, func(z v1alpha1.ZoneRevision) bool { return z.Name == name && z.Revision == revision })
 }
 
 func groupOf(set *appsv1.StatefulSet) string { return vocabulary.GroupOf(set.Labels, set.Annotations) }

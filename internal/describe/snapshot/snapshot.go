@@ -73,11 +73,6 @@ type kindSeen struct {
 	named   map[client.ObjectKey]client.Object
 }
 
-// New returns an empty snapshot of a namespace, or of all if none is named.
-func New(live client.Reader, scheme *runtime.Scheme, namespace string) *Snapshot {
-	return &Snapshot{Live: live, Scheme: scheme, namespace: namespace, kinds: map[kindIn]*kindSeen{}}
-}
-
 // Get implements [client.Reader]. The object is the caller's own.
 func (s *Snapshot) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	list := s.listFor(obj)
@@ -96,32 +91,6 @@ func (s *Snapshot) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 		return apierrors.NewNotFound(schema.GroupResource{Resource: strings.ToLower(reflect.TypeOf(obj).Elem().Name())}, key.Name) //nolint:wrapcheck // as a client answers
 	}
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found.DeepCopyObject()).Elem())
-	return nil
-}
-
-// List implements [client.Reader].
-func (s *Snapshot) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	wanted := (&client.ListOptions{}).ApplyOptions(opts)
-	if wanted.FieldSelector != nil || wanted.Raw != nil {
-		return s.Live.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
-	}
-	seen, err := s.seen(list, wanted.Namespace)
-	if err != nil {
-		return err
-	}
-	if err := seen.loaded(ctx, s.Live, emptyLike(list), s.scope(wanted.Namespace)); err != nil {
-		return err
-	}
-	var matching []runtime.Object
-	for _, obj := range seen.objects[wanted.Namespace] {
-		if wanted.LabelSelector == nil || wanted.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
-			matching = append(matching, obj)
-		}
-	}
-	list.SetResourceVersion(seen.list.GetResourceVersion())
-	if err := apimeta.SetList(list, matching); err != nil {
-		return fmt.Errorf("hand on a list: %w", err)
-	}
 	return nil
 }
 
@@ -159,29 +128,6 @@ func (s *Snapshot) listFor(obj client.Object) client.ObjectList {
 	return list
 }
 
-// seen is what was read of a kind in a namespace.
-func (s *Snapshot) seen(list client.ObjectList, namespace string) (*kindSeen, error) {
-	gvk, err := apiutil.GVKForObject(list, s.Scheme)
-	if err != nil {
-		return nil, fmt.Errorf("list %T: %w", list, err)
-	}
-	key := kindIn{gvk, reflect.TypeOf(list).String(), s.scope(namespace)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kinds[key] == nil {
-		s.kinds[key] = &kindSeen{}
-	}
-	return s.kinds[key], nil
-}
-
-// scope is the namespace to list for one that is asked for.
-func (s *Snapshot) scope(namespace string) string {
-	if s.namespace == "" {
-		return ""
-	}
-	return namespace
-}
-
 // isFew is true as long as one object more is better asked for by its name.
 func (s *Snapshot) isFew(seen *kindSeen) bool {
 	s.mu.Lock()
@@ -208,6 +154,55 @@ func (k *kindSeen) loaded(ctx context.Context, live client.Reader, page client.O
 		}
 	})
 	return k.err
+}
+
+// List implements [client.Reader].
+func (s *Snapshot) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	wanted := (&client.ListOptions{}).ApplyOptions(opts)
+	if wanted.FieldSelector != nil || wanted.Raw != nil {
+		return s.Live.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
+	}
+	seen, err := s.seen(list, wanted.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := seen.loaded(ctx, s.Live, emptyLike(list), s.scope(wanted.Namespace)); err != nil {
+		return err
+	}
+	var matching []runtime.Object
+	for _, obj := range seen.objects[wanted.Namespace] {
+		if wanted.LabelSelector == nil || wanted.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
+			matching = append(matching, obj)
+		}
+	}
+	list.SetResourceVersion(seen.list.GetResourceVersion())
+	if err := apimeta.SetList(list, matching); err != nil {
+		return fmt.Errorf("hand on a list: %w", err)
+	}
+	return nil
+}
+
+// seen is what was read of a kind in a namespace.
+func (s *Snapshot) seen(list client.ObjectList, namespace string) (*kindSeen, error) {
+	gvk, err := apiutil.GVKForObject(list, s.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("list %T: %w", list, err)
+	}
+	key := kindIn{gvk, reflect.TypeOf(list).String(), s.scope(namespace)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kinds[key] == nil {
+		s.kinds[key] = &kindSeen{}
+	}
+	return s.kinds[key], nil
+}
+
+// scope is the namespace to list for one that is asked for.
+func (s *Snapshot) scope(namespace string) string {
+	if s.namespace == "" {
+		return ""
+	}
+	return namespace
 }
 
 func (k *kindSeen) add(item runtime.Object) error {
@@ -239,6 +234,11 @@ func emptyLike(list client.ObjectList) client.ObjectList {
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
 	return fresh
+}
+
+// New returns an empty snapshot of a namespace, or of all if none is named.
+func New(live client.Reader, scheme *runtime.Scheme, namespace string) *Snapshot {
+	return &Snapshot{Live: live, Scheme: scheme, namespace: namespace, kinds: map[kindIn]*kindSeen{}}
 }
 
 // notHelms leaves out what Helm keeps, which may be a great deal.

@@ -95,14 +95,6 @@ func newWatched(ctx context.Context, at *rest.Config, live client.Client, namesp
 // Changed says that something may have changed since the last look.
 func (m *Watched) Changed() <-chan struct{} { return m.changed }
 
-// Touch reports a change, so that readers read again.
-func (m *Watched) Touch() {
-	select {
-	case m.changed <- struct{}{}:
-	default: // a change is reported already
-	}
-}
-
 // stripped is an object without what is not used, and without values that must not be kept.
 func stripped(obj any) (any, error) {
 	o, ok := obj.(client.Object)
@@ -144,11 +136,6 @@ func (v values) heard(err error) error {
 		v.Touch()
 	}
 	return err
-}
-
-// isAnswer is true of an error that the same question would get again.
-func isAnswer(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
 }
 
 // Get implements [client.Reader].
@@ -255,6 +242,11 @@ func (m *Watched) keep(ctx context.Context, obj client.Object, like client.Objec
 	return kind.err
 }
 
+// isAnswer is true of an error that the same question would get again.
+func isAnswer(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
+}
+
 // begin asks whether the kind may be listed, since a watch would try for ever; and then
 // waits until all of it is listed.
 func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj client.Object, like client.ObjectList) error {
@@ -276,6 +268,14 @@ func (m *Watched) begin(ctx context.Context, gvk schema.GroupVersionKind, obj cl
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
 	return nil
+}
+
+// Touch reports a change, so that readers read again.
+func (m *Watched) Touch() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // a change is reported already
+	}
 }
 
 // listLike is an empty list of a kind.

@@ -37,13 +37,6 @@ type Object struct{ APIVersion, Kind, Name string }
 // String is how sentences call the object: "ConfigMap region".
 func (o Object) String() string { return o.Kind + " " + o.Name }
 
-// Sorted returns a set of objects in an order that does not change.
-func Sorted(objects map[Object]bool) []Object {
-	return slices.SortedFunc(maps.Keys(objects), func(x, y Object) int {
-		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
-	})
-}
-
 // Known are the objects that were looked at.
 type Known map[Object]Look
 
@@ -76,9 +69,6 @@ type Error struct {
 	// Waits is true if the binding is in order, and what it refers to does not exist.
 	Waits bool
 }
-
-// Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("binding %q: %s", e.Binding, e.Reason) }
 
 // Values are the values of bindings, by name.
 type Values map[string]string
@@ -155,21 +145,6 @@ func (e *evaluation) add(b Binding) {
 	e.bindings[b.Name] = b
 }
 
-// failf notes the first thing that is wrong with a binding.
-func (e *evaluation) failf(name, format string, args ...any) {
-	if e.errs[name] == nil {
-		e.errs[name] = &Error{Binding: name, Reason: fmt.Sprintf(format, args...)}
-	}
-}
-
-// waitf notes that what a binding refers to does not exist.
-func (e *evaluation) waitf(name, format string, args ...any) {
-	if e.errs[name] == nil {
-		e.failf(name, format, args...)
-		e.errs[name].Waits = true
-	}
-}
-
 func (e *evaluation) result(names []string) Result {
 	r := Result{Values: maps.Clone(e.predefined), Needs: slices.SortedFunc(maps.Keys(e.needs), compareObjects)}
 	if r.Values == nil {
@@ -189,8 +164,26 @@ func (e *evaluation) result(names []string) Result {
 	return r
 }
 
+// Sorted returns a set of objects in an order that does not change.
+func Sorted(objects map[Object]bool) []Object {
+	return slices.SortedFunc(maps.Keys(objects), func(x, y Object) int {
+		return slices.Compare([]string{x.APIVersion, x.Kind, x.Name}, []string{y.APIVersion, y.Kind, y.Name})
+	})
+}
+
 func compareObjects(a, b Object) int {
 	return slices.Compare([]string{a.APIVersion, a.Kind, a.Name}, []string{b.APIVersion, b.Kind, b.Name})
+}
+
+// expand is not ok if a name in the text has no value (yet).
+func (e *evaluation) expand(text string) (expanded string, ok bool) {
+	ok = true
+	expanded = expand(text, func(name string) string {
+		value, known := e.value(name)
+		ok = ok && known
+		return value
+	})
+	return expanded, ok
 }
 
 // value is the value of a name. It is not ok if there is none (yet).
@@ -233,17 +226,6 @@ func (e *evaluation) evaluate(b Binding) (value string, ok bool) {
 	}
 	*o = outcome{value: value, lacking: !ok || e.errs[b.Name] != nil}
 	return o.value, !o.lacking
-}
-
-// expand is not ok if a name in the text has no value (yet).
-func (e *evaluation) expand(text string) (expanded string, ok bool) {
-	ok = true
-	expanded = expand(text, func(name string) string {
-		value, known := e.value(name)
-		ok = ok && known
-		return value
-	})
-	return expanded, ok
 }
 
 func (e *evaluation) field(name string, f Field) (value string, ok bool) {
@@ -291,6 +273,24 @@ func (e *evaluation) read(name string, f Field, content map[string]any) (value s
 	}
 	return value, true
 }
+
+// waitf notes that what a binding refers to does not exist.
+func (e *evaluation) waitf(name, format string, args ...any) {
+	if e.errs[name] == nil {
+		e.failf(name, format, args...)
+		e.errs[name].Waits = true
+	}
+}
+
+// failf notes the first thing that is wrong with a binding.
+func (e *evaluation) failf(name, format string, args ...any) {
+	if e.errs[name] == nil {
+		e.errs[name] = &Error{Binding: name, Reason: fmt.Sprintf(format, args...)}
+	}
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("binding %q: %s", e.Binding, e.Reason) }
 
 // text is a value as text: strings as they are, all else as JSON.
 func text(v any) (string, error) {

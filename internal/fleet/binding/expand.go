@@ -6,6 +6,21 @@ import "strings"
 // other from growing without bounds.
 const MaxLength = 64 << 10
 
+// Escape is text that expands to s.
+func Escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+// Names are those that texts refer to.
+func Names(texts ...string) map[string]bool {
+	names := map[string]bool{}
+	for _, text := range texts {
+		expand(text, func(name string) string {
+			names[name] = true
+			return ""
+		})
+	}
+	return names
+}
+
 // expand replaces each $(NAME) by what value says, by the rules that Kubernetes
 // has for the command of a container. It ends soon after [MaxLength].
 func expand(text string, value func(name string) string) string {
@@ -32,19 +47,4 @@ func expand(text string, value func(name string) string) string {
 			b.WriteString("$")
 		}
 	}
-}
-
-// Escape is text that expands to s.
-func Escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }
-
-// Names are those that texts refer to.
-func Names(texts ...string) map[string]bool {
-	names := map[string]bool{}
-	for _, text := range texts {
-		expand(text, func(name string) string {
-			names[name] = true
-			return ""
-		})
-	}
-	return names
 }

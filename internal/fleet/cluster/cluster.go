@@ -54,9 +54,6 @@ func isNamed(secret string) bool {
 	return strings.HasSuffix(secret, secretSuffix) && len(secret) > len(secretSuffix)
 }
 
-// NameOf is the name of the cluster whose kubeconfig is in a Secret.
-func NameOf(secret string) string { return strings.TrimSuffix(secret, secretSuffix) }
-
 // fromClusterAPI returns the cluster of a Cluster of Cluster API.
 func fromClusterAPI(u *unstructured.Unstructured, hasSecret bool) Cluster {
 	initialized, _, _ := unstructured.NestedBool(u.Object, "status", "initialization", "controlPlaneInitialized")
@@ -75,10 +72,13 @@ func fromSecret(m *metav1.PartialObjectMetadata) Cluster {
 	}
 }
 
-// isCluster returns true for a Secret that registers a cluster.
-func isCluster(labels map[string]string) bool { return vocabulary.Cluster.Get(labels) == "true" }
+// NameOf is the name of the cluster whose kubeconfig is in a Secret.
+func NameOf(secret string) string { return strings.TrimSuffix(secret, secretSuffix) }
 
 // mayHoldKubeconfig is true of a Secret that this package has to do with.
 func mayHoldKubeconfig(name string, labels map[string]string) bool {
 	return strings.HasSuffix(name, secretSuffix) || isCluster(labels)
 }
+
+// isCluster returns true for a Secret that registers a cluster.
+func isCluster(labels map[string]string) bool { return vocabulary.Cluster.Get(labels) == "true" }

@@ -88,30 +88,6 @@ func newCache(mgr ctrl.Manager, namespaces []string, transform toolscache.Transf
 	return c, nil
 }
 
-func secretMetadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(SecretGVK)
-	return m
-}
-
-func secretObjects() *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(SecretGVK.GroupVersion().WithKind("SecretList"))
-	return list
-}
-
-func clusterObjects() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(GVK.GroupVersion().WithKind(GVK.Kind + "List"))
-	return list
-}
-
-func clusterObject() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(GVK)
-	return u
-}
-
 // reduceSecret keeps of a Secret's metadata what identifies it, and the labels of one
 // that may hold a kubeconfig.
 func reduceSecret(obj any) (any, error) {
@@ -147,6 +123,50 @@ func reduceCluster(obj any) (any, error) {
 	return kept, nil
 }
 
+func (d *Directory) secretChanged(o client.Object) {
+	d.mu.Lock()
+	subscribers := d.secretSubscribers
+	d.mu.Unlock()
+	for _, f := range subscribers {
+		f(client.ObjectKeyFromObject(o))
+	}
+	if isCluster(o.GetLabels()) && !isNamed(o.GetName()) {
+		d.log.Info("a labeled Secret is ignored: its name names no cluster; rename it to NAME"+secretSuffix,
+			"namespace", o.GetNamespace(), "secret", o.GetName())
+	}
+	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
+		d.tell(types.NamespacedName{Namespace: o.GetNamespace(), Name: NameOf(o.GetName())})
+	}
+}
+
+// watchClusters watches the Clusters of Cluster API, from when on there are any.
+func (d *Directory) watchClusters(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, installedEvery, true, func(context.Context) (bool, error) {
+		_, err := d.mapper.RESTMapping(GVK.GroupKind(), GVK.Version)
+		if apimeta.IsNoMatchError(err) {
+			d.settle(false)
+			return false, nil
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the manager stops
+	}
+	if err := d.watch(ctx, d.clusters, clusterObject(), d.clusterChanged, d.clusterGone); err != nil {
+		return err
+	}
+	if d.clusters.WaitForCacheSync(ctx) {
+		d.settle(true)
+	}
+	return nil
+}
+
+func clusterObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(GVK)
+	return u
+}
+
 func (d *Directory) watch(ctx context.Context, c cache.Cache, obj client.Object, changed, gone func(client.Object)) error {
 	informer, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -174,24 +194,6 @@ func seen(tell func(client.Object)) func(any) {
 	}
 }
 
-func (d *Directory) secretChanged(o client.Object) {
-	d.mu.Lock()
-	subscribers := d.secretSubscribers
-	d.mu.Unlock()
-	for _, f := range subscribers {
-		f(client.ObjectKeyFromObject(o))
-	}
-	if isCluster(o.GetLabels()) && !isNamed(o.GetName()) {
-		d.log.Info("a labeled Secret is ignored: its name names no cluster; rename it to NAME"+secretSuffix,
-			"namespace", o.GetNamespace(), "secret", o.GetName())
-	}
-	if mayHoldKubeconfig(o.GetName(), o.GetLabels()) {
-		d.tell(types.NamespacedName{Namespace: o.GetNamespace(), Name: NameOf(o.GetName())})
-	}
-}
-
-func (d *Directory) clusterChanged(o client.Object) { d.tell(client.ObjectKeyFromObject(o)) }
-
 func (d *Directory) clusterGone(o client.Object) {
 	d.mu.Lock()
 	subscribers := d.lossSubscribers
@@ -202,27 +204,7 @@ func (d *Directory) clusterGone(o client.Object) {
 	d.clusterChanged(o)
 }
 
-// watchClusters watches the Clusters of Cluster API, from when on there are any.
-func (d *Directory) watchClusters(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, installedEvery, true, func(context.Context) (bool, error) {
-		_, err := d.mapper.RESTMapping(GVK.GroupKind(), GVK.Version)
-		if apimeta.IsNoMatchError(err) {
-			d.settle(false)
-			return false, nil
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the manager stops
-	}
-	if err := d.watch(ctx, d.clusters, clusterObject(), d.clusterChanged, d.clusterGone); err != nil {
-		return err
-	}
-	if d.clusters.WaitForCacheSync(ctx) {
-		d.settle(true)
-	}
-	return nil
-}
+func (d *Directory) clusterChanged(o client.Object) { d.tell(client.ObjectKeyFromObject(o)) }
 
 // settle notes whether there is Cluster API, and has everybody look again.
 func (d *Directory) settle(withClusterAPI bool) {
@@ -268,32 +250,6 @@ func (d *Directory) tell(cluster types.NamespacedName) {
 	}
 }
 
-func (d *Directory) state() (settled, withClusterAPI bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.settled, d.withClusterAPI
-}
-
-// List returns the clusters of a namespace, in no order. A Cluster of Cluster API takes
-// the place of its Secret, also where that is labeled.
-func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, error) {
-	settled, withClusterAPI := d.state()
-	if !settled {
-		return nil, errNotSeen
-	}
-	secrets := secretObjects()
-	if err := d.secrets.List(ctx, secrets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Secrets: %w", err)
-	}
-	clusters := clusterObjects()
-	if withClusterAPI {
-		if err := d.clusters.List(ctx, clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list Clusters: %w", err)
-		}
-	}
-	return among(clusters.Items, secrets.Items), nil
-}
-
 // ListLive returns the clusters of a namespace as the API server has them, in no order,
 // for callers that list once and have no [Directory].
 func ListLive(ctx context.Context, reader client.Reader, namespace string) ([]Cluster, error) {
@@ -323,6 +279,44 @@ func LookAt(ctx context.Context, reader client.Reader, key types.NamespacedName)
 		return &c, nil
 	}
 	return nil, nil //nolint:nilnil // there is none
+}
+
+// List returns the clusters of a namespace, in no order. A Cluster of Cluster API takes
+// the place of its Secret, also where that is labeled.
+func (d *Directory) List(ctx context.Context, namespace string) ([]Cluster, error) {
+	settled, withClusterAPI := d.state()
+	if !settled {
+		return nil, errNotSeen
+	}
+	secrets := secretObjects()
+	if err := d.secrets.List(ctx, secrets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Secrets: %w", err)
+	}
+	clusters := clusterObjects()
+	if withClusterAPI {
+		if err := d.clusters.List(ctx, clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list Clusters: %w", err)
+		}
+	}
+	return among(clusters.Items, secrets.Items), nil
+}
+
+func secretObjects() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(SecretGVK.GroupVersion().WithKind("SecretList"))
+	return list
+}
+
+func clusterObjects() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(GVK.GroupVersion().WithKind(GVK.Kind + "List"))
+	return list
+}
+
+func (d *Directory) state() (settled, withClusterAPI bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settled, d.withClusterAPI
 }
 
 // among are the clusters that stand among some objects.
@@ -406,4 +400,10 @@ func (d *Directory) SecretVersion(ctx context.Context, key types.NamespacedName)
 		return "", fmt.Errorf("get Secret %s: %w", key.Name, err)
 	}
 	return m.ResourceVersion, nil
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(SecretGVK)
+	return m
 }

@@ -47,9 +47,6 @@ type UnreachableError struct {
 	Reason string
 }
 
-// Error implements error.
-func (e *UnreachableError) Error() string { return "the cluster does not answer: " + e.Reason }
-
 // Kind is a kind that connections know.
 type Kind struct {
 	schema.GroupVersionKind
@@ -261,22 +258,6 @@ func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, erro
 	return &Connection{WithWatch: c, Digest: digest, http: transport, probe: address.JoinPath("readyz").String()}, nil
 }
 
-// Forget drops the connection to a cluster.
-func (r *Registry) Forget(secret types.NamespacedName) {
-	r.mu.Lock()
-	former := r.entries[secret]
-	delete(r.entries, secret)
-	r.mu.Unlock()
-	r.silent.Forget(secret)
-	former.close()
-}
-
-func (e *entry) close() {
-	if e != nil && e.conn != nil {
-		e.conn.http.CloseIdleConnections()
-	}
-}
-
 // Answered returns true if the cluster has answered after the question was first put. A
 // question is put by its name: for example the failure that makes the caller ask. The
 // answer reaches the caller as it reaches subscribers.
@@ -312,8 +293,6 @@ func (r *Registry) Suspect(secret types.NamespacedName) {
 		r.probe(secret)
 	}
 }
-
-func (r *Registry) probe(secret types.NamespacedName) { r.queue.Add(secret) }
 
 func work(ctx context.Context, queue workqueue.TypedInterface[types.NamespacedName], probe func(context.Context, types.NamespacedName)) {
 	for {
@@ -371,6 +350,22 @@ func (r *Registry) conclude(ctx context.Context, secret types.NamespacedName, e 
 	}
 }
 
+// Forget drops the connection to a cluster.
+func (r *Registry) Forget(secret types.NamespacedName) {
+	r.mu.Lock()
+	former := r.entries[secret]
+	delete(r.entries, secret)
+	r.mu.Unlock()
+	r.silent.Forget(secret)
+	former.close()
+}
+
+func (e *entry) close() {
+	if e != nil && e.conn != nil {
+		e.conn.http.CloseIdleConnections()
+	}
+}
+
 func (r *Registry) isDown(e *entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -416,6 +411,9 @@ func (r *Registry) note(secret types.NamespacedName, e *entry, questions []strin
 	}
 }
 
+// Error implements error.
+func (e *UnreachableError) Error() string { return "the cluster does not answer: " + e.Reason }
+
 func (r *Registry) notify(secret types.NamespacedName) {
 	r.mu.Lock()
 	subscribers := r.subscribers
@@ -444,3 +442,5 @@ func (c *Connection) answers(ctx context.Context, patience time.Duration) (late 
 	}
 	return false, nil
 }
+
+func (r *Registry) probe(secret types.NamespacedName) { r.queue.Add(secret) }

@@ -32,14 +32,6 @@ func assembledOf(obj client.Object) assembled {
 	}
 }
 
-// cluster is the name of the cluster that it is for.
-func (a *assembled) cluster() string {
-	if a.ref != nil {
-		return a.ref.Name
-	}
-	return strings.TrimSuffix(a.kubeconfig.Name, "-kubeconfig")
-}
-
 // names are those of its syncs.
 func (a *assembled) names() []string {
 	var names []string
@@ -54,6 +46,34 @@ func (a *assembled) names() []string {
 		}
 	}
 	return names
+}
+
+// recordOf is what an assemblage says of a module.
+func recordOf(a *assembled, module string) model.Record {
+	r := model.Record{
+		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
+		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
+	}
+	assignment, sync, assigned := a.sync(module)
+	r.Leaving = !assigned && a.report(module) != nil
+	if assignment == nil {
+		return r
+	}
+	r.Sync = sync
+	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
+	r.AssignedAt = timeOf(assignment.AssignedAt)
+	if status := a.report(module); status != nil && assigned {
+		readReport(&r, status, a)
+	}
+	return r
+}
+
+// cluster is the name of the cluster that it is for.
+func (a *assembled) cluster() string {
+	if a.ref != nil {
+		return a.ref.Name
+	}
+	return strings.TrimSuffix(a.kubeconfig.Name, "-kubeconfig")
 }
 
 // sync is the one of a name: what is assigned, and the whole of it; nil if there is
@@ -83,26 +103,6 @@ func (a *assembled) report(name string) *v1alpha1.SyncStatus {
 		}
 	}
 	return nil
-}
-
-// recordOf is what an assemblage says of a module.
-func recordOf(a *assembled, module string) model.Record {
-	r := model.Record{
-		Cluster: a.cluster(), Name: a.GetName(), UID: a.GetUID(), ResourceVersion: a.GetResourceVersion(), Generation: a.GetGeneration(),
-		Kubeconfig: a.kubeconfig, Ref: a.ref, Deleting: a.GetDeletionTimestamp() != nil,
-	}
-	assignment, sync, assigned := a.sync(module)
-	r.Leaving = !assigned && a.report(module) != nil
-	if assignment == nil {
-		return r
-	}
-	r.Sync = sync
-	r.Assigned, r.Hold, r.Revision, r.DeletionPolicy = assigned, assignment.Hold, assignment.Revision, assignment.DeletionPolicy
-	r.AssignedAt = timeOf(assignment.AssignedAt)
-	if status := a.report(module); status != nil && assigned {
-		readReport(&r, status, a)
-	}
-	return r
 }
 
 // readReport reads what became of a sync.

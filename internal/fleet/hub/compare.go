@@ -73,14 +73,6 @@ func (s *snapshot) isPinned(revision string) bool {
 	return r != nil && s.templates[revision] != &r.Spec.Template
 }
 
-// resolved is what the tag of a revision turned out to be.
-func (s *snapshot) resolved(revision string) string {
-	if r := s.revisions[revision]; r != nil {
-		return r.Status.Resolved
-	}
-	return ""
-}
-
 // follow compares a sync that follows a tag whose commit or digest is known. One that
 // is updating continues; the commit or digest is written to it later.
 func follow(r *model.Record, resolved string) {
@@ -88,6 +80,14 @@ func follow(r *model.Record, resolved string) {
 	succeeded := r.HasSucceeded()
 	r.Drifted = succeeded && agent.Digest(r.Resolved) != agent.Digest(resolved)
 	r.Follows = !r.Drifted && (succeeded || r.Reported && r.State == v1alpha1.StateFailed)
+}
+
+// resolved is what the tag of a revision turned out to be.
+func (s *snapshot) resolved(revision string) string {
+	if r := s.revisions[revision]; r != nil {
+		return r.Status.Resolved
+	}
+	return ""
 }
 
 // adopt recognizes a sync that says no revision but is what one says: whichever client

@@ -25,16 +25,6 @@ var (
 	ErrNotInstalled = errors.New("the kinds of fleet.squaremo.dev are not installed; install them with spillway install --rings=fleet")
 )
 
-// Explain returns the state of one module, by the same code that the manager runs, with
-// the caller's own permissions and nothing but reads. A caller who may not list what
-// clusters are known by gets what the manager has written.
-func Explain(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName) (decision.Explanation, error) {
-	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, key.Namespace) {
-		return notWatched(moduleKind, key, options.Namespaces), nil
-	}
-	return kindNamed(moduleKind).explain(ctx, reader, options, key)
-}
-
 // ExplainCluster says how one cluster stands with a module, also if it is none of its
 // clusters.
 func ExplainCluster(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName, name string) (decision.ClusterExplanation, error) {
@@ -109,6 +99,27 @@ func (d directory) List(ctx context.Context, namespace string) ([]cluster.Cluste
 // Subscribe implements [Directory].
 func (directory) Subscribe(func(types.NamespacedName)) {}
 
+func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (decision.Explanation, error) {
+	s, err := k.snapshot(ctx, reader, options, key)
+	if apierrors.IsForbidden(err) && s.object != nil {
+		return decision.ExplainWritten(&s.Observed, err), nil
+	}
+	if err != nil {
+		return decision.Explanation{}, err
+	}
+	return decision.Explain(&s.Observed), nil
+}
+
+// Explain returns the state of one module, by the same code that the manager runs, with
+// the caller's own permissions and nothing but reads. A caller who may not list what
+// clusters are known by gets what the manager has written.
+func Explain(ctx context.Context, reader client.Reader, options Options, moduleKind string, key types.NamespacedName) (decision.Explanation, error) {
+	if len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, key.Namespace) {
+		return notWatched(moduleKind, key, options.Namespaces), nil
+	}
+	return kindNamed(moduleKind).explain(ctx, reader, options, key)
+}
+
 // snapshot is what a manager would see of a module that has just begun.
 func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (snapshot, error) {
 	o := observer{options: options, kind: k, cached: reader, live: reader, unindexed: true, clusters: directory{reader}}
@@ -121,17 +132,6 @@ func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Optio
 	}
 	s.Now, s.Live = s.Now.Truncate(time.Microsecond), true
 	return s, nil
-}
-
-func (k *kind) explain(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (decision.Explanation, error) {
-	s, err := k.snapshot(ctx, reader, options, key)
-	if apierrors.IsForbidden(err) && s.object != nil {
-		return decision.ExplainWritten(&s.Observed, err), nil
-	}
-	if err != nil {
-		return decision.Explanation{}, err
-	}
-	return decision.Explain(&s.Observed), nil
 }
 
 // notInstalled tells an API server that does not know the kinds from one that fails.

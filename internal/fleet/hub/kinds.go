@@ -24,18 +24,11 @@ type kind struct {
 
 func kinds() []*kind { return []*kind{modules(), bootstrapModules()} }
 
-func modules() *kind {
-	return &kind{
-		name: model.KindModule, assemblage: "ProxyAssemblage",
-		modules: func() client.ObjectList { return &v1alpha1.ModuleList{} },
-		list:    func() client.ObjectList { return &v1alpha1.ProxyAssemblageList{} },
-		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
-			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: t.Sync}, ControlPlaneBindings: t.ControlPlaneBindings}
-		},
-		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
-			return specFor(kubeconfig, ref, "assemblage", map[string]any{"syncs": syncs})
-		},
+func kindNamed(name string) *kind {
+	if name == model.KindBootstrap {
+		return bootstrapModules()
 	}
+	return modules()
 }
 
 func bootstrapModules() *kind {
@@ -55,11 +48,18 @@ func bootstrapModules() *kind {
 	}
 }
 
-func kindNamed(name string) *kind {
-	if name == model.KindBootstrap {
-		return bootstrapModules()
+func modules() *kind {
+	return &kind{
+		name: model.KindModule, assemblage: "ProxyAssemblage",
+		modules: func() client.ObjectList { return &v1alpha1.ModuleList{} },
+		list:    func() client.ObjectList { return &v1alpha1.ProxyAssemblageList{} },
+		render: func(a v1alpha1.Assignment, t *v1alpha1.TemplateSpec) any {
+			return &v1alpha1.ProxySync{NamedSync: v1alpha1.NamedSync{Assignment: a, Sync: t.Sync}, ControlPlaneBindings: t.ControlPlaneBindings}
+		},
+		spec: func(kubeconfig v1alpha1.LocalReference, ref *v1alpha1.ClusterReference, syncs []any) map[string]any {
+			return specFor(kubeconfig, ref, "assemblage", map[string]any{"syncs": syncs})
+		},
 	}
-	return modules()
 }
 
 // specFor is what an assemblage says of its cluster, and one thing more.

@@ -117,14 +117,20 @@ func (o *observer) module(ctx context.Context, s *snapshot, m *memory) error {
 	return nil
 }
 
-// mine finds what belongs to a module. The index spares looking at what does not;
-// whether it does is decided by its owner.
-func (o *observer) mine(key types.NamespacedName) []client.ListOption {
-	options := []client.ListOption{client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy}
-	if !o.unindexed {
-		options = append(options, client.MatchingFields{moduleIndex: o.kind.name + "/" + key.Name})
+func (o *observer) gates(ctx context.Context, s *snapshot, m *memory) error {
+	list := &spillway.RolloutGateList{}
+	err := o.cached.List(ctx, list, o.mine(s.key)...)
+	if err != nil {
+		return fmt.Errorf("list the RolloutGates of %s: %w", s.key.Name, err)
 	}
-	return options
+	for i := range list.Items {
+		g := &list.Items[i]
+		m.Observed(ring.Change{Act: string(decision.CreateGate), Object: g.Name})
+		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
+			s.Gates = append(s.Gates, gateOf(g))
+		}
+	}
+	return nil
 }
 
 func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error {
@@ -148,6 +154,16 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 		})
 	}
 	return o.unowned(ctx, s)
+}
+
+// mine finds what belongs to a module. The index spares looking at what does not;
+// whether it does is decided by its owner.
+func (o *observer) mine(key types.NamespacedName) []client.ListOption {
+	options := []client.ListOption{client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy}
+	if !o.unindexed {
+		options = append(options, client.MatchingFields{moduleIndex: o.kind.name + "/" + key.Name})
+	}
+	return options
 }
 
 // unowned finds which ModuleRevision has the name of the one that the module needs, if
@@ -174,22 +190,6 @@ func (o *observer) unowned(ctx context.Context, s *snapshot) error {
 	default:
 		s.Unowned.Orphaned = r.Spec.ModuleRef == spillway.ModuleReference{Kind: o.kind.name, Name: s.key.Name} &&
 			model.RevisionName(o.kind.name, s.key.Name, r.Spec.Template) == name
-	}
-	return nil
-}
-
-func (o *observer) gates(ctx context.Context, s *snapshot, m *memory) error {
-	list := &spillway.RolloutGateList{}
-	err := o.cached.List(ctx, list, o.mine(s.key)...)
-	if err != nil {
-		return fmt.Errorf("list the RolloutGates of %s: %w", s.key.Name, err)
-	}
-	for i := range list.Items {
-		g := &list.Items[i]
-		m.Observed(ring.Change{Act: string(decision.CreateGate), Object: g.Name})
-		if r := s.revisions[g.Spec.Revision]; r != nil && metav1.IsControlledBy(g, r) { // no decision of another time
-			s.Gates = append(s.Gates, gateOf(g))
-		}
 	}
 	return nil
 }
@@ -264,18 +264,6 @@ func (o *observer) assemblages(ctx context.Context, m *memory, live bool) (*view
 	return fresh, fresh.asOf, nil
 }
 
-func (o *observer) view(ctx context.Context, r client.Reader, namespace string) (*view, error) {
-	list := o.kind.list()
-	if err := r.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list %ss: %w", o.kind.assemblage, err)
-	}
-	v := &view{items: itemsOf(list), asOf: list.GetResourceVersion()}
-	for _, item := range v.items {
-		v.asOf = ring.Newer(v.asOf, item.GetResourceVersion())
-	}
-	return v, nil
-}
-
 // isAs is true if two views are of the same objects.
 func (v *view) isAs(other *view) bool {
 	versions := make(map[types.UID]string, len(v.items))
@@ -312,4 +300,16 @@ func (o *observer) records(s *snapshot, m *memory, v *view) {
 		}
 		s.Records = append(s.Records, r)
 	}
+}
+
+func (o *observer) view(ctx context.Context, r client.Reader, namespace string) (*view, error) {
+	list := o.kind.list()
+	if err := r.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", o.kind.assemblage, err)
+	}
+	v := &view{items: itemsOf(list), asOf: list.GetResourceVersion()}
+	for _, item := range v.items {
+		v.asOf = ring.Newer(v.asOf, item.GetResourceVersion())
+	}
+	return v, nil
 }

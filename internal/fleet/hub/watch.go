@@ -25,19 +25,6 @@ const moduleIndex = "spillway.dev/module"
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// moduleOf is the kind and the name of the module of a revision or a gate.
-func moduleOf(obj client.Object) (kind, name string) {
-	switch o := obj.(type) {
-	case *spillway.ModuleRevision:
-		return o.Spec.ModuleRef.Kind, o.Spec.ModuleRef.Name
-	case *spillway.RolloutGate:
-		if o.Spec.TargetRef.APIVersion == v1alpha1.GroupVersion.String() {
-			return o.Spec.TargetRef.Kind, o.Spec.TargetRef.Name
-		}
-	}
-	return "", ""
-}
-
 func indexModule(obj client.Object) []string {
 	if kind, name := moduleOf(obj); name != "" {
 		return []string{kind + "/" + name}
@@ -53,6 +40,19 @@ func (k *kind) toModule() handler.EventHandler {
 		}
 		return nil
 	})
+}
+
+// moduleOf is the kind and the name of the module of a revision or a gate.
+func moduleOf(obj client.Object) (kind, name string) {
+	switch o := obj.(type) {
+	case *spillway.ModuleRevision:
+		return o.Spec.ModuleRef.Kind, o.Spec.ModuleRef.Name
+	case *spillway.RolloutGate:
+		if o.Spec.TargetRef.APIVersion == v1alpha1.GroupVersion.String() {
+			return o.Spec.TargetRef.Kind, o.Spec.TargetRef.Name
+		}
+	}
+	return "", ""
 }
 
 // toModules maps an assemblage to the modules of which it says something else than
@@ -77,16 +77,6 @@ func toModules() handler.EventHandler {
 	}
 }
 
-// mentioned are the modules of which an assemblage says something.
-func (a *assembled) mentioned() []string {
-	names := a.names()
-	for i := range a.status.Syncs {
-		names = append(names, a.status.Syncs[i].Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // changedIn are the modules of which two versions of an assemblage say different
 // things; all of them at a resync.
 func changedIn(before, after *assembled) []string {
@@ -102,6 +92,16 @@ func changedIn(before, after *assembled) []string {
 		_, is, _ := after.sync(name)
 		return equality.Semantic.DeepEqual(was, is) && equality.Semantic.DeepEqual(before.report(name), after.report(name))
 	})
+}
+
+// mentioned are the modules of which an assemblage says something.
+func (a *assembled) mentioned() []string {
+	names := a.names()
+	for i := range a.status.Syncs {
+		names = append(names, a.status.Syncs[i].Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // clusterChanges wakes the modules of a namespace when a cluster of it has changed.

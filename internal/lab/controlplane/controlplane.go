@@ -109,10 +109,6 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return nil
 }
 
-func (cp *ControlPlane) run(name string, args ...string) (*process, error) {
-	return start(cp.Dir, filepath.Join(cp.assets, name), cp.options.Stay, args...)
-}
-
 func (cp *ControlPlane) startEtcd(ctx context.Context) error {
 	client, peer := localURL("http", cp.etcdPort), localURL("http", cp.peerPort)
 	p, err := cp.run("etcd",
@@ -211,16 +207,6 @@ func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	)
 }
 
-// startForPods starts a program by which Pods come to run.
-func (cp *ControlPlane) startForPods(name string, args ...string) error {
-	p, err := cp.run(name, args...)
-	cp.keep(p)
-	if p != nil {
-		cp.forPods = append(cp.forPods, p)
-	}
-	return err
-}
-
 // restartForPods starts them anew: what fails while there is no API server, they
 // may try again only minutes later, or never.
 func (cp *ControlPlane) restartForPods() error {
@@ -235,6 +221,20 @@ func (cp *ControlPlane) restartForPods() error {
 		errs = append(errs, cp.startForPods(p.name, p.cmd.Args[1:]...))
 	}
 	return errors.Join(errs...)
+}
+
+// startForPods starts a program by which Pods come to run.
+func (cp *ControlPlane) startForPods(name string, args ...string) error {
+	p, err := cp.run(name, args...)
+	cp.keep(p)
+	if p != nil {
+		cp.forPods = append(cp.forPods, p)
+	}
+	return err
+}
+
+func (cp *ControlPlane) run(name string, args ...string) (*process, error) {
+	return start(cp.Dir, filepath.Join(cp.assets, name), cp.options.Stay, args...)
 }
 
 // Run runs a further program beside the control plane, which ends with it.
@@ -279,15 +279,15 @@ func allAlive(processes []*process) error {
 	return errors.Join(errs...)
 }
 
-// Config is the configuration of a client with all rights and no rate limit.
-func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
-
 // ConfigAs is the configuration of a client that impersonates a user.
 func (cp *ControlPlane) ConfigAs(user string, groups ...string) *rest.Config {
 	config := cp.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
+
+// Config is the configuration of a client with all rights and no rate limit.
+func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
 
 // Kubeconfig is the path of a kubeconfig with all rights.
 func (cp *ControlPlane) Kubeconfig() string {

@@ -22,6 +22,14 @@ const (
 
 var portsTried atomic.Int64
 
+func threePorts() (a, b, c int, err error) {
+	var errs [3]error
+	a, errs[0] = FreePort()
+	b, errs[1] = FreePort()
+	c, errs[2] = FreePort()
+	return a, b, c, errors.Join(errs[:]...)
+}
+
 // FreePort returns a loopback port on which no process listens.
 func FreePort() (int, error) {
 	first := os.Getpid() % portBlocks * ownPorts
@@ -34,12 +42,4 @@ func FreePort() (int, error) {
 		return port, errors.Join(l.Close())
 	}
 	return 0, errors.New("no free port between 20000 and 32000 on the loopback address")
-}
-
-func threePorts() (a, b, c int, err error) {
-	var errs [3]error
-	a, errs[0] = FreePort()
-	b, errs[1] = FreePort()
-	c, errs[2] = FreePort()
-	return a, b, c, errors.Join(errs[:]...)
 }

@@ -54,15 +54,6 @@ func (cp *ControlPlane) writeCredentials(key []byte) error {
 	)
 }
 
-func (cp *ControlPlane) write(name string, content []byte) error {
-	if err := os.WriteFile(cp.path(name), content, 0o600); err != nil {
-		return fmt.Errorf("prepare the control plane: %w", err)
-	}
-	return nil
-}
-
-func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.Dir, name) }
-
 func (cp *ControlPlane) writeStages() error {
 	var all []string
 	for _, name := range []string{"node.yaml", "pod.yaml"} {
@@ -74,6 +65,15 @@ func (cp *ControlPlane) writeStages() error {
 	}
 	return cp.write("stages.yaml", []byte(strings.Join(all, "\n---\n")))
 }
+
+func (cp *ControlPlane) write(name string, content []byte) error {
+	if err := os.WriteFile(cp.path(name), content, 0o600); err != nil {
+		return fmt.Errorf("prepare the control plane: %w", err)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.Dir, name) }
 
 func (cp *ControlPlane) writeKubeconfig() error {
 	k := clientcmdapi.NewConfig()

@@ -215,13 +215,6 @@ func (s *fleetStory) apply(ctx context.Context, version, manifest string) error 
 	return wrap(s.hub.Patch(ctx, existing, client.MergeFrom(before)), "edit the module")
 }
 
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
 // approve passes the gates of the revision that is being rolled out.
 func (s *fleetStory) approve(ctx context.Context) error {
 	m, err := s.module(ctx)
@@ -245,12 +238,6 @@ func (s *fleetStory) approve(ctx context.Context) error {
 	return nil
 }
 
-func (s *fleetStory) module(ctx context.Context) (*v1alpha1.Module, error) {
-	m := &v1alpha1.Module{}
-	err := s.hub.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "shop"}, m)
-	return m, wrap(err, "get the module")
-}
-
 // until shows the progress until done is true of the module as it was last edited.
 func (s *fleetStory) until(ctx context.Context, done func(*v1alpha1.Module) bool) error {
 	said := ""
@@ -267,6 +254,19 @@ func (s *fleetStory) until(ctx context.Context, done func(*v1alpha1.Module) bool
 		return fmt.Errorf("the module did not get there in time; it is waiting for: %s", said)
 	}
 	return wrap(err, "wait for the module")
+}
+
+func (s *fleetStory) module(ctx context.Context) (*v1alpha1.Module, error) {
+	m := &v1alpha1.Module{}
+	err := s.hub.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "shop"}, m)
+	return m, wrap(err, "get the module")
+}
+
+func wrap(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 func (s *fleetStory) rows(ctx context.Context, m *v1alpha1.Module) []row {
@@ -302,15 +302,6 @@ func (s *fleetStory) state(ctx context.Context, cluster string) string {
 	return string(sync.State) + ": " + sync.Message
 }
 
-// version is what a cluster runs.
-func (s *fleetStory) version(ctx context.Context, i int) string {
-	cm := &corev1.ConfigMap{}
-	if err := s.members[i].Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "shop"}, cm); err != nil {
-		return ""
-	}
-	return cm.Data["version"]
-}
-
 // expect returns an error if a cluster runs another version.
 func (s *fleetStory) expect(ctx context.Context, versions ...string) error {
 	for i, want := range versions {
@@ -319,4 +310,13 @@ func (s *fleetStory) expect(ctx context.Context, versions ...string) error {
 		}
 	}
 	return nil
+}
+
+// version is what a cluster runs.
+func (s *fleetStory) version(ctx context.Context, i int) string {
+	cm := &corev1.ConfigMap{}
+	if err := s.members[i].Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "shop"}, cm); err != nil {
+		return ""
+	}
+	return cm.Data["version"]
 }

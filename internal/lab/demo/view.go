@@ -22,8 +22,6 @@ func newView(out io.Writer, width int) *view {
 	return &view{out: out, width: width, last: map[string]string{}}
 }
 
-func (v *view) line(text string) { _, _ = fmt.Fprintln(v.out, text) }
-
 func (v *view) heading(text string) {
 	v.drawn = 0
 	v.line("\n── " + text)
@@ -50,6 +48,8 @@ func (v *view) show(rows []row) {
 		}
 	}
 }
+
+func (v *view) line(text string) { _, _ = fmt.Fprintln(v.out, text) }
 
 // redraw moves up over the table that stands there, and writes it anew.
 func (v *view) redraw(rows []row) {

@@ -106,15 +106,6 @@ func (o *Object) AsConfig() content.Object {
 	return content.Object{Kind: content.Kind(o.Kind()), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Name is the name of the object.
-func (o *Object) Name() string { return o.Object.GetName() }
-
-// Namespace is the namespace of the object.
-func (o *Object) Namespace() string { return o.Object.GetNamespace() }
-
-// Kind is the kind of the object.
-func (o *Object) Kind() string { return o.Object.GetKind() }
-
 // String is how findings call the object.
 func (o *Object) String() string {
 	name := o.Kind() + " " + o.Name()
@@ -124,11 +115,20 @@ func (o *Object) String() string {
 	return name + " in namespace " + o.Namespace()
 }
 
+// Name is the name of the object.
+func (o *Object) Name() string { return o.Object.GetName() }
+
+// Namespace is the namespace of the object.
+func (o *Object) Namespace() string { return o.Object.GetNamespace() }
+
 // Is true of an object of a kind in a group.
 func (o *Object) Is(group, kind string) bool {
 	gvk := o.Object.GroupVersionKind()
 	return gvk.Group == group && gvk.Kind == kind
 }
+
+// Kind is the kind of the object.
+func (o *Object) Kind() string { return o.Object.GetKind() }
 
 // Ignores is true if the object's author says that a finding is meant as it is.
 func (o *Object) Ignores(code string) bool { return slices.Contains(o.Ignored(), code) }

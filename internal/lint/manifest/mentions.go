@@ -38,27 +38,6 @@ func newMentions() mentions {
 	return mentions{refs: map[content.Object]bool{}, words: vocabularies{}, foreign: vocabularies{}, made: vocabularies{}}
 }
 
-func (v vocabularies) add(namespace, word string) {
-	if word == "" {
-		return
-	}
-	if v[namespace] == nil {
-		v[namespace] = map[string]bool{}
-	}
-	v[namespace][word] = true
-}
-
-func (v vocabularies) has(namespace, word string) bool {
-	return v[namespace][word] || v[anywhere][word]
-}
-
-// Name is true if something names a ConfigMap or a Secret.
-func (n *mentions) Name(ref content.Object) bool {
-	unplaced := ref
-	unplaced.Namespace = anywhere
-	return n.refs[ref] || n.refs[unplaced] || n.words.has(ref.Namespace, ref.Name) || n.foreign.has(ref.Namespace, ref.Name)
-}
-
 // read adds what an object names.
 func (n *mentions) read(o *Object, isKnown bool) {
 	switch {
@@ -202,23 +181,6 @@ var (
 	word = regexp.MustCompile(`[A-Za-z0-9./_-]+`)
 )
 
-// addAll adds the words in a text, and the names in what reads as NAMESPACE/NAME. What
-// begins with a slash is the path of a file, and names nothing.
-func (v vocabularies) addAll(namespace, text string) {
-	for _, found := range word.FindAllString(variable.ReplaceAllString(text, " "), -1) {
-		if strings.HasPrefix(found, "/") {
-			continue
-		}
-		parts := strings.Split(strings.Trim(found, "-./_"), "/")
-		for i, part := range parts {
-			v.add(namespace, part)
-			if i > 0 {
-				v.add(parts[i-1], part)
-			}
-		}
-	}
-}
-
 // makers are the kinds that are not known here and by which Secrets or ConfigMaps are
 // made: Certificate, ExternalSecret, SealedSecret, Bundle.
 var makers = regexp.MustCompile(`Secret|Certificate|ConfigMap|Bundle`)
@@ -242,6 +204,17 @@ func (n *mentions) readForeign(o *Object) {
 			n.made.add(namespace, o.Name())
 		}
 	}
+}
+
+// Name is true if something names a ConfigMap or a Secret.
+func (n *mentions) Name(ref content.Object) bool {
+	unplaced := ref
+	unplaced.Namespace = anywhere
+	return n.refs[ref] || n.refs[unplaced] || n.words.has(ref.Namespace, ref.Name) || n.foreign.has(ref.Namespace, ref.Name)
+}
+
+func (v vocabularies) has(namespace, word string) bool {
+	return v[namespace][word] || v[anywhere][word]
 }
 
 // namespacesIn are those that fields of a value name.
@@ -302,4 +275,31 @@ func (v vocabularies) readString(namespace, field, text string) {
 	case strings.Contains(text, "\n") || !strings.Contains(text, " ") || field == "args" || field == "command":
 		v.addAll(namespace, text)
 	}
+}
+
+// addAll adds the words in a text, and the names in what reads as NAMESPACE/NAME. What
+// begins with a slash is the path of a file, and names nothing.
+func (v vocabularies) addAll(namespace, text string) {
+	for _, found := range word.FindAllString(variable.ReplaceAllString(text, " "), -1) {
+		if strings.HasPrefix(found, "/") {
+			continue
+		}
+		parts := strings.Split(strings.Trim(found, "-./_"), "/")
+		for i, part := range parts {
+			v.add(namespace, part)
+			if i > 0 {
+				v.add(parts[i-1], part)
+			}
+		}
+	}
+}
+
+func (v vocabularies) add(namespace, word string) {
+	if word == "" {
+		return
+	}
+	if v[namespace] == nil {
+		v[namespace] = map[string]bool{}
+	}
+	v[namespace][word] = true
 }

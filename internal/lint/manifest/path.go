@@ -9,20 +9,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// Fields takes a path such as spec.stages[2].name apart.
-func Fields(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
-}
-
 // Item is the path of an item of a list.
 func Item(list string, i int, rest ...string) []string {
 	return append(append(Fields(list), strconv.Itoa(i)), rest...)
 }
-
-// Annotation is where an annotation of the object stands, and label a label.
-func Annotation(name string) []string { return []string{"metadata", "annotations", name} }
-
-func label(name string) []string { return []string{"metadata", "labels", name} }
 
 // Keyed is where a key stands, among the annotations or the labels.
 func (o *Object) Keyed(key vocabulary.Key) []string {
@@ -44,6 +34,16 @@ func (o *Object) RingField(field string) []string {
 	}
 	return Annotation(name)
 }
+
+// Fields takes a path such as spec.stages[2].name apart.
+func Fields(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
+// Annotation is where an annotation of the object stands, and label a label.
+func Annotation(name string) []string { return []string{"metadata", "annotations", name} }
+
+func label(name string) []string { return []string{"metadata", "labels", name} }
 
 // Locate is the path of the first map below a path of which something is true; the
 // path itself, if there is none.

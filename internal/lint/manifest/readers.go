@@ -11,16 +11,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-// IsFleetCluster is true of what stands for a cluster of the fleet.
-func IsFleetCluster(o *Object) bool {
-	return o.Is("cluster.x-k8s.io", "Cluster") || o.Is("", "Secret") && vocabulary.Cluster.Get(o.Object.GetLabels()) == "true"
-}
-
-// HasAny is true of a list that has one of some texts.
-func HasAny(list []string, wanted ...string) bool {
-	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
-}
-
 // discoverers are how the labels and annotations begin by which programs find their
 // config, whatever it is called. They are keys of others, as fillers are.
 var discoverers = []string{
@@ -49,6 +39,11 @@ func IsDiscovered(o *Object) bool {
 		return true
 	}
 	return IsFleetCluster(o) || hasKey(o, discoverers) || o.Object.GetLabels()["app.kubernetes.io/part-of"] == "argocd"
+}
+
+// IsFleetCluster is true of what stands for a cluster of the fleet.
+func IsFleetCluster(o *Object) bool {
+	return o.Is("cluster.x-k8s.io", "Cluster") || o.Is("", "Secret") && vocabulary.Cluster.Get(o.Object.GetLabels()) == "true"
 }
 
 // systemNamespaces are those of the parts of Kubernetes and its providers, which read
@@ -91,18 +86,6 @@ type roleBinding struct {
 	role      rbacv1.RoleRef
 }
 
-// roleBinding is the object as a binding of a role, if it is one.
-func (o *Object) roleBinding() (roleBinding, bool) {
-	switch b := o.Typed.(type) {
-	case *rbacv1.RoleBinding:
-		return roleBinding{b.Namespace, b.Subjects, b.RoleRef}, true
-	case *rbacv1.ClusterRoleBinding:
-		return roleBinding{anywhere, b.Subjects, b.RoleRef}, true
-	default:
-		return roleBinding{}, false
-	}
-}
-
 // isFor is true if a service account is among those who get the role. One that is named
 // without a namespace is in that of the binding.
 func (b *roleBinding) isFor(namespace, account string) bool {
@@ -113,6 +96,24 @@ func (b *roleBinding) isFor(namespace, account string) bool {
 		}
 		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account && (s.Namespace == namespace || s.Namespace == "" && b.namespace == namespace)
 	})
+}
+
+// permits is true if a role lets read all config of a kind. What roles that are not
+// among the manifests permit is not known; those of Kubernetes itself do not.
+func (m *Manifests) permits(b *roleBinding, kind content.Kind) bool {
+	rules, known := m.rules(b)
+	if !known {
+		return !strings.HasPrefix(b.role.Name, "system:")
+	}
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return len(rule.ResourceNames) == 0 && HasAny(rule.APIGroups, "*", "") &&
+			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, "*", "get", "list", "watch")
+	})
+}
+
+// HasAny is true of a list that has one of some texts.
+func HasAny(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
 }
 
 // rules are those of a role; not known, if it is not among the manifests.
@@ -131,15 +132,14 @@ func (m *Manifests) rules(b *roleBinding) (rules []rbacv1.PolicyRule, known bool
 	return role.Rules, true
 }
 
-// permits is true if a role lets read all config of a kind. What roles that are not
-// among the manifests permit is not known; those of Kubernetes itself do not.
-func (m *Manifests) permits(b *roleBinding, kind content.Kind) bool {
-	rules, known := m.rules(b)
-	if !known {
-		return !strings.HasPrefix(b.role.Name, "system:")
+// roleBinding is the object as a binding of a role, if it is one.
+func (o *Object) roleBinding() (roleBinding, bool) {
+	switch b := o.Typed.(type) {
+	case *rbacv1.RoleBinding:
+		return roleBinding{b.Namespace, b.Subjects, b.RoleRef}, true
+	case *rbacv1.ClusterRoleBinding:
+		return roleBinding{anywhere, b.Subjects, b.RoleRef}, true
+	default:
+		return roleBinding{}, false
 	}
-	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
-		return len(rule.ResourceNames) == 0 && HasAny(rule.APIGroups, "*", "") &&
-			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, "*", "get", "list", "watch")
-	})
 }

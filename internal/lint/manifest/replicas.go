@@ -26,6 +26,43 @@ type scaler struct {
 	fewest int
 }
 
+// Count is how few Pods something runs, or unknown, and by which scaler.
+type Count struct {
+	Pods int
+	By   *scaler
+}
+
+// Fewest is how few Pods an object runs as long as everything is healthy: as few as a
+// scaler leaves, as many as the one that it follows or mirrors has, or what it says
+// itself. Asked are those whose replicas depend on the answer.
+func (m *Manifests) Fewest(o *Object, asked ...*Object) Count {
+	own, ok := replicasOf(o)
+	if !ok || slices.Contains(asked, o) {
+		return Count{Pods: Unknown}
+	}
+	switch other, follows := m.followed(o); {
+	case follows && other == nil:
+		return Count{Pods: Unknown}
+	case follows:
+		return m.Fewest(other, append(asked, o)...)
+	}
+	if s := m.scalerOf(o); s != nil && own > 0 { // what is scaled to zero is left alone
+		return Count{s.fewest, s}
+	}
+	return Count{Pods: own}
+}
+
+// scalerOf is what writes the replicas of an object; nil if that is nothing among the
+// manifests.
+func (m *Manifests) scalerOf(o *Object) *scaler {
+	for i := range m.Scalers {
+		if s := &m.Scalers[i]; s.Kind == o.Kind() && s.Name == o.Name() && s.Namespace() == o.Namespace() {
+			return s
+		}
+	}
+	return nil
+}
+
 // scaler is the object as a scaler, if it is one.
 func (o *Object) scaler() (s scaler, ok bool) {
 	switch t := o.Typed.(type) {
@@ -59,43 +96,6 @@ func (o *Object) scaledObject() scaler {
 		s.fewest = int(fewest)
 	}
 	return s
-}
-
-// scalerOf is what writes the replicas of an object; nil if that is nothing among the
-// manifests.
-func (m *Manifests) scalerOf(o *Object) *scaler {
-	for i := range m.Scalers {
-		if s := &m.Scalers[i]; s.Kind == o.Kind() && s.Name == o.Name() && s.Namespace() == o.Namespace() {
-			return s
-		}
-	}
-	return nil
-}
-
-// Count is how few Pods something runs, or unknown, and by which scaler.
-type Count struct {
-	Pods int
-	By   *scaler
-}
-
-// Fewest is how few Pods an object runs as long as everything is healthy: as few as a
-// scaler leaves, as many as the one that it follows or mirrors has, or what it says
-// itself. Asked are those whose replicas depend on the answer.
-func (m *Manifests) Fewest(o *Object, asked ...*Object) Count {
-	own, ok := replicasOf(o)
-	if !ok || slices.Contains(asked, o) {
-		return Count{Pods: Unknown}
-	}
-	switch other, follows := m.followed(o); {
-	case follows && other == nil:
-		return Count{Pods: Unknown}
-	case follows:
-		return m.Fewest(other, append(asked, o)...)
-	}
-	if s := m.scalerOf(o); s != nil && own > 0 { // what is scaled to zero is left alone
-		return Count{s.fewest, s}
-	}
-	return Count{Pods: own}
 }
 
 // replicasOf is how many replicas an object asks for, 1 if it does not say; not ok if

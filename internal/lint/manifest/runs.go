@@ -13,6 +13,15 @@ type Run struct {
 	labels labels.Set
 }
 
+// Selected are the runs that a selector finds; none if it cannot be understood.
+func (m *Manifests) Selected(namespace string, selector *metav1.LabelSelector) []Run {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(m.Runs(namespace), func(w Run) bool { return !s.Matches(w.labels) })
+}
+
 // Runs are those in a namespace.
 func (m *Manifests) Runs(namespace string) []Run {
 	var found []Run
@@ -24,13 +33,4 @@ func (m *Manifests) Runs(namespace string) []Run {
 		found = append(found, Run{o, template.Labels})
 	}
 	return found
-}
-
-// Selected are the runs that a selector finds; none if it cannot be understood.
-func (m *Manifests) Selected(namespace string, selector *metav1.LabelSelector) []Run {
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(m.Runs(namespace), func(w Run) bool { return !s.Matches(w.labels) })
 }

@@ -23,9 +23,6 @@ const (
 	Note Level = "note"
 )
 
-// Levels are all of them, the worst first.
-func Levels() []Level { return []Level{Error, Warning, Note} }
-
 // AtLeast is true if a level is as bad as another, or worse.
 func (l Level) AtLeast(other Level) bool {
 	return slices.Index(Levels(), l) <= slices.Index(Levels(), other)
@@ -59,15 +56,6 @@ func CompareFindings(a, b Finding) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 }
 
-// Count is how many findings of each level there are.
-func Count(findings []Finding) map[Level]int {
-	count := map[Level]int{}
-	for i := range findings {
-		count[findings[i].Level]++
-	}
-	return count
-}
-
 // Summary is the count as a clause: "2 errors, 1 note"; empty if there is none.
 func Summary(findings []Finding) string {
 	var parts []string
@@ -84,6 +72,15 @@ func Summary(findings []Finding) string {
 	return strings.Join(parts, ", ")
 }
 
+// Count is how many findings of each level there are.
+func Count(findings []Finding) map[Level]int {
+	count := map[Level]int{}
+	for i := range findings {
+		count[findings[i].Level]++
+	}
+	return count
+}
+
 // ParseLevel reads a level.
 func ParseLevel(text string) (Level, error) {
 	if i := slices.Index(Levels(), Level(text)); i >= 0 {
@@ -91,6 +88,9 @@ func ParseLevel(text string) (Level, error) {
 	}
 	return "", errors.New("must be error, warning or note")
 }
+
+// Levels are all of them, the worst first.
+func Levels() []Level { return []Level{Error, Warning, Note} }
 
 // Rule is something to look for.
 type Rule struct {

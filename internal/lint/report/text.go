@@ -5,14 +5,6 @@ import (
 	"io"
 )
 
-// Plural is a number of things: "1 stage", "2 stages".
-func Plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // WriteText writes findings for people, and for editors that know how compilers
 // write theirs: "file:line: level: message [CODE]", then what to do about it. fold
 // breaks a text that does not fit beside so many columns before it.
@@ -30,4 +22,12 @@ func WriteText(w io.Writer, findings []Finding, objects int, fold func(text stri
 		summary = "no problems found"
 	}
 	_, _ = fmt.Fprintf(w, "%s checked, %s\n", Plural(objects, "object"), summary)
+}
+
+// Plural is a number of things: "1 stage", "2 stages".
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -19,20 +19,6 @@ import (
 // empty if nothing does.
 type barrier string
 
-// isZonal is true of a barrier between failure domains of many nodes, as far as the
-// name of its label says so: topology.kubernetes.io/zone, topology.rook.io/rack.
-func (b barrier) isZonal() bool {
-	key, isLabel := strings.CutPrefix(string(b), labelPin(""))
-	if !isLabel {
-		return false
-	}
-	name := strings.ToLower(key[strings.LastIndexByte(key, '/')+1:])
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
-	return slices.ContainsFunc(words, func(word string) bool {
-		return slices.ContainsFunc([]string{"zone", "region", "rack", "room", "datacenter"}, func(domain string) bool { return strings.HasSuffix(word, domain) })
-	})
-}
-
 // between is the best barrier between two StatefulSets: one of zones, if there is any.
 // That each is spread over the zones is none, whatever a topologySpreadConstraint
 // selects: then all of them are in every zone.
@@ -49,6 +35,20 @@ func between(m *manifest.Manifests, a, b *appsv1.StatefulSet) barrier {
 	return barriers[0]
 }
 
+// isZonal is true of a barrier between failure domains of many nodes, as far as the
+// name of its label says so: topology.kubernetes.io/zone, topology.rook.io/rack.
+func (b barrier) isZonal() bool {
+	key, isLabel := strings.CutPrefix(string(b), labelPin(""))
+	if !isLabel {
+		return false
+	}
+	name := strings.ToLower(key[strings.LastIndexByte(key, '/')+1:])
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.ContainsFunc([]string{"zone", "region", "rack", "room", "datacenter"}, func(domain string) bool { return strings.HasSuffix(word, domain) })
+	})
+}
+
 // apart are the pins by which nothing is for both.
 func apart(a, b pins) []barrier {
 	var barriers []barrier
@@ -60,42 +60,8 @@ func apart(a, b pins) []barrier {
 	return barriers
 }
 
-func intersection(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return !slices.Contains(b, v) })
-}
-
 // pins are what a node has to have for a Pod, each with the values that will do.
 type pins map[string][]string
-
-func (p pins) add(key string, values []string) {
-	if already, ok := p[key]; ok {
-		values = intersection(already, values)
-	}
-	p[key] = values
-}
-
-// addAny adds what all of several terms ask for, of which one must be met.
-func (p pins) addAny(terms []pins) {
-	if len(terms) == 0 {
-		return
-	}
-	for _, key := range manifest.SortedKeys(terms[0]) {
-		var values []string
-		for _, term := range terms {
-			if term[key] == nil {
-				values = nil
-				break
-			}
-			values = append(values, term[key]...)
-		}
-		if values != nil {
-			p.add(key, values)
-		}
-	}
-}
-
-// labelPin is how the pin by a label of nodes is called.
-func labelPin(key string) string { return "the label " + key }
 
 // pinsOf are those of the Pods of a StatefulSet, and of their volumes.
 func pinsOf(m *manifest.Manifests, set *appsv1.StatefulSet) pins {
@@ -146,6 +112,26 @@ func addVolume(m *manifest.Manifests, found pins, claim *corev1.PersistentVolume
 	}
 }
 
+// addAny adds what all of several terms ask for, of which one must be met.
+func (p pins) addAny(terms []pins) {
+	if len(terms) == 0 {
+		return
+	}
+	for _, key := range manifest.SortedKeys(terms[0]) {
+		var values []string
+		for _, term := range terms {
+			if term[key] == nil {
+				values = nil
+				break
+			}
+			values = append(values, term[key]...)
+		}
+		if values != nil {
+			p.add(key, values)
+		}
+	}
+}
+
 // repels are the barriers by which the Pods of one set keep those of another out of
 // where they are.
 func repels(set, other *appsv1.StatefulSet) []barrier {
@@ -162,6 +148,9 @@ func repels(set, other *appsv1.StatefulSet) []barrier {
 	}
 	return barriers
 }
+
+// labelPin is how the pin by a label of nodes is called.
+func labelPin(key string) string { return "the label " + key }
 
 // isWithin is true of a term about Pods of a namespace, or about those of namespaces
 // whose labels are not known here.
@@ -186,4 +175,15 @@ func selectorOf(term *corev1.PodAffinityTerm, own labels.Set) labels.Selector {
 	add(term.MatchLabelKeys, selection.In)
 	add(term.MismatchLabelKeys, selection.NotIn)
 	return selector
+}
+
+func (p pins) add(key string, values []string) {
+	if already, ok := p[key]; ok {
+		values = intersection(already, values)
+	}
+	p[key] = values
+}
+
+func intersection(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return !slices.Contains(b, v) })
 }

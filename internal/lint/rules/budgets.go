@@ -111,17 +111,6 @@ type budgetOf struct {
 	selector *metav1.LabelSelector
 }
 
-func budgetsIn(m *manifest.Manifests) []budgetOf {
-	var found []budgetOf
-	manifest.Each(m, func(o *manifest.Object, b *policyv1.PodDisruptionBudget) {
-		found = append(found, budgetOf{o, b.Spec.Selector})
-	})
-	manifest.Each(m, func(o *manifest.Object, b *zonesv1.ZoneAwarePodDisruptionBudget) {
-		found = append(found, budgetOf{o, &metav1.LabelSelector{MatchLabels: b.Spec.Selector.MatchLabels}})
-	})
-	return found
-}
-
 func twoBudgets(m *manifest.Manifests, r *reporter) {
 	type pods struct {
 		kind string
@@ -147,4 +136,15 @@ func idleBudget(m *manifest.Manifests, r *reporter) {
 			r.findf(b.o, manifest.Fields("spec.selector"), "selects none of the Pods that the manifests run")
 		}
 	}
+}
+
+func budgetsIn(m *manifest.Manifests) []budgetOf {
+	var found []budgetOf
+	manifest.Each(m, func(o *manifest.Object, b *policyv1.PodDisruptionBudget) {
+		found = append(found, budgetOf{o, b.Spec.Selector})
+	})
+	manifest.Each(m, func(o *manifest.Object, b *zonesv1.ZoneAwarePodDisruptionBudget) {
+		found = append(found, budgetOf{o, &metav1.LabelSelector{MatchLabels: b.Spec.Selector.MatchLabels}})
+	})
+	return found
 }

@@ -68,18 +68,6 @@ func configRules() []rule {
 	}
 }
 
-// tracked visits the workloads whose config is followed.
-func tracked(m *manifest.Manifests, visit func(*manifest.Object, workload.Manifest)) {
-	for _, o := range m.Objects {
-		if !o.CanTrack() {
-			continue
-		}
-		if manifest := workload.ManifestOf(o.Typed); manifest.Tracked {
-			visit(o, manifest)
-		}
-	}
-}
-
 func configAnnotations(m *manifest.Manifests, r *reporter) {
 	for _, o := range m.Objects {
 		if !o.CanTrack() {
@@ -88,14 +76,6 @@ func configAnnotations(m *manifest.Manifests, r *reporter) {
 		for _, p := range workload.ManifestOf(o.Typed).Problems {
 			r.findf(o, manifest.Annotation(p.Annotation), "%s", p)
 		}
-	}
-}
-
-// needTracking are keys that are of use only on workloads whose config is followed.
-func needTracking() []vocabulary.Key {
-	return []vocabulary.Key{
-		vocabulary.ExtraConfigMaps, vocabulary.ExtraSecrets, vocabulary.IgnoredConfigMaps, vocabulary.IgnoredSecrets,
-		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused,
 	}
 }
 
@@ -112,30 +92,18 @@ func untracked(m *manifest.Manifests, r *reporter) {
 	}
 }
 
+// needTracking are keys that are of use only on workloads whose config is followed.
+func needTracking() []vocabulary.Key {
+	return []vocabulary.Key{
+		vocabulary.ExtraConfigMaps, vocabulary.ExtraSecrets, vocabulary.IgnoredConfigMaps, vocabulary.IgnoredSecrets,
+		vocabulary.ImagePullSecrets, vocabulary.CoalesceWindow, vocabulary.Priority, vocabulary.Paused,
+	}
+}
+
 // references are the fields in which a Pod names a ConfigMap or a Secret.
 var references = map[content.Kind][]string{
 	content.ConfigMap: {"configMap", "configMapRef", "configMapKeyRef"},
 	content.Secret:    {"secret", "secretRef", "secretKeyRef", "imagePullSecrets"},
-}
-
-// useLine is where a workload refers to an object, or to a key of it: in its
-// template, or by an annotation.
-func useLine(o *manifest.Object, ref *content.Reference, key string) []string {
-	if !ref.Extra {
-		_, path := o.Pods()
-		return o.Locate(path, func(parent []string, value map[string]any) bool {
-			name, _ := value["name"].(string)
-			if secret, ok := value["secretName"].(string); ok {
-				name = secret
-			}
-			named := slices.ContainsFunc(references[ref.Object.Kind], func(field string) bool { return slices.Contains(parent[len(path):], field) })
-			return named && name == ref.Object.Name && (key == "" || value["key"] == nil || value["key"] == key)
-		})
-	}
-	if ref.Object.Kind == content.Secret {
-		return o.Keyed(vocabulary.ExtraSecrets)
-	}
-	return o.Keyed(vocabulary.ExtraConfigMaps)
 }
 
 // absentConfig notes what a Pod cannot start without, and what an annotation names.
@@ -272,6 +240,26 @@ func unshared(m *manifest.Manifests, r *reporter) {
 	})
 }
 
+// useLine is where a workload refers to an object, or to a key of it: in its
+// template, or by an annotation.
+func useLine(o *manifest.Object, ref *content.Reference, key string) []string {
+	if !ref.Extra {
+		_, path := o.Pods()
+		return o.Locate(path, func(parent []string, value map[string]any) bool {
+			name, _ := value["name"].(string)
+			if secret, ok := value["secretName"].(string); ok {
+				name = secret
+			}
+			named := slices.ContainsFunc(references[ref.Object.Kind], func(field string) bool { return slices.Contains(parent[len(path):], field) })
+			return named && name == ref.Object.Name && (key == "" || value["key"] == nil || value["key"] == key)
+		})
+	}
+	if ref.Object.Kind == content.Secret {
+		return o.Keyed(vocabulary.ExtraSecrets)
+	}
+	return o.Keyed(vocabulary.ExtraConfigMaps)
+}
+
 func ignoredInVain(m *manifest.Manifests, r *reporter) {
 	tracked(m, func(o *manifest.Object, w workload.Manifest) {
 		for _, ignored := range w.Ignored {
@@ -293,4 +281,16 @@ func nothingToFollow(m *manifest.Manifests, r *reporter) {
 			r.findf(o, manifest.Annotation(w.Dialect), "it uses no config that could change")
 		}
 	})
+}
+
+// tracked visits the workloads whose config is followed.
+func tracked(m *manifest.Manifests, visit func(*manifest.Object, workload.Manifest)) {
+	for _, o := range m.Objects {
+		if !o.CanTrack() {
+			continue
+		}
+		if manifest := workload.ManifestOf(o.Typed); manifest.Tracked {
+			visit(o, manifest)
+		}
+	}
 }

@@ -77,18 +77,15 @@ func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for th
 	}
 }
 
-// modules visits the modules of both kinds.
-func modules(m *manifest.Manifests, visit func(*manifest.Object, *v1alpha1.ModuleSpec)) {
-	for _, o := range m.Objects {
-		switch o.Typed.(type) {
-		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
-			spec, _ := model.Parts(o.Typed)
-			visit(o, spec)
-		}
-	}
+const moduleWindow = "spec.rollout.windows"
+
+func moduleSpecs(m *manifest.Manifests, r *reporter) {
+	moduleProblems(m, r, func(field string) bool { return !strings.HasPrefix(field, moduleWindow) })
 }
 
-const moduleWindow = "spec.rollout.windows"
+func moduleWindows(m *manifest.Manifests, r *reporter) {
+	moduleProblems(m, r, func(field string) bool { return strings.HasPrefix(field, moduleWindow) })
+}
 
 func moduleProblems(m *manifest.Manifests, r *reporter, wanted func(string) bool) {
 	modules(m, func(o *manifest.Object, _ *v1alpha1.ModuleSpec) {
@@ -99,30 +96,6 @@ func moduleProblems(m *manifest.Manifests, r *reporter, wanted func(string) bool
 			}
 		}
 	})
-}
-
-func moduleSpecs(m *manifest.Manifests, r *reporter) {
-	moduleProblems(m, r, func(field string) bool { return !strings.HasPrefix(field, moduleWindow) })
-}
-
-func moduleWindows(m *manifest.Manifests, r *reporter) {
-	moduleProblems(m, r, func(field string) bool { return strings.HasPrefix(field, moduleWindow) })
-}
-
-// isStaged is true of a module that rolls out in stages.
-func isStaged(spec *v1alpha1.ModuleSpec) bool {
-	return spec.Rollout != nil && (spec.Strategy == v1alpha1.Incremental || spec.Strategy == v1alpha1.External)
-}
-
-// clustersIn are those of the fleet in a namespace that the manifests show.
-func clustersIn(m *manifest.Manifests, namespace string) []model.Cluster {
-	var found []model.Cluster
-	for _, o := range m.Objects {
-		if manifest.IsFleetCluster(o) && o.Namespace() == namespace {
-			found = append(found, model.Cluster{Name: o.Name(), UID: types.UID(o.Name()), Labels: o.Object.GetLabels()})
-		}
-	}
-	return found
 }
 
 // emptyStages asks the ring which clusters a stage has, where there are any to be
@@ -279,6 +252,11 @@ func impassableGates(m *manifest.Manifests, r *reporter) {
 	})
 }
 
+// isStaged is true of a module that rolls out in stages.
+func isStaged(spec *v1alpha1.ModuleSpec) bool {
+	return spec.Rollout != nil && (spec.Strategy == v1alpha1.Incremental || spec.Strategy == v1alpha1.External)
+}
+
 func permissionsIn(m *manifest.Manifests) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	manifest.Each(m, func(_ *manifest.Object, role *rbacv1.Role) { rules = append(rules, role.Rules...) })
@@ -336,6 +314,17 @@ func homeless(m *manifest.Manifests, r *reporter) {
 	})
 }
 
+// clustersIn are those of the fleet in a namespace that the manifests show.
+func clustersIn(m *manifest.Manifests, namespace string) []model.Cluster {
+	var found []model.Cluster
+	for _, o := range m.Objects {
+		if manifest.IsFleetCluster(o) && o.Namespace() == namespace {
+			found = append(found, model.Cluster{Name: o.Name(), UID: types.UID(o.Name()), Labels: o.Object.GetLabels()})
+		}
+	}
+	return found
+}
+
 // zeroBudgets are rules that the schema of the kind has in CEL.
 func zeroBudgets(m *manifest.Manifests, r *reporter) {
 	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
@@ -353,4 +342,15 @@ func zeroBudgets(m *manifest.Manifests, r *reporter) {
 			check(spec.Rollout.Stages[i].Clusters, manifest.Item("spec.rollout.stages", i, "clusters"))
 		}
 	})
+}
+
+// modules visits the modules of both kinds.
+func modules(m *manifest.Manifests, visit func(*manifest.Object, *v1alpha1.ModuleSpec)) {
+	for _, o := range m.Objects {
+		switch o.Typed.(type) {
+		case *v1alpha1.Module, *v1alpha1.BootstrapModule:
+			spec, _ := model.Parts(o.Typed)
+			visit(o, spec)
+		}
+	}
 }

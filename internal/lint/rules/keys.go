@@ -17,6 +17,20 @@ var ownDomains = []string{"spillway.dev", "wave.pusher.com"}
 // nearly one that is known was meant for it.
 var foreignDomains = []string{"grafana.com", "kudo.dev"}
 
+func unknownKeys(m *manifest.Manifests, r *reporter) {
+	for _, o := range m.Objects {
+		for _, u := range o.Keys() {
+			if !isUnknown(&u) {
+				continue
+			}
+			r.findf(o, u.Path, "nothing reads the %s %s", where(u.At), u.Name)
+			if near, distance := nearest(u.Name); distance <= len(u.Name)/3 {
+				r.actionf("Did you mean %s? Otherwise remove it.", near)
+			}
+		}
+	}
+}
+
 // isUnknown is true of a name that nothing reads and that was meant for Spillway, wave,
 // rollout-operator or KUDO: because of its domain, or because it is nearly one that is known.
 func isUnknown(u *manifest.KeyUse) bool {
@@ -32,28 +46,6 @@ func isUnknown(u *manifest.KeyUse) bool {
 	}
 	_, distance := nearest(u.Name)
 	return distance <= 2
-}
-
-func unknownKeys(m *manifest.Manifests, r *reporter) {
-	for _, o := range m.Objects {
-		for _, u := range o.Keys() {
-			if !isUnknown(&u) {
-				continue
-			}
-			r.findf(o, u.Path, "nothing reads the %s %s", where(u.At), u.Name)
-			if near, distance := nearest(u.Name); distance <= len(u.Name)/3 {
-				r.actionf("Did you mean %s? Otherwise remove it.", near)
-			}
-		}
-	}
-}
-
-// where is a place in a sentence.
-func where(p vocabulary.Place) string {
-	if p == vocabulary.Label {
-		return "label"
-	}
-	return "annotation"
 }
 
 // nearest is the known name that is most like another, and how many letters differ.
@@ -143,6 +135,14 @@ func contradictingKeys(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	}
+}
+
+// where is a place in a sentence.
+func where(p vocabulary.Place) string {
+	if p == vocabulary.Label {
+		return "label"
+	}
+	return "annotation"
 }
 
 // contradict is true of two keys that are read for the same setting, and differ.

@@ -74,27 +74,6 @@ func planRules() []rule {
 	}
 }
 
-// versions visits the OperatorVersions.
-func versions(m *manifest.Manifests, visit func(*manifest.Object, *v1beta1.OperatorVersion)) {
-	manifest.Each(m, visit)
-}
-
-// steps visits the steps of all plans, with the path of each.
-func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.Step)) {
-	for _, name := range manifest.SortedKeys(v.Spec.Plans) {
-		for i, phase := range v.Spec.Plans[name].Phases {
-			for j := range phase.Steps {
-				path := append(manifest.Fields("spec.plans"), append([]string{name}, manifest.Item("phases", i)...)...)
-				visit(append(path, manifest.Item("steps", j)...), &phase.Steps[j])
-			}
-		}
-	}
-}
-
-func hasTask(v *v1beta1.OperatorVersion, name string) bool {
-	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Name == name })
-}
-
 func missingTasks(m *manifest.Manifests, r *reporter) {
 	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
 		steps(v, func(path []string, step *v1beta1.Step) {
@@ -107,13 +86,8 @@ func missingTasks(m *manifest.Manifests, r *reporter) {
 	})
 }
 
-// template is where a template stands. Its name may have dots.
-func template(name string) []string { return append(manifest.Fields("spec.templates"), name) }
-
-// templatesOf are the templates that a task names.
-func templatesOf(t *v1beta1.Task) []string {
-	named := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.ParameterFile)
-	return slices.DeleteFunc(named, func(s string) bool { return s == "" })
+func hasTask(v *v1beta1.OperatorVersion, name string) bool {
+	return slices.ContainsFunc(v.Spec.Tasks, func(t v1beta1.Task) bool { return t.Name == name })
 }
 
 func missingTemplates(m *manifest.Manifests, r *reporter) {
@@ -159,16 +133,6 @@ func badParameters(m *manifest.Manifests, r *reporter) {
 	})
 }
 
-// versionOf is the OperatorVersion of an Instance, nil if it is not among the manifests.
-func versionOf(m *manifest.Manifests, i *v1beta1.Instance) *v1beta1.OperatorVersion {
-	namespace := i.Spec.OperatorVersion.Namespace
-	if namespace == "" {
-		namespace = i.Namespace
-	}
-	_, v := manifest.Find[*v1beta1.OperatorVersion](m, namespace, i.Spec.OperatorVersion.Name)
-	return v
-}
-
 func refusedInstances(m *manifest.Manifests, r *reporter) {
 	manifest.Each(m, func(o *manifest.Object, i *v1beta1.Instance) {
 		v := versionOf(m, i)
@@ -187,6 +151,16 @@ func absentVersion(m *manifest.Manifests, r *reporter) {
 			r.findf(o, manifest.Fields("spec.operatorVersion"), "OperatorVersion %s is not among the manifests", name)
 		}
 	})
+}
+
+// versionOf is the OperatorVersion of an Instance, nil if it is not among the manifests.
+func versionOf(m *manifest.Manifests, i *v1beta1.Instance) *v1beta1.OperatorVersion {
+	namespace := i.Spec.OperatorVersion.Namespace
+	if namespace == "" {
+		namespace = i.Namespace
+	}
+	_, v := manifest.Find[*v1beta1.OperatorVersion](m, namespace, i.Spec.OperatorVersion.Name)
+	return v
 }
 
 func circles(m *manifest.Manifests, r *reporter) {
@@ -216,6 +190,24 @@ func unusedParts(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	})
+}
+
+// steps visits the steps of all plans, with the path of each.
+func steps(v *v1beta1.OperatorVersion, visit func(path []string, step *v1beta1.Step)) {
+	for _, name := range manifest.SortedKeys(v.Spec.Plans) {
+		for i, phase := range v.Spec.Plans[name].Phases {
+			for j := range phase.Steps {
+				path := append(manifest.Fields("spec.plans"), append([]string{name}, manifest.Item("phases", i)...)...)
+				visit(append(path, manifest.Item("steps", j)...), &phase.Steps[j])
+			}
+		}
+	}
+}
+
+// templatesOf are the templates that a task names.
+func templatesOf(t *v1beta1.Task) []string {
+	named := append(slices.Clone(t.Spec.Resources), t.Spec.Pod, t.Spec.ParameterFile)
+	return slices.DeleteFunc(named, func(s string) bool { return s == "" })
 }
 
 func noDeploy(m *manifest.Manifests, r *reporter) {
@@ -265,6 +257,14 @@ func unknownParameters(m *manifest.Manifests, r *reporter) {
 		}
 	})
 }
+
+// versions visits the OperatorVersions.
+func versions(m *manifest.Manifests, visit func(*manifest.Object, *v1beta1.OperatorVersion)) {
+	manifest.Each(m, visit)
+}
+
+// template is where a template stands. Its name may have dots.
+func template(name string) []string { return append(manifest.Fields("spec.templates"), name) }
 
 // declared are the names of the parameters and of what Pipes keep.
 func declared(v *v1beta1.OperatorVersion) (params, pipes []string) {

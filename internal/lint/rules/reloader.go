@@ -20,6 +20,56 @@ type reloaderKey struct {
 	instead string
 }
 
+func reloaderRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW111", Level: report.Warning, Title: "A workload that both Spillway and Reloader roll",
+			Why:    "A change of config rolls it twice, once by each, and Reloader knows no order, budget or pause.",
+			Action: "Remove the annotations of Reloader.",
+		}, rolledTwice},
+		{report.Rule{
+			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway does not read",
+			Why:    "It has an effect where Reloader runs. Spillway has another annotation for the same.",
+			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.",
+		}, reloaderAlone},
+	}
+}
+
+func rolledTwice(m *manifest.Manifests, r *reporter) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
+		if rollsTwice(o, u, key) {
+			r.findf(o, u.Path, "%s makes Reloader roll it as well", u.Name)
+			r.actionf("Remove it: %s.", key.instead)
+		}
+	})
+}
+
+func reloaderAlone(m *manifest.Manifests, r *reporter) {
+	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
+		if !rollsTwice(o, u, key) {
+			r.findf(o, u.Path, "%s is read by Reloader, and not by Spillway", u.Name)
+			r.actionf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
+		}
+	})
+}
+
+// reloaderUses visits the annotations of Reloader on workloads that Spillway could
+// follow, and on config.
+func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey)) {
+	keys := reloaderKeys()
+	for _, o := range m.Objects {
+		if !o.CanTrack() && !o.IsConfig() {
+			continue
+		}
+		for _, u := range o.Keys() {
+			i := slices.IndexFunc(keys, func(k reloaderKey) bool { return k.name == u.Name && u.At != vocabulary.Label })
+			if i >= 0 {
+				visit(o, &u, &keys[i])
+			}
+		}
+	}
+}
+
 // reloaderKeys are its annotations. They are no part of the vocabulary, which has what
 // Spillway reads: none of them is an alias of one of its keys, because what they mean
 // differs in part, and because Reloader may still run and read them.
@@ -42,57 +92,7 @@ func reloaderKeys() []reloaderKey {
 	}
 }
 
-func reloaderRules() []rule {
-	return []rule{
-		{report.Rule{
-			Code: "SPW111", Level: report.Warning, Title: "A workload that both Spillway and Reloader roll",
-			Why:    "A change of config rolls it twice, once by each, and Reloader knows no order, budget or pause.",
-			Action: "Remove the annotations of Reloader.",
-		}, rolledTwice},
-		{report.Rule{
-			Code: "SPW112", Level: report.Note, Title: "An annotation of Reloader, which Spillway does not read",
-			Why:    "It has an effect where Reloader runs. Spillway has another annotation for the same.",
-			Action: "Keep it where Reloader runs; with Spillway, use its own annotation.",
-		}, reloaderAlone},
-	}
-}
-
-// reloaderUses visits the annotations of Reloader on workloads that Spillway could
-// follow, and on config.
-func reloaderUses(m *manifest.Manifests, visit func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey)) {
-	keys := reloaderKeys()
-	for _, o := range m.Objects {
-		if !o.CanTrack() && !o.IsConfig() {
-			continue
-		}
-		for _, u := range o.Keys() {
-			i := slices.IndexFunc(keys, func(k reloaderKey) bool { return k.name == u.Name && u.At != vocabulary.Label })
-			if i >= 0 {
-				visit(o, &u, &keys[i])
-			}
-		}
-	}
-}
-
 // rollsTwice is true of an annotation by which Reloader rolls what Spillway follows.
 func rollsTwice(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) bool {
 	return key.rolls && strings.TrimSpace(u.Value) != "" && u.Value != "false" && o.CanTrack() && workload.ManifestOf(o.Typed).Tracked
-}
-
-func rolledTwice(m *manifest.Manifests, r *reporter) {
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
-		if rollsTwice(o, u, key) {
-			r.findf(o, u.Path, "%s makes Reloader roll it as well", u.Name)
-			r.actionf("Remove it: %s.", key.instead)
-		}
-	})
-}
-
-func reloaderAlone(m *manifest.Manifests, r *reporter) {
-	reloaderUses(m, func(o *manifest.Object, u *manifest.KeyUse, key *reloaderKey) {
-		if !rollsTwice(o, u, key) {
-			r.findf(o, u.Path, "%s is read by Reloader, and not by Spillway", u.Name)
-			r.actionf("Keep it where Reloader runs. With Spillway, %s.", key.instead)
-		}
-	})
 }

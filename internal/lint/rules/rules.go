@@ -20,13 +20,6 @@ type rule struct {
 	check func(*manifest.Manifests, *reporter)
 }
 
-// table has the rules, sorted by code. Each group of them is declared beside its functions.
-func table() []rule {
-	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), removalRules(), manifestRules())
-	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.Code, b.Code) })
-	return all
-}
-
 // All returns all rules, sorted by code.
 func All() []report.Rule {
 	var all []report.Rule
@@ -49,4 +42,11 @@ func Check(m *manifest.Manifests) []report.Finding {
 		rule.check(m, r)
 	}
 	return r.findings
+}
+
+// table has the rules, sorted by code. Each group of them is declared beside its functions.
+func table() []rule {
+	all := slices.Concat(configRules(), reloaderRules(), zoneRules(), scalingRules(), budgetRules(), planRules(), fleetRules(), removalRules(), manifestRules())
+	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.Code, b.Code) })
+	return all
 }

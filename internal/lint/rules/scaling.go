@@ -101,6 +101,18 @@ type half struct {
 	needs []vocabulary.Key
 }
 
+func halves(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
+		for _, pair := range pairs() {
+			_, name, ok := pair.key.Lookup(set.Annotations)
+			if !ok || slices.ContainsFunc(pair.needs, func(k vocabulary.Key) bool { return k.Get(set.Annotations)+k.Get(set.Labels) != "" }) {
+				continue
+			}
+			r.findf(o, manifest.Annotation(name), "%s has no effect without %s", name, nativeNames(pair.needs))
+		}
+	})
+}
+
 func pairs() []half {
 	return []half{
 		{vocabulary.UpscaleOnlyWhenLeaderReady, []vocabulary.Key{vocabulary.DownscaleLeader}},
@@ -115,18 +127,6 @@ func pairs() []half {
 		{vocabulary.PrepareDownscalePath, []vocabulary.Key{vocabulary.PrepareDownscale}},
 		{vocabulary.PrepareDownscaleScheme, []vocabulary.Key{vocabulary.PrepareDownscale}},
 	}
-}
-
-func halves(m *manifest.Manifests, r *reporter) {
-	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
-		for _, pair := range pairs() {
-			_, name, ok := pair.key.Lookup(set.Annotations)
-			if !ok || slices.ContainsFunc(pair.needs, func(k vocabulary.Key) bool { return k.Get(set.Annotations)+k.Get(set.Labels) != "" }) {
-				continue
-			}
-			r.findf(o, manifest.Annotation(name), "%s has no effect without %s", name, nativeNames(pair.needs))
-		}
-	})
 }
 
 func nativeNames(keys []vocabulary.Key) string {

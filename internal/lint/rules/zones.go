@@ -77,54 +77,23 @@ type group struct {
 	sets    []*appsv1.StatefulSet
 }
 
-// groupsIn are those that StatefulSets name, and those that have a RolloutGroup.
-func groupsIn(m *manifest.Manifests) []*group {
-	var found []*group
-	of := func(namespace, name string) *group {
-		i := slices.IndexFunc(found, func(g *group) bool { return g.namespace == namespace && g.name == name })
-		if i >= 0 {
-			return found[i]
-		}
-		found = append(found, &group{namespace: namespace, name: name})
-		return found[len(found)-1]
-	}
-	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
-		if name := vocabulary.GroupOf(set.Labels, set.Annotations); name != "" {
-			g := of(set.Namespace, name)
-			g.objects, g.sets = append(g.objects, o), append(g.sets, set)
-		}
-	})
-	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) { of(policy.Namespace, policy.Name).policy = o })
-	return found
-}
-
-// spec is the group with its policy, which is empty if none is among the manifests.
-func (g *group) spec() *v1alpha1.RolloutGroup {
-	if g.policy != nil {
-		if written, ok := g.policy.Typed.(*v1alpha1.RolloutGroup); ok {
-			return written
-		}
-	}
-	empty := &v1alpha1.RolloutGroup{}
-	empty.Namespace, empty.Name = g.namespace, g.name
-	return empty
-}
-
-// object is the one of the group that a problem is of: "StatefulSet x".
-func (g *group) object(title string) *manifest.Object {
-	for _, o := range append(slices.Clone(g.objects), g.policy) {
-		if o != nil && o.Kind()+" "+o.Name() == title {
-			return o
-		}
-	}
-	return nil
-}
-
 // The fields by which the problems of groups are distinguished.
 const (
 	strategyField = "spec.updateStrategy.type"
 	windowField   = "spec.maintenanceWindows"
 )
+
+func groupSettings(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return field != strategyField && !strings.HasPrefix(field, windowField) })
+}
+
+func groupStrategies(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return field == strategyField })
+}
+
+func groupWindows(m *manifest.Manifests, r *reporter) {
+	groupProblems(m, r, func(field string) bool { return strings.HasPrefix(field, windowField) })
+}
 
 // groupProblems reports what the ring complains of, of the fields that are wanted.
 func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string) bool) {
@@ -141,16 +110,28 @@ func groupProblems(m *manifest.Manifests, r *reporter, wanted func(field string)
 	}
 }
 
-func groupSettings(m *manifest.Manifests, r *reporter) {
-	groupProblems(m, r, func(field string) bool { return field != strategyField && !strings.HasPrefix(field, windowField) })
+// object is the one of the group that a problem is of: "StatefulSet x".
+func (g *group) object(title string) *manifest.Object {
+	for _, o := range append(slices.Clone(g.objects), g.policy) {
+		if o != nil && o.Kind()+" "+o.Name() == title {
+			return o
+		}
+	}
+	return nil
 }
 
-func groupStrategies(m *manifest.Manifests, r *reporter) {
-	groupProblems(m, r, func(field string) bool { return field == strategyField })
+// unspread finds StatefulSets that nothing keeps apart.
+func unspread(m *manifest.Manifests, r *reporter) {
+	neighbors(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "Pods may run in the same zone as those of StatefulSet %s", other)
+	})
 }
 
-func groupWindows(m *manifest.Manifests, r *reporter) {
-	groupProblems(m, r, func(field string) bool { return strings.HasPrefix(field, windowField) })
+// nearlySpread finds those between which there is something else than a zone.
+func nearlySpread(m *manifest.Manifests, r *reporter) {
+	neighbors(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, between barrier) {
+		r.findf(o, manifest.Fields("spec.template.spec"), "only %s keeps its Pods apart from those of StatefulSet %s", between, other)
+	})
 }
 
 // neighbors visits the StatefulSets of groups with the first of those before them
@@ -166,20 +147,6 @@ func neighbors(m *manifest.Manifests, wanted func(barrier) bool, visit func(o *m
 			}
 		}
 	}
-}
-
-// unspread finds StatefulSets that nothing keeps apart.
-func unspread(m *manifest.Manifests, r *reporter) {
-	neighbors(m, func(b barrier) bool { return b == "" }, func(o *manifest.Object, other string, _ barrier) {
-		r.findf(o, manifest.Fields("spec.template.spec"), "Pods may run in the same zone as those of StatefulSet %s", other)
-	})
-}
-
-// nearlySpread finds those between which there is something else than a zone.
-func nearlySpread(m *manifest.Manifests, r *reporter) {
-	neighbors(m, func(b barrier) bool { return b != "" && !b.isZonal() }, func(o *manifest.Object, other string, between barrier) {
-		r.findf(o, manifest.Fields("spec.template.spec"), "only %s keeps its Pods apart from those of StatefulSet %s", between, other)
-	})
 }
 
 func orderedInVain(m *manifest.Manifests, r *reporter) {
@@ -238,4 +205,37 @@ func overridden(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	}
+}
+
+// groupsIn are those that StatefulSets name, and those that have a RolloutGroup.
+func groupsIn(m *manifest.Manifests) []*group {
+	var found []*group
+	of := func(namespace, name string) *group {
+		i := slices.IndexFunc(found, func(g *group) bool { return g.namespace == namespace && g.name == name })
+		if i >= 0 {
+			return found[i]
+		}
+		found = append(found, &group{namespace: namespace, name: name})
+		return found[len(found)-1]
+	}
+	manifest.Each(m, func(o *manifest.Object, set *appsv1.StatefulSet) {
+		if name := vocabulary.GroupOf(set.Labels, set.Annotations); name != "" {
+			g := of(set.Namespace, name)
+			g.objects, g.sets = append(g.objects, o), append(g.sets, set)
+		}
+	})
+	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) { of(policy.Namespace, policy.Name).policy = o })
+	return found
+}
+
+// spec is the group with its policy, which is empty if none is among the manifests.
+func (g *group) spec() *v1alpha1.RolloutGroup {
+	if g.policy != nil {
+		if written, ok := g.policy.Typed.(*v1alpha1.RolloutGroup); ok {
+			return written
+		}
+	}
+	empty := &v1alpha1.RolloutGroup{}
+	empty.Namespace, empty.Name = g.namespace, g.name
+	return empty
 }

@@ -83,14 +83,6 @@ func (c *Change) update() (Choice, []Problem) {
 	return Choice{Plan: plan, Cause: v1beta1.CauseParameters, Changed: strings.Join(names, ", ")}, append(problems, more...)
 }
 
-// base is the spec that the user saw when making the change.
-func (c *Change) base() *v1beta1.InstanceSpec {
-	if c.Attempted != nil {
-		return c.Attempted
-	}
-	return c.Applied
-}
-
 // unknown are parameters that the OperatorVersion does not have. One that was set
 // before and has not changed is left over from an older version, and is ignored.
 func (c *Change) unknown(before *v1beta1.InstanceSpec) []Problem {
@@ -124,6 +116,14 @@ func (c *Change) mixed(base *v1beta1.InstanceSpec) []Problem {
 		return problems
 	}
 	return []Problem{parameterProblem(names[0], "triggers plan %s and has changed together with the OperatorVersion; revert the change until the upgrade is complete", plan)}
+}
+
+// base is the spec that the user saw when making the change.
+func (c *Change) base() *v1beta1.InstanceSpec {
+	if c.Attempted != nil {
+		return c.Attempted
+	}
+	return c.Applied
 }
 
 // changed are the parameters that differ from any of these specs, sorted.

@@ -50,16 +50,6 @@ func Target(spec *v1beta1.InstanceSpec) *v1beta1.InstanceSpec {
 	return t
 }
 
-// ContentHash names the content of an OperatorVersion: the same for the same
-// spec, whatever the object is called.
-func ContentHash(spec *v1beta1.OperatorVersionSpec) string {
-	raw, err := json.Marshal(spec) // maps are written in the order of their keys
-	if err != nil {
-		return ""
-	}
-	return shortHash(raw)
-}
-
 // PinOf names the ControllerRevision with the content that the last plan of an Instance
 // began with; false if it never had one.
 func PinOf(i *v1beta1.Instance) (types.NamespacedName, bool) {
@@ -104,6 +94,16 @@ func OutdatedPins(all []metav1.PartialObjectMetadata, v *Version, instances []v1
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
 	return slices.DeleteFunc(pins[min(PinsKept, len(pins)):], func(m metav1.PartialObjectMetadata) bool { return needed[m.Name] })
+}
+
+// ContentHash names the content of an OperatorVersion: the same for the same
+// spec, whatever the object is called.
+func ContentHash(spec *v1beta1.OperatorVersionSpec) string {
+	raw, err := json.Marshal(spec) // maps are written in the order of their keys
+	if err != nil {
+		return ""
+	}
+	return shortHash(raw)
 }
 
 // PinName is the name of the ControllerRevision with the content of an

@@ -59,6 +59,9 @@ func (d *decider) retries() bool {
 	return true
 }
 
+// is true of an order about this execution.
+func (o order) is(e *v1beta1.Execution) bool { return e != nil && o.UID != "" && o.UID == e.UID }
+
 // order reads an annotation; an invalid one is a problem.
 func (d *decider) order(key vocabulary.Key) order {
 	o, problem := orderOf(d.Instance.Annotations, key)
@@ -84,9 +87,6 @@ func orderOf(annotations map[string]string, key vocabulary.Key) (order, *choice.
 	}
 	return o, nil
 }
-
-// is true of an order about this execution.
-func (o order) is(e *v1beta1.Execution) bool { return e != nil && o.UID != "" && o.UID == e.UID }
 
 func isFailure(r v1beta1.Result) bool {
 	return r == v1beta1.ResultFailed || r == v1beta1.ResultAbandoned

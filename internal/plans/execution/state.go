@@ -12,20 +12,6 @@ import (
 // HistoryLimit is how many executions of each plan are kept in the history.
 const HistoryLimit = 10
 
-// PlanStatus is the status of a plan all of whose phases and steps are in one state.
-func PlanStatus(name string, version *v1beta1.OperatorVersionSpec, s v1beta1.ExecutionStatus) v1beta1.PlanStatus {
-	plan := version.Plans[name]
-	status := v1beta1.PlanStatus{Name: name, Status: s}
-	for _, phase := range plan.Phases {
-		ps := v1beta1.PhaseStatus{Name: phase.Name, Status: s}
-		for _, step := range phase.Steps {
-			ps.Steps = append(ps.Steps, v1beta1.StepStatus{Name: step.Name, Status: s})
-		}
-		status.Phases = append(status.Phases, ps)
-	}
-	return status
-}
-
 // KeepComplete copies the steps that are complete in done.
 func KeepComplete(phases, done []v1beta1.PhaseStatus) {
 	for i := range phases {
@@ -57,6 +43,20 @@ func Ended(p v1beta1.PlanStatus, final v1beta1.ExecutionStatus, message string) 
 	return p
 }
 
+// PlanStatus is the status of a plan all of whose phases and steps are in one state.
+func PlanStatus(name string, version *v1beta1.OperatorVersionSpec, s v1beta1.ExecutionStatus) v1beta1.PlanStatus {
+	plan := version.Plans[name]
+	status := v1beta1.PlanStatus{Name: name, Status: s}
+	for _, phase := range plan.Phases {
+		ps := v1beta1.PhaseStatus{Name: phase.Name, Status: s}
+		for _, step := range phase.Steps {
+			ps.Steps = append(ps.Steps, v1beta1.StepStatus{Name: step.Name, Status: s})
+		}
+		status.Phases = append(status.Phases, ps)
+	}
+	return status
+}
+
 func endedAs(s, final v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
 	if s == v1beta1.InProgress || s == v1beta1.Error {
 		return final
@@ -82,6 +82,17 @@ func Record(history []v1beta1.PastExecution, e *v1beta1.Execution) []v1beta1.Pas
 	return kept
 }
 
+// taskNames are the tasks of a step, each once.
+func taskNames(step *v1beta1.Step) []string {
+	var names []string
+	for _, name := range step.Tasks {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // step is the status of a step.
 func (r *run) step(phase, step string) *v1beta1.StepStatus { return FindStep(r.phases, phase, step) }
 
@@ -98,17 +109,6 @@ func FindStep(phases []v1beta1.PhaseStatus, phase, step string) *v1beta1.StepSta
 		}
 	}
 	return nil
-}
-
-// taskNames are the tasks of a step, each once.
-func taskNames(step *v1beta1.Step) []string {
-	var names []string
-	for _, name := range step.Tasks {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // stamp is the present with the precision that the API keeps.

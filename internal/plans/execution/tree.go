@@ -51,6 +51,32 @@ func (r *run) pause() *rollout.Pause {
 	return &rollout.Pause{}
 }
 
+// found is the state of the task at a path, nil if its step is not in progress.
+func (r *run) found(path rollout.Path) *task.Finding {
+	if len(path) == 1 {
+		return r.pruning
+	}
+	if len(path) != 4 {
+		return nil
+	}
+	return r.finding(strings.TrimPrefix(path[1], phaseUnit), strings.TrimPrefix(path[2], stepUnit), strings.TrimPrefix(path[3], taskUnit))
+}
+
+// at is the step at a path of the tree.
+func (r *run) at(path rollout.Path) (*v1beta1.PhaseStatus, *v1beta1.StepStatus, bool) {
+	if len(path) != 4 {
+		return nil, nil, false
+	}
+	name := strings.TrimPrefix(path[1], phaseUnit)
+	for i := range r.phases {
+		if r.phases[i].Name == name {
+			step := r.step(name, strings.TrimPrefix(path[2], stepUnit))
+			return &r.phases[i], step, step != nil
+		}
+	}
+	return nil, nil, false
+}
+
 func (r *run) phaseUnit(phase *v1beta1.Phase) rollout.Unit {
 	unit := rollout.Unit{
 		Name: phaseUnit + phase.Name, Group: true,
@@ -121,17 +147,6 @@ func timeOf(t *metav1.MicroTime) time.Time {
 	return t.Time
 }
 
-// found is the state of the task at a path, nil if its step is not in progress.
-func (r *run) found(path rollout.Path) *task.Finding {
-	if len(path) == 1 {
-		return r.pruning
-	}
-	if len(path) != 4 {
-		return nil
-	}
-	return r.finding(strings.TrimPrefix(path[1], phaseUnit), strings.TrimPrefix(path[2], stepUnit), strings.TrimPrefix(path[3], taskUnit))
-}
-
 // finding is the state of a task, nil if its step is not in progress.
 func (r *run) finding(phase, step, name string) *task.Finding {
 	for i := range r.active {
@@ -146,19 +161,4 @@ func (r *run) finding(phase, step, name string) *task.Finding {
 		}
 	}
 	return nil
-}
-
-// at is the step at a path of the tree.
-func (r *run) at(path rollout.Path) (*v1beta1.PhaseStatus, *v1beta1.StepStatus, bool) {
-	if len(path) != 4 {
-		return nil, nil, false
-	}
-	name := strings.TrimPrefix(path[1], phaseUnit)
-	for i := range r.phases {
-		if r.phases[i].Name == name {
-			step := r.step(name, strings.TrimPrefix(path[2], stepUnit))
-			return &r.phases[i], step, step != nil
-		}
-	}
-	return nil, nil, false
 }

@@ -103,6 +103,11 @@ func repeat(count int, s string) (string, error) {
 	return strings.Repeat(s, count), nil
 }
 
+func nindent(spaces int, s string) (string, error) {
+	s, err := indent(spaces, s)
+	return "\n" + s, err
+}
+
 func indent(spaces int, s string) (string, error) {
 	if spaces < 0 || spaces > maxIndent {
 		return "", fmt.Errorf("indent: %d spaces are not between 0 and %d", spaces, maxIndent)
@@ -112,11 +117,6 @@ func indent(spaces int, s string) (string, error) {
 	}
 	pad := strings.Repeat(" ", spaces)
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
-}
-
-func nindent(spaces int, s string) (string, error) {
-	s, err := indent(spaces, s)
-	return "\n" + s, err
 }
 
 // replace is that of sprig: the text comes last.
@@ -132,20 +132,6 @@ func until(count int) ([]int, error) {
 		return untilStep(0, count, -1)
 	}
 	return untilStep(0, count, 1)
-}
-
-func untilStep(start, stop, step int) ([]int, error) {
-	if step == 0 || (stop > start) != (step > 0) {
-		return []int{}, nil
-	}
-	if (float64(stop)-float64(start))/float64(step) > maxRange {
-		return nil, fmt.Errorf("a range from %d to %d is longer than %d", start, stop, maxRange)
-	}
-	var numbers []int
-	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
-		numbers = append(numbers, i)
-	}
-	return numbers, nil
 }
 
 // seq is like the command of that name: seq LAST, seq FIRST LAST, seq FIRST STEP LAST.
@@ -169,4 +155,18 @@ func seq(args ...int) (string, error) {
 	}
 	numbers, err := untilStep(first, stop, step)
 	return strings.Trim(fmt.Sprint(numbers), "[]"), err
+}
+
+func untilStep(start, stop, step int) ([]int, error) {
+	if step == 0 || (stop > start) != (step > 0) {
+		return []int{}, nil
+	}
+	if (float64(stop)-float64(start))/float64(step) > maxRange {
+		return nil, fmt.Errorf("a range from %d to %d is longer than %d", start, stop, maxRange)
+	}
+	var numbers []int
+	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
+		numbers = append(numbers, i)
+	}
+	return numbers, nil
 }

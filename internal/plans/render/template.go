@@ -19,6 +19,19 @@ const (
 	maxIndent = 1_000
 )
 
+// execute renders a template in this process. Nothing ends it but its own end.
+func execute(name, text string, c *Context) (string, error) {
+	t, err := compile(name, text)
+	if err != nil {
+		return "", err
+	}
+	out := &bounded{}
+	if err := t.Execute(out, c.data()); err != nil {
+		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
+	}
+	return out.String(), nil
+}
+
 // data is what the template sees: maps of its own, since it can change them.
 func (c *Context) data() map[string]any {
 	pipes := map[string]any{}
@@ -50,19 +63,6 @@ func deepCopy(v any) any {
 	default:
 		return v
 	}
-}
-
-// execute renders a template in this process. Nothing ends it but its own end.
-func execute(name, text string, c *Context) (string, error) {
-	t, err := compile(name, text)
-	if err != nil {
-		return "", err
-	}
-	out := &bounded{}
-	if err := t.Execute(out, c.data()); err != nil {
-		return "", fmt.Errorf("template %s cannot be rendered: %w", name, err)
-	}
-	return out.String(), nil
 }
 
 // compile makes a template that knows the functions that it names, and no others.

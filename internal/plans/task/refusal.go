@@ -21,9 +21,6 @@ type ExtractError struct {
 	Fatal bool
 }
 
-// Error implements error.
-func (e *ExtractError) Error() string { return e.Err.Error() }
-
 // Unwrap is the cause.
 func (e *ExtractError) Unwrap() error { return e.Err }
 
@@ -52,6 +49,9 @@ func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refus
 	refusal.Fatal = refusal.Immutable == "" && isFatal(&s)
 	return refusal, false
 }
+
+// Error implements error.
+func (e *ExtractError) Error() string { return e.Err.Error() }
 
 // isImmutable is true if an immutable field would change. The API server has no
 // reason for that; these are the words of its validation.

@@ -63,12 +63,6 @@ func (n *Needs) Add(other Needs) {
 	}
 }
 
-func (n *Needs) object(r object.Ref) {
-	if !slices.Contains(n.Objects, r) {
-		n.Objects = append(n.Objects, r)
-	}
-}
-
 func (n *Needs) kind(gvk schema.GroupVersionKind) {
 	if !slices.Contains(n.Kinds, gvk) {
 		n.Kinds = append(n.Kinds, gvk)
@@ -81,6 +75,12 @@ func (s *Snapshot) UIDOf(ref object.Ref) types.UID {
 		return live.GetUID()
 	}
 	return ""
+}
+
+func (n *Needs) object(r object.Ref) {
+	if !slices.Contains(n.Objects, r) {
+		n.Objects = append(n.Objects, r)
+	}
 }
 
 // isOwned reports whether an object belongs to this Instance. It does not matter which

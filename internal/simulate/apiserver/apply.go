@@ -115,21 +115,6 @@ func (s *Store) live(k *kind, before client.Object, wanted *unstructured.Unstruc
 	})
 }
 
-func (f *fieldManagers) of(s *Store, k *kind) (*managedfields.FieldManager, error) {
-	if known := (*f)[k.gvk]; known != nil {
-		return known, nil
-	}
-	made, err := managedfields.NewDefaultFieldManager(converterOf(k.gvk), unconverted{}, undefaulted{}, maker{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
-	if err != nil {
-		return nil, fmt.Errorf("owners of the fields of %s: %w", k.gvk.Kind, err)
-	}
-	if *f == nil {
-		*f = fieldManagers{}
-	}
-	(*f)[k.gvk] = made
-	return made, nil
-}
-
 // track notes who has changed what of an object of which something was applied.
 func (f *fieldManagers) track(s *Store, k *kind, before, after client.Object, manager string) (client.Object, error) {
 	if len(before.GetManagedFields()) == 0 || manager == "" {
@@ -145,6 +130,21 @@ func (f *fieldManagers) track(s *Store, k *kind, before, after client.Object, ma
 		return after, nil
 	}
 	return tracked, nil
+}
+
+func (f *fieldManagers) of(s *Store, k *kind) (*managedfields.FieldManager, error) {
+	if known := (*f)[k.gvk]; known != nil {
+		return known, nil
+	}
+	made, err := managedfields.NewDefaultFieldManager(converterOf(k.gvk), unconverted{}, undefaulted{}, maker{s, k}, k.gvk, k.gvk.GroupVersion(), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("owners of the fields of %s: %w", k.gvk.Kind, err)
+	}
+	if *f == nil {
+		*f = fieldManagers{}
+	}
+	(*f)[k.gvk] = made
+	return made, nil
 }
 
 // unconverted leaves objects in the one version that the store has of them.

@@ -40,13 +40,6 @@ func newMapper(kinds *runtime.Scheme) *apimeta.DefaultRESTMapper {
 	return known
 }
 
-func scopeOf(isNamespaced bool) apimeta.RESTScope {
-	if isNamespaced {
-		return apimeta.RESTScopeNamespace
-	}
-	return apimeta.RESTScopeRoot
-}
-
 // RESTMapping implements [apimeta.RESTMapper]. Of a kind that the scheme does not know, a
 // CustomResourceDefinition says whether it is in a namespace, or the cluster. Without a
 // cluster a kind exists as soon as it is asked for.
@@ -95,4 +88,11 @@ func (s *Store) defined(gk schema.GroupKind) (apimeta.RESTScope, bool) {
 		}
 	}
 	return nil, false
+}
+
+func scopeOf(isNamespaced bool) apimeta.RESTScope {
+	if isNamespaced {
+		return apimeta.RESTScopeNamespace
+	}
+	return apimeta.RESTScopeRoot
 }

@@ -22,6 +22,45 @@ func (s *Store) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	return s.patch(obj, patch, keepStatus, o)
 }
 
+// Status implements [client.StatusClient].
+func (s *Store) Status() client.SubResourceWriter { return s.SubResource("status") }
+
+// SubResource implements [client.SubResourceClientConstructor]. Of subresources
+// there is the status.
+func (s *Store) SubResource(name string) client.SubResourceClient { return subresource{s, name} }
+
+type subresource struct {
+	store *Store
+	name  string
+}
+
+// Get implements [client.SubResourceReader].
+func (r subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	return subresource{r.store, "to read " + r.name}.known()
+}
+
+// Create implements [client.SubResourceWriter].
+func (r subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return subresource{r.store, "to create " + r.name}.known()
+}
+
+// Update implements [client.SubResourceWriter].
+func (r subresource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	if err := r.known(); err != nil {
+		return err
+	}
+	return r.store.update(obj, keepRest, "") // no test and no ring reads who owns a status
+}
+
+// Patch implements [client.SubResourceWriter].
+func (r subresource) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if err := r.known(); err != nil {
+		return err
+	}
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	return r.store.patch(obj, patch, keepRest, &o.PatchOptions)
+}
+
 func (s *Store) patch(obj client.Object, patch client.Patch, keep part, o *client.PatchOptions) error {
 	raw, err := patch.Data(obj)
 	if err != nil {
@@ -145,16 +184,9 @@ func refused(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// Status implements [client.StatusClient].
-func (s *Store) Status() client.SubResourceWriter { return s.SubResource("status") }
-
-// SubResource implements [client.SubResourceClientConstructor]. Of subresources
-// there is the status.
-func (s *Store) SubResource(name string) client.SubResourceClient { return subresource{s, name} }
-
-type subresource struct {
-	store *Store
-	name  string
+// Apply implements [client.SubResourceWriter].
+func (r subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return subresource{r.store, "to apply " + r.name}.known()
 }
 
 func (r subresource) known() error {
@@ -162,38 +194,6 @@ func (r subresource) known() error {
 		return nil
 	}
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "there is no subresource "+r.name+" offline", 0, false)
-}
-
-// Get implements [client.SubResourceReader].
-func (r subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
-	return subresource{r.store, "to read " + r.name}.known()
-}
-
-// Create implements [client.SubResourceWriter].
-func (r subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-	return subresource{r.store, "to create " + r.name}.known()
-}
-
-// Update implements [client.SubResourceWriter].
-func (r subresource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
-	if err := r.known(); err != nil {
-		return err
-	}
-	return r.store.update(obj, keepRest, "") // no test and no ring reads who owns a status
-}
-
-// Patch implements [client.SubResourceWriter].
-func (r subresource) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	if err := r.known(); err != nil {
-		return err
-	}
-	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	return r.store.patch(obj, patch, keepRest, &o.PatchOptions)
-}
-
-// Apply implements [client.SubResourceWriter].
-func (r subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	return subresource{r.store, "to apply " + r.name}.known()
 }
 
 // keepRest is a write of the status alone.

@@ -78,6 +78,54 @@ func (s *Store) item(k *kind, obj client.Object, list client.ObjectList, shared 
 	return into, s.fill(obj, into)
 }
 
+// asked are the fields that an API server can be asked by without an index: those of all
+// kinds, and those of Pods that are asked for.
+var asked = map[string]func(client.Object) string{
+	metav1.ObjectNameField: client.Object.GetName,
+	"metadata.namespace":   client.Object.GetNamespace,
+	"spec.nodeName": func(obj client.Object) string {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			return pod.Spec.NodeName
+		}
+		return ""
+	},
+}
+
+type labelSet map[string]string
+
+// Has implements [k8s.io/apimachinery/pkg/labels.Labels].
+func (l labelSet) Has(label string) bool { _, ok := l[label]; return ok }
+
+// Get implements [k8s.io/apimachinery/pkg/labels.Labels].
+func (l labelSet) Get(label string) string { return l[label] }
+
+// Lookup implements [k8s.io/apimachinery/pkg/labels.Labels].
+func (l labelSet) Lookup(label string) (string, bool) { v, ok := l[label]; return v, ok }
+
+// Objects are all objects of the kind of obj in a namespace, or in all if it is
+// empty, by name. They are those of the store, and must not be changed.
+func (s *Store) Objects(obj client.Object, namespace string) []client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.kindOf(obj)
+	if err != nil {
+		return nil
+	}
+	return k.sorted(namespace)
+}
+
+// Indexed are the objects of the kind of obj that an index has by a value. They are
+// those of the store, and must not be changed.
+func (s *Store) Indexed(obj client.Object, field, value string) []client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.kindOf(obj)
+	if err != nil || k.indices[field] == nil {
+		return nil
+	}
+	return k.indices[field].find("", value)
+}
+
 // find returns the objects that a list asks for, in the order of their names.
 func (k *kind) find(o *client.ListOptions) ([]client.Object, error) {
 	found, err := k.candidates(o)
@@ -112,19 +160,6 @@ func (k *kind) candidates(o *client.ListOptions) ([]client.Object, error) {
 	}), nil
 }
 
-// asked are the fields that an API server can be asked by without an index: those of all
-// kinds, and those of Pods that are asked for.
-var asked = map[string]func(client.Object) string{
-	metav1.ObjectNameField: client.Object.GetName,
-	"metadata.namespace":   client.Object.GetNamespace,
-	"spec.nodeName": func(obj client.Object) string {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			return pod.Spec.NodeName
-		}
-		return ""
-	},
-}
-
 func (k *kind) isAsked(field string) bool {
 	return asked[field] != nil && (strings.HasPrefix(field, "metadata.") || k.gvk.Kind == "Pod")
 }
@@ -133,54 +168,7 @@ func meets(obj client.Object, r fields.Requirement) bool {
 	return (asked[r.Field](obj) == r.Value) == (r.Operator != selection.NotEquals)
 }
 
-type labelSet map[string]string
-
 func labelsOf(obj client.Object) labelSet { return obj.GetLabels() }
-
-// Has implements [k8s.io/apimachinery/pkg/labels.Labels].
-func (l labelSet) Has(label string) bool { _, ok := l[label]; return ok }
-
-// Get implements [k8s.io/apimachinery/pkg/labels.Labels].
-func (l labelSet) Get(label string) string { return l[label] }
-
-// Lookup implements [k8s.io/apimachinery/pkg/labels.Labels].
-func (l labelSet) Lookup(label string) (string, bool) { v, ok := l[label]; return v, ok }
-
-// Objects are all objects of the kind of obj in a namespace, or in all if it is
-// empty, by name. They are those of the store, and must not be changed.
-func (s *Store) Objects(obj client.Object, namespace string) []client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return nil
-	}
-	return k.sorted(namespace)
-}
-
-// Object is the object of the kind of obj with a key; nil if there is none. It is
-// that of the store, and must not be changed.
-func (s *Store) Object(obj client.Object, key client.ObjectKey) client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return nil
-	}
-	return k.objects[key]
-}
-
-// Indexed are the objects of the kind of obj that an index has by a value. They are
-// those of the store, and must not be changed.
-func (s *Store) Indexed(obj client.Object, field, value string) []client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.kindOf(obj)
-	if err != nil || k.indices[field] == nil {
-		return nil
-	}
-	return k.indices[field].find("", value)
-}
 
 // All are all objects. They are those of the store, and must not be changed.
 func (s *Store) All() []client.Object {
@@ -194,4 +182,16 @@ func (s *Store) All() []client.Object {
 		return strings.Compare(a.GetObjectKind().GroupVersionKind().String(), b.GetObjectKind().GroupVersionKind().String())
 	})
 	return all
+}
+
+// Object is the object of the kind of obj with a key; nil if there is none. It is
+// that of the store, and must not be changed.
+func (s *Store) Object(obj client.Object, key client.ObjectKey) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.kindOf(obj)
+	if err != nil {
+		return nil
+	}
+	return k.objects[key]
 }

@@ -50,13 +50,6 @@ type kind struct {
 	indices map[string]*index
 }
 
-// New makes an empty store of the kinds of a scheme, with a clock.
-func New(kinds *runtime.Scheme, now func() time.Time) *Store {
-	s := &Store{scheme: kinds, now: now, OnChange: func(_, _ client.Object) {}, kinds: map[schema.GroupKind]*kind{}}
-	s.mapper = mapper{newMapper(kinds), s}
-	return s
-}
-
 // Clone is a store with the same objects, with a clock of its own. No one receives
 // its changes yet.
 func (s *Store) Clone(now func() time.Time) *Store {
@@ -76,9 +69,6 @@ func (s *Store) Clone(now func() time.Time) *Store {
 	}
 	return c
 }
-
-// Scheme implements [client.Client].
-func (s *Store) Scheme() *runtime.Scheme { return s.scheme }
 
 // RESTMapper implements [client.Client].
 func (s *Store) RESTMapper() apimeta.RESTMapper { return s.mapper }
@@ -111,16 +101,6 @@ func (s *Store) Len() int {
 	return n
 }
 
-// of returns the objects of a kind.
-func (s *Store) of(gvk schema.GroupVersionKind) *kind {
-	k := s.kinds[gvk.GroupKind()]
-	if k == nil {
-		k = &kind{gvk: gvk, objects: map[types.NamespacedName]client.Object{}, indices: map[string]*index{}}
-		s.kinds[gvk.GroupKind()] = k
-	}
-	return k
-}
-
 // kindOf returns the kind of an object, or of the objects of a list.
 func (s *Store) kindOf(obj runtime.Object) (*kind, error) {
 	gvk, err := apiutil.GVKForObject(obj, s.scheme)
@@ -131,9 +111,14 @@ func (s *Store) kindOf(obj runtime.Object) (*kind, error) {
 	return s.of(gvk), nil
 }
 
-// resource names a kind in an error.
-func (k *kind) resource() schema.GroupResource {
-	return schema.GroupResource{Group: k.gvk.Group, Resource: strings.ToLower(k.gvk.Kind) + "s"}
+// of returns the objects of a kind.
+func (s *Store) of(gvk schema.GroupVersionKind) *kind {
+	k := s.kinds[gvk.GroupKind()]
+	if k == nil {
+		k = &kind{gvk: gvk, objects: map[types.NamespacedName]client.Object{}, indices: map[string]*index{}}
+		s.kinds[gvk.GroupKind()] = k
+	}
+	return k
 }
 
 // get returns an object, which must not be changed.
@@ -143,6 +128,11 @@ func (k *kind) get(key types.NamespacedName) (client.Object, error) {
 		return nil, apierrors.NewNotFound(k.resource(), key.Name)
 	}
 	return obj, nil
+}
+
+// resource names a kind in an error.
+func (k *kind) resource() schema.GroupResource {
+	return schema.GroupResource{Group: k.gvk.Group, Resource: strings.ToLower(k.gvk.Kind) + "s"}
 }
 
 // sorted are the objects of a namespace, or of all if it is empty, in the order of
@@ -163,25 +153,6 @@ func byName(a, b client.Object) int {
 		return n
 	}
 	return strings.Compare(a.GetName(), b.GetName())
-}
-
-// put replaces an object by another, or by nothing, and tells of it.
-func (s *Store) put(k *kind, before, after client.Object) {
-	s.version++
-	if before != nil {
-		delete(k.objects, client.ObjectKeyFromObject(before))
-		for _, i := range k.indices {
-			i.remove(before)
-		}
-	}
-	if after != nil {
-		after.SetResourceVersion(strconv.FormatInt(s.version, 10))
-		k.objects[client.ObjectKeyFromObject(after)] = after
-		for _, i := range k.indices {
-			i.add(after)
-		}
-	}
-	s.OnChange(before, after)
 }
 
 // create stores a new object.
@@ -208,6 +179,41 @@ func (s *Store) ready(k *kind, obj client.Object) error {
 	return k.admit(nil, obj)
 }
 
+// replace stores a new state of an object, if it differs.
+func (s *Store) replace(k *kind, before, after client.Object) (client.Object, error) {
+	if err := s.settle(k, before, after); err != nil {
+		return nil, err
+	}
+	if equality.Semantic.DeepEqual(before, after) {
+		return before, nil
+	}
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
+		s.put(k, before, nil)
+		return after, nil
+	}
+	s.put(k, before, after)
+	return after, nil
+}
+
+// put replaces an object by another, or by nothing, and tells of it.
+func (s *Store) put(k *kind, before, after client.Object) {
+	s.version++
+	if before != nil {
+		delete(k.objects, client.ObjectKeyFromObject(before))
+		for _, i := range k.indices {
+			i.remove(before)
+		}
+	}
+	if after != nil {
+		after.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		k.objects[client.ObjectKeyFromObject(after)] = after
+		for _, i := range k.indices {
+			i.add(after)
+		}
+	}
+	s.OnChange(before, after)
+}
+
 // settle makes of what a write wants the state that an object gets: what only the API
 // server may set stays as it was, and changes of the spec are counted; unless it is
 // refused.
@@ -225,22 +231,6 @@ func (s *Store) settle(k *kind, before, after client.Object) error {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
 	return k.admit(before, after)
-}
-
-// replace stores a new state of an object, if it differs.
-func (s *Store) replace(k *kind, before, after client.Object) (client.Object, error) {
-	if err := s.settle(k, before, after); err != nil {
-		return nil, err
-	}
-	if equality.Semantic.DeepEqual(before, after) {
-		return before, nil
-	}
-	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
-		s.put(k, before, nil)
-		return after, nil
-	}
-	s.put(k, before, after)
-	return after, nil
 }
 
 func isPod(obj client.Object) bool { return reflect.TypeOf(obj) == podType }
@@ -279,17 +269,15 @@ func (s *Store) typed(k *kind, content map[string]any) (client.Object, error) {
 	return obj, nil
 }
 
-// content is an object as JSON has it.
-func content(obj client.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return runtime.DeepCopyJSON(u.Object), nil
-	}
-	c, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("content of %s: %w", obj.GetName(), err)
-	}
-	return c, nil
+// New makes an empty store of the kinds of a scheme, with a clock.
+func New(kinds *runtime.Scheme, now func() time.Time) *Store {
+	s := &Store{scheme: kinds, now: now, OnChange: func(_, _ client.Object) {}, kinds: map[schema.GroupKind]*kind{}}
+	s.mapper = mapper{newMapper(kinds), s}
+	return s
 }
+
+// Scheme implements [client.Client].
+func (s *Store) Scheme() *runtime.Scheme { return s.scheme }
 
 // fill puts an object of the store into one of the caller's.
 func (s *Store) fill(from, into client.Object) error {
@@ -316,6 +304,18 @@ func (s *Store) fill(from, into client.Object) error {
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(c, into)
+}
+
+// content is an object as JSON has it.
+func content(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return runtime.DeepCopyJSON(u.Object), nil
+	}
+	c, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("content of %s: %w", obj.GetName(), err)
+	}
+	return c, nil
 }
 
 func fillMetadata(from client.Object, to *metav1.PartialObjectMetadata) {

@@ -131,19 +131,21 @@ func mistakesInDaemonSetRolling(r *appsv1.RollingUpdateDaemonSet, at *field.Path
 	return errs
 }
 
-func notNegative(value *int32, at *field.Path) field.ErrorList {
-	if value == nil || *value >= 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(at, *value, "must be greater than or equal to 0")}
-}
-
 // notZero finds a number or a percentage that lets nothing go on.
 func notZero(value *intstr.IntOrString, at *field.Path) field.ErrorList {
 	if value == nil || !isZero(value) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, *value, "cannot be 0")}
+}
+
+// atMostAll finds in addition a percentage of more than all.
+func atMostAll(value *intstr.IntOrString, at *field.Path) field.ErrorList {
+	errs := positive(value, at)
+	if value != nil && len(errs) == 0 && value.Type == intstr.String && percentage(value) > whole {
+		errs = append(errs, field.Invalid(at, *value, "must not be greater than 100%"))
+	}
+	return errs
 }
 
 // positive finds what is neither a number from 0 on nor a percentage.
@@ -161,13 +163,11 @@ func positive(value *intstr.IntOrString, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// atMostAll finds in addition a percentage of more than all.
-func atMostAll(value *intstr.IntOrString, at *field.Path) field.ErrorList {
-	errs := positive(value, at)
-	if value != nil && len(errs) == 0 && value.Type == intstr.String && percentage(value) > whole {
-		errs = append(errs, field.Invalid(at, *value, "must not be greater than 100%"))
+func notNegative(value *int32, at *field.Path) field.ErrorList {
+	if value == nil || *value >= 0 {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Invalid(at, *value, "must be greater than or equal to 0")}
 }
 
 const whole = 100

@@ -92,16 +92,6 @@ func (s *Store) update(obj client.Object, keep part, manager string) error {
 	return s.finish(k, before, after, keep, manager, obj)
 }
 
-// existing is the object of that name, and where its kind is kept.
-func (s *Store) existing(obj client.Object) (*kind, client.Object, error) {
-	k, err := s.kindOf(obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	before, err := k.get(client.ObjectKeyFromObject(obj))
-	return k, before, err
-}
-
 // finish stores what a write has made of an object, and answers with it.
 func (s *Store) finish(k *kind, before, after client.Object, keep part, manager string, answer client.Object) error {
 	keep(before, after)
@@ -126,70 +116,9 @@ func preconditionsOf(obj client.Object) preconditions {
 	return preconditions{obj.GetUID(), obj.GetResourceVersion()}
 }
 
-func (k *kind) checkPreconditions(is client.Object, p preconditions) error {
-	switch {
-	case p.uid != "" && p.uid != is.GetUID():
-		return apierrors.NewConflict(k.resource(), is.GetName(), fmt.Errorf("the UID is %s, not %s", is.GetUID(), p.uid))
-	case p.version != "" && p.version != is.GetResourceVersion():
-		return apierrors.NewConflict(k.resource(), is.GetName(), fmt.Errorf("the version is %s, not %s", is.GetResourceVersion(), p.version))
-	default:
-		return nil
-	}
-}
-
-// Delete implements [client.Writer]. A Pod stays until [Store.Remove], as one does
-// until its kubelet has stopped it. What is deleted in the foreground, or so that what
-// belongs to it is left to itself, stays until its finalizer is taken away.
-func (s *Store) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, before, err := s.existing(obj)
-	if err != nil {
-		return err
-	}
-	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	wanted := preconditions{}
-	if p := o.Preconditions; p != nil && p.UID != nil {
-		wanted.uid = *p.UID
-	}
-	if p := o.Preconditions; p != nil && p.ResourceVersion != nil {
-		wanted.version = *p.ResourceVersion
-	}
-	if err := k.checkPreconditions(before, wanted); err != nil || len(o.DryRun) > 0 {
-		return err
-	}
-	s.condemn(k, before, o.PropagationPolicy)
-	return nil
-}
-
 // finalizers are what keeps an object until the garbage collector has seen to it.
 var finalizers = map[metav1.DeletionPropagation]string{
 	metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents, metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents,
-}
-
-// condemn deletes an object, or marks it as one that goes once nothing keeps it.
-func (s *Store) condemn(k *kind, before client.Object, how *metav1.DeletionPropagation) {
-	finalizer := ""
-	if how != nil {
-		finalizer = finalizers[*how]
-	}
-	if !isPod(before) && len(before.GetFinalizers()) == 0 && finalizer == "" {
-		s.put(k, before, nil)
-		return
-	}
-	if before.GetDeletionTimestamp() != nil {
-		return
-	}
-	after := before.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of its kind
-	if finalizer != "" && !isPod(before) {
-		controllerutil.AddFinalizer(after, finalizer)
-	}
-	now := metav1.NewTime(s.now())
-	after.SetDeletionTimestamp(&now)
-	if hasStatus(after) {
-		after.SetGeneration(before.GetGeneration() + 1)
-	}
-	s.put(k, before, after)
 }
 
 // Remove takes away a Pod that was stopped.
@@ -222,6 +151,77 @@ func (s *Store) DeleteAllOf(ctx context.Context, obj client.Object, opts ...clie
 		}
 	}
 	return err
+}
+
+// Delete implements [client.Writer]. A Pod stays until [Store.Remove], as one does
+// until its kubelet has stopped it. What is deleted in the foreground, or so that what
+// belongs to it is left to itself, stays until its finalizer is taken away.
+func (s *Store) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, before, err := s.existing(obj)
+	if err != nil {
+		return err
+	}
+	o := (&client.DeleteOptions{}).ApplyOptions(opts)
+	wanted := preconditions{}
+	if p := o.Preconditions; p != nil && p.UID != nil {
+		wanted.uid = *p.UID
+	}
+	if p := o.Preconditions; p != nil && p.ResourceVersion != nil {
+		wanted.version = *p.ResourceVersion
+	}
+	if err := k.checkPreconditions(before, wanted); err != nil || len(o.DryRun) > 0 {
+		return err
+	}
+	s.condemn(k, before, o.PropagationPolicy)
+	return nil
+}
+
+// existing is the object of that name, and where its kind is kept.
+func (s *Store) existing(obj client.Object) (*kind, client.Object, error) {
+	k, err := s.kindOf(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	before, err := k.get(client.ObjectKeyFromObject(obj))
+	return k, before, err
+}
+
+func (k *kind) checkPreconditions(is client.Object, p preconditions) error {
+	switch {
+	case p.uid != "" && p.uid != is.GetUID():
+		return apierrors.NewConflict(k.resource(), is.GetName(), fmt.Errorf("the UID is %s, not %s", is.GetUID(), p.uid))
+	case p.version != "" && p.version != is.GetResourceVersion():
+		return apierrors.NewConflict(k.resource(), is.GetName(), fmt.Errorf("the version is %s, not %s", is.GetResourceVersion(), p.version))
+	default:
+		return nil
+	}
+}
+
+// condemn deletes an object, or marks it as one that goes once nothing keeps it.
+func (s *Store) condemn(k *kind, before client.Object, how *metav1.DeletionPropagation) {
+	finalizer := ""
+	if how != nil {
+		finalizer = finalizers[*how]
+	}
+	if !isPod(before) && len(before.GetFinalizers()) == 0 && finalizer == "" {
+		s.put(k, before, nil)
+		return
+	}
+	if before.GetDeletionTimestamp() != nil {
+		return
+	}
+	after := before.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of its kind
+	if finalizer != "" && !isPod(before) {
+		controllerutil.AddFinalizer(after, finalizer)
+	}
+	now := metav1.NewTime(s.now())
+	after.SetDeletionTimestamp(&now)
+	if hasStatus(after) {
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	s.put(k, before, after)
 }
 
 // clearStatus takes away the status, which cannot be set when an object is created.

@@ -31,20 +31,6 @@ type scaling struct {
 	least, most int32
 }
 
-// scalingOf reads an autoscaler, ok is false for anything else. There are none but of v2:
-// those of v1 were converted when they were applied.
-func scalingOf(obj client.Object) (s scaling, ok bool) {
-	o, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-	if !ok {
-		return s, false
-	}
-	least := ptr.Deref(o.Spec.MinReplicas, 1)
-	return scaling{
-		of:    record.KeyOf(o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name),
-		least: least, most: max(o.Spec.MaxReplicas, least),
-	}, true
-}
-
 // Wakes implements [world.Actor].
 func (a autoscalers) Wakes(before, after client.Object) []types.NamespacedName {
 	if _, ok := scalingOf(before); ok && after == nil {
@@ -63,6 +49,20 @@ func (a autoscalers) Wakes(before, after client.Object) []types.NamespacedName {
 		}
 	}
 	return keys
+}
+
+// scalingOf reads an autoscaler, ok is false for anything else. There are none but of v2:
+// those of v1 were converted when they were applied.
+func scalingOf(obj client.Object) (s scaling, ok bool) {
+	o, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
+		return s, false
+	}
+	least := ptr.Deref(o.Spec.MinReplicas, 1)
+	return scaling{
+		of:    record.KeyOf(o.Spec.ScaleTargetRef.Kind, o.Namespace, o.Spec.ScaleTargetRef.Name),
+		least: least, most: max(o.Spec.MaxReplicas, least),
+	}, true
 }
 
 // Act does nothing with what has no replicas: that is how scaling is turned off.

@@ -18,11 +18,6 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
 
-// IsClusterAPI is true of Cluster API's Clusters, in whichever version they are written.
-func IsClusterAPI(obj client.Object) bool {
-	return obj != nil && obj.GetObjectKind().GroupVersionKind().GroupKind() == cluster.GVK.GroupKind()
-}
-
 // clusterAPI brings Clusters up immediately, with a kubeconfig: manifests are taken as
 // running, and neither stands in them.
 type clusterAPI struct{ *world.World }
@@ -33,6 +28,11 @@ func (c clusterAPI) Wakes(_, after client.Object) []types.NamespacedName {
 		return []types.NamespacedName{client.ObjectKeyFromObject(after)}
 	}
 	return nil
+}
+
+// IsClusterAPI is true of Cluster API's Clusters, in whichever version they are written.
+func IsClusterAPI(obj client.Object) bool {
+	return obj != nil && obj.GetObjectKind().GroupVersionKind().GroupKind() == cluster.GVK.GroupKind()
 }
 
 // Act implements [world.Actor].

@@ -42,8 +42,6 @@ func (c *Collector) Wakes(before, after client.Object) []types.NamespacedName {
 	}
 }
 
-func keyOf(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
-
 // left are what an object leaves behind, which is nothing of a Pod, and the owners that
 // have waited for it.
 func (c *Collector) left(gone client.Object) []types.NamespacedName {
@@ -59,14 +57,7 @@ func (c *Collector) left(gone client.Object) []types.NamespacedName {
 	return keys
 }
 
-// isWaiting is true of what is deleted and waits for the collector.
-func isWaiting(obj client.Object) bool {
-	return obj.GetDeletionTimestamp() != nil && (isForeground(obj) || controllerutil.ContainsFinalizer(obj, metav1.FinalizerOrphanDependents))
-}
-
-func isForeground(obj client.Object) bool {
-	return obj.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(obj, metav1.FinalizerDeleteDependents)
-}
+func keyOf(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
 
 // Act implements [world.Actor].
 func (c *Collector) Act(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
@@ -100,6 +91,15 @@ func (c *Collector) Act(ctx context.Context, key types.NamespacedName) (time.Dur
 	default:
 		return 0, nil
 	}
+}
+
+// isWaiting is true of what is deleted and waits for the collector.
+func isWaiting(obj client.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && (isForeground(obj) || controllerutil.ContainsFinalizer(obj, metav1.FinalizerOrphanDependents))
+}
+
+func isForeground(obj client.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(obj, metav1.FinalizerDeleteDependents)
 }
 
 func refersTo(obj client.Object, uid types.UID) bool {

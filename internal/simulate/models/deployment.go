@@ -118,28 +118,6 @@ func (r *replicaSet) takeOld(template string, now time.Time, minReady time.Durat
 	return r.removeOld(template, now, minReady)
 }
 
-// bounds are how many replicas there may be too many, and how many may be missing.
-func bounds(d *appsv1.Deployment, wanted int) (surge, unavailable int) {
-	rolling := d.Spec.Strategy.RollingUpdate
-	if rolling == nil {
-		return 0, wanted
-	}
-	surge = scaled(rolling.MaxSurge, wanted, true)
-	unavailable = scaled(rolling.MaxUnavailable, wanted, false)
-	if surge == 0 && unavailable == 0 {
-		unavailable = 1
-	}
-	return surge, unavailable
-}
-
-func scaled(value *intstr.IntOrString, of int, up bool) int {
-	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(value, intstr.FromInt32(0)), of, up)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // writeStatus writes what the controller has seen, and says when its deadline is.
 func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set *replicaSet, template string, minReady time.Duration) (time.Duration, error) {
 	isNew := func(p replica) bool { return p.template == template }
@@ -166,6 +144,28 @@ func (c deployments) writeStatus(ctx context.Context, d *appsv1.Deployment, set 
 		again = max(0, deadline.Sub(c.Now))
 	}
 	return again, c.WriteStatus(ctx, d)
+}
+
+// bounds are how many replicas there may be too many, and how many may be missing.
+func bounds(d *appsv1.Deployment, wanted int) (surge, unavailable int) {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil {
+		return 0, wanted
+	}
+	surge = scaled(rolling.MaxSurge, wanted, true)
+	unavailable = scaled(rolling.MaxUnavailable, wanted, false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+func scaled(value *intstr.IntOrString, of int, up bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(value, intstr.FromInt32(0)), of, up)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // progressing is judged while replicas of another template exist. One that was done

@@ -22,15 +22,6 @@ type Models struct {
 	run       *runner
 }
 
-// New returns the models of a world, which remember nothing yet.
-func New(w *world.World, ready world.Readiness, stop *time.Duration, nodes int) *Models {
-	return &Models{
-		world: w, readiness: ready, stop: stop, nodes: nodes,
-		sets: &statefulSets{World: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		run:  &runner{World: w, readiness: ready, stop: stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
-	}
-}
-
 // Fork returns models of another world that remember the same.
 func (m *Models) Fork(w *world.World) *Models {
 	f := New(w, m.readiness, m.stop, m.nodes)
@@ -39,6 +30,15 @@ func (m *Models) Fork(w *world.World) *Models {
 		f.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
 	}
 	return f
+}
+
+// New returns the models of a world, which remember nothing yet.
+func New(w *world.World, ready world.Readiness, stop *time.Duration, nodes int) *Models {
+	return &Models{
+		world: w, readiness: ready, stop: stop, nodes: nodes,
+		sets: &statefulSets{World: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
+		run:  &runner{World: w, readiness: ready, stop: stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+	}
 }
 
 // Actors are the models, in the order in which they act.

@@ -160,13 +160,9 @@ func owning(pod *corev1.Pod) (kind, name string) {
 	return "pod", pod.Name
 }
 
-func isReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return pod.Status.Phase == corev1.PodRunning && c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+	rest, ready := availableIn(pod, minReadySeconds, now)
+	return ready && rest <= 0 && pod.DeletionTimestamp == nil
 }
 
 // availableIn is how long it takes until a Pod that is ready is available; zero or
@@ -183,7 +179,11 @@ func availableIn(pod *corev1.Pod, minReadySeconds int32, now time.Time) (time.Du
 	return 0, false
 }
 
-func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
-	rest, ready := availableIn(pod, minReadySeconds, now)
-	return ready && rest <= 0 && pod.DeletionTimestamp == nil
+func isReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return pod.Status.Phase == corev1.PodRunning && c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

@@ -46,10 +46,6 @@ func (r *replicaSet) of(template string) int {
 
 func (p replica) isReady(now time.Time) bool { return !p.readyAt.IsZero() && !p.readyAt.After(now) }
 
-func (p replica) isAvailable(now time.Time, minReady time.Duration) bool {
-	return !p.readyAt.IsZero() && !p.readyAt.Add(minReady).After(now)
-}
-
 func (r *replicaSet) count(is func(replica) bool) int32 {
 	n := int32(0)
 	for _, p := range r.all {
@@ -75,6 +71,10 @@ func (r *replicaSet) removeOld(template string, now time.Time, minReady time.Dur
 		}
 	}
 	return false, false
+}
+
+func (p replica) isAvailable(now time.Time, minReady time.Duration) bool {
+	return !p.readyAt.IsZero() && !p.readyAt.Add(minReady).After(now)
 }
 
 // stopping is how many are terminating.
@@ -124,23 +124,6 @@ func (r *runner) of(uid types.UID) *replicaSet {
 	return r.sets[uid]
 }
 
-// replica makes one of a workload that is ready after its time, or never if it
-// lacks config.
-func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
-	ready := r.ReadyIn(r.readiness, kind, name)
-	lacks, err := content.Lacks(ctx, r.Store, namespace, pod)
-	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
-	if len(lacks) > 0 {
-		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
-	}
-	made := replica{template: template, waits: len(lacks) > 0, stops: Stopping(pod, r.stop)}
-	if err != nil || made.waits || ready == world.Never || r.IsBroken(kind, namespace, name) {
-		return made, err
-	}
-	made.readyAt = r.Now.Add(ready)
-	return made, nil
-}
-
 // revive lets replicas start that lacked config, once it exists, and says of those
 // that a cluster has begun with when they are ready.
 func (r *runner) revive(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec, set *replicaSet) error {
@@ -161,4 +144,21 @@ func (r *runner) revive(ctx context.Context, kind, namespace, name, template str
 		}
 	}
 	return nil
+}
+
+// replica makes one of a workload that is ready after its time, or never if it
+// lacks config.
+func (r *runner) replica(ctx context.Context, kind, namespace, name, template string, pod *corev1.PodSpec) (replica, error) {
+	ready := r.ReadyIn(r.readiness, kind, name)
+	lacks, err := content.Lacks(ctx, r.Store, namespace, pod)
+	delete(r.lacking, lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+	if len(lacks) > 0 {
+		r.lacking[lacking{kind, types.NamespacedName{Namespace: namespace, Name: name}}] = true
+	}
+	made := replica{template: template, waits: len(lacks) > 0, stops: Stopping(pod, r.stop)}
+	if err != nil || made.waits || ready == world.Never || r.IsBroken(kind, namespace, name) {
+		return made, err
+	}
+	made.readyAt = r.Now.Add(ready)
+	return made, nil
 }

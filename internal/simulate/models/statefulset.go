@@ -106,17 +106,6 @@ func (c *statefulSets) sync(set *appsv1.StatefulSet) *setSync {
 	return s
 }
 
-// podsOf are the Pods that a StatefulSet controls.
-func (c *statefulSets) podsOf(set *appsv1.StatefulSet) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, obj := range c.Store.Indexed(&corev1.Pod{}, world.OwnerIndex, string(set.UID)) {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
 func ordinalOf(set *appsv1.StatefulSet, pod *corev1.Pod) int {
 	suffix, ok := strings.CutPrefix(pod.Name, set.Name+"-")
 	ordinal, err := strconv.Atoi(suffix)
@@ -147,13 +136,6 @@ func fingerprint(template *corev1.PodTemplateSpec) string {
 	h := fnv.New32a()
 	_, _ = h.Write(raw)
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
-}
-
-func (s *setSync) start() int {
-	if s.set.Spec.Ordinals == nil {
-		return 0
-	}
-	return int(s.set.Spec.Ordinals.Start)
 }
 
 // wakeForAvailability looks again when a Pod that is ready becomes available.
@@ -310,6 +292,13 @@ func (s *setSync) create(ctx context.Context, ordinal int) error {
 	return s.Store.Create(ctx, pod)
 }
 
+func (s *setSync) start() int {
+	if s.set.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(s.set.Spec.Ordinals.Start)
+}
+
 // podFrom is a Pod made from a template for its owner.
 func podFrom(template corev1.PodTemplateSpec, owner client.Object, kind schema.GroupVersionKind) *corev1.Pod {
 	template = *template.DeepCopy()
@@ -338,6 +327,17 @@ func (s *setSync) writeStatus(ctx context.Context) error {
 	}
 	set.Status = status
 	return s.WriteStatus(ctx, set)
+}
+
+// podsOf are the Pods that a StatefulSet controls.
+func (c *statefulSets) podsOf(set *appsv1.StatefulSet) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, obj := range c.Store.Indexed(&corev1.Pod{}, world.OwnerIndex, string(set.UID)) {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 func (s *setSync) count(status *appsv1.StatefulSetStatus, pod *corev1.Pod) {

@@ -6,6 +6,20 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 )
 
+// told is what one write of the status of an Instance tells.
+type told struct {
+	*Recorder
+
+	at       time.Duration
+	instance *v1beta1.Instance
+}
+
+func (t told) tell(unit, does string) {
+	t.step(Step{
+		At: t.at, Ring: RingPlans, Namespace: t.instance.Namespace, Object: Reference("Instance", t.instance.Name), Unit: unit, Does: does,
+	})
+}
+
 // instance sees how the plan of an Instance goes. What one write of the status says
 // is one decision.
 func (r *Recorder) instance(at time.Duration, before, after *v1beta1.Instance) {
@@ -38,20 +52,6 @@ func stepBefore(was v1beta1.PlanStatus, phase, step int) v1beta1.ExecutionStatus
 		return ""
 	}
 	return was.Phases[phase].Steps[step].Status
-}
-
-// told is what one write of the status of an Instance tells.
-type told struct {
-	*Recorder
-
-	at       time.Duration
-	instance *v1beta1.Instance
-}
-
-func (t told) tell(unit, does string) {
-	t.step(Step{
-		At: t.at, Ring: RingPlans, Namespace: t.instance.Namespace, Object: Reference("Instance", t.instance.Name), Unit: unit, Does: does,
-	})
 }
 
 // begins tells of what has left the state in which it waits. A plan that is there is

@@ -116,69 +116,6 @@ func (r *Recorder) See(at time.Duration, before, after client.Object) {
 	}
 }
 
-func (r *Recorder) step(s Step) {
-	s.Decision = r.decision
-	r.steps = append(r.steps, s)
-}
-
-// hashed sees whether a workload got another config hash.
-func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, before, after map[string]string) {
-	from, to := vocabulary.ConfigHash.Get(before), vocabulary.ConfigHash.Get(after)
-	if from == to || to == "" {
-		return
-	}
-	r.step(Step{
-		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: Reference(kind, obj.GetName()),
-		Does: "rolls:", From: short(from), To: short(to),
-	})
-}
-
-func short(hash string) string { return hash[:min(len(hash), 7)] }
-
-// set sees what becomes of a StatefulSet.
-func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
-	if after == nil {
-		return
-	}
-	key := client.ObjectKeyFromObject(after)
-	r.groups[key] = vocabulary.GroupOf(after.Labels, after.Annotations)
-	if before == nil {
-		return
-	}
-	r.workload(at, before, after)
-	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
-	if does := opening(before, after); does != "" && r.groups[key] != "" {
-		r.step(Step{
-			At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
-		})
-	}
-}
-
-// opening is what a change of the strategy comes to, empty if to nothing.
-func opening(before, after *appsv1.StatefulSet) string {
-	was, is := isOpen(before), isOpen(after)
-	switch {
-	case was == is:
-		return ""
-	case is:
-		return "is opened"
-	default:
-		return "is held"
-	}
-}
-
-// isOpen is true while nothing keeps the Pods of a StatefulSet from its new revision.
-func isOpen(s *appsv1.StatefulSet) bool {
-	if vocabulary.LentStrategy.Get(s.Annotations) != "" {
-		return true
-	}
-	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
-		return false
-	}
-	rolling := s.Spec.UpdateStrategy.RollingUpdate // the API server leaves it out where only the type is written
-	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, ptr.Deref(s.Spec.Replicas, 1))
-}
-
 // pod sees Pods of groups go, and what takes their place.
 func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 	pod := after
@@ -213,6 +150,69 @@ func (r *Recorder) number(set types.NamespacedName, revision string) string {
 		r.revisions[set] = append(r.revisions[set], revision)
 	}
 	return fmt.Sprintf("r%d", i+1)
+}
+
+// set sees what becomes of a StatefulSet.
+func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
+	if after == nil {
+		return
+	}
+	key := client.ObjectKeyFromObject(after)
+	r.groups[key] = vocabulary.GroupOf(after.Labels, after.Annotations)
+	if before == nil {
+		return
+	}
+	r.workload(at, before, after)
+	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
+	if does := opening(before, after); does != "" && r.groups[key] != "" {
+		r.step(Step{
+			At: at, Ring: RingZones, Namespace: key.Namespace, Object: Reference("RolloutGroup", r.groups[key]), Unit: key.Name, Does: does,
+		})
+	}
+}
+
+// hashed sees whether a workload got another config hash.
+func (r *Recorder) hashed(at time.Duration, obj client.Object, kind string, before, after map[string]string) {
+	from, to := vocabulary.ConfigHash.Get(before), vocabulary.ConfigHash.Get(after)
+	if from == to || to == "" {
+		return
+	}
+	r.step(Step{
+		At: at, Ring: RingConfig, Namespace: obj.GetNamespace(), Object: Reference(kind, obj.GetName()),
+		Does: "rolls:", From: short(from), To: short(to),
+	})
+}
+
+func (r *Recorder) step(s Step) {
+	s.Decision = r.decision
+	r.steps = append(r.steps, s)
+}
+
+func short(hash string) string { return hash[:min(len(hash), 7)] }
+
+// opening is what a change of the strategy comes to, empty if to nothing.
+func opening(before, after *appsv1.StatefulSet) string {
+	was, is := isOpen(before), isOpen(after)
+	switch {
+	case was == is:
+		return ""
+	case is:
+		return "is opened"
+	default:
+		return "is held"
+	}
+}
+
+// isOpen is true while nothing keeps the Pods of a StatefulSet from its new revision.
+func isOpen(s *appsv1.StatefulSet) bool {
+	if vocabulary.LentStrategy.Get(s.Annotations) != "" {
+		return true
+	}
+	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
+		return false
+	}
+	rolling := s.Spec.UpdateStrategy.RollingUpdate // the API server leaves it out where only the type is written
+	return rolling == nil || rolling.Partition == nil || *rolling.Partition < max(1, ptr.Deref(s.Spec.Replicas, 1))
 }
 
 // RevisionOf returns the revision of a StatefulSet that a Pod has.

@@ -107,6 +107,14 @@ func New(ctx context.Context, start time.Time, on Server) (*World, error) {
 	return w, nil
 }
 
+// Fork is a world at the same moment with the same objects, without actors.
+func (w *World) Fork() *World {
+	f := worldAt(w.Now)
+	f.Server, f.Started, f.Gone = w.Server, w.Started, maps.Clone(w.Gone)
+	f.on(w.Store.Clone(f.Clock))
+	return f
+}
+
 func worldAt(start time.Time) *World {
 	return &World{
 		Now: start, Started: start, Within: Horizon, Recorder: record.NewRecorder(),
@@ -120,14 +128,6 @@ func worldAt(start time.Time) *World {
 func (w *World) on(s *apiserver.Store) {
 	w.Store = s
 	w.Store.OnChange = w.changed
-}
-
-// Fork is a world at the same moment with the same objects, without actors.
-func (w *World) Fork() *World {
-	f := worldAt(w.Now)
-	f.Server, f.Started, f.Gone = w.Server, w.Started, maps.Clone(w.Gone)
-	f.on(w.Store.Clone(f.Clock))
-	return f
 }
 
 // WakeAll lets all actors act on everything.
@@ -157,14 +157,6 @@ func (w *World) ReadyIn(r Readiness, kind, name string) time.Duration {
 		return 0
 	}
 	return r.For(kind, name)
-}
-
-// Add adds an actor. Those that were added before it act before it.
-func (w *World) Add(actors ...Actor) {
-	for _, a := range actors {
-		w.Actors = append(w.Actors, a)
-		w.dirty = append(w.dirty, map[types.NamespacedName]bool{})
-	}
 }
 
 // changed tells the actors of a write, and the recorder.
@@ -223,22 +215,6 @@ func (w *World) Rest(ctx context.Context) error {
 	}
 }
 
-// next is what is to be looked at next: by actor, then by name.
-func (w *World) next() (Request, bool) {
-	for i, keys := range w.dirty {
-		if len(keys) > 0 {
-			key := slices.MinFunc(slices.Collect(maps.Keys(keys)), compareKeys)
-			delete(keys, key)
-			return Request{i, key}, true
-		}
-	}
-	return Request{}, false
-}
-
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
 func (w *World) run(ctx context.Context, e Request) {
 	delete(w.Due, e)
 	w.Recorder.Begin()
@@ -285,6 +261,30 @@ func (w *World) Advance() bool {
 		}
 	}
 	return true
+}
+
+// Add adds an actor. Those that were added before it act before it.
+func (w *World) Add(actors ...Actor) {
+	for _, a := range actors {
+		w.Actors = append(w.Actors, a)
+		w.dirty = append(w.dirty, map[types.NamespacedName]bool{})
+	}
+}
+
+// next is what is to be looked at next: by actor, then by name.
+func (w *World) next() (Request, bool) {
+	for i, keys := range w.dirty {
+		if len(keys) > 0 {
+			key := slices.MinFunc(slices.Collect(maps.Keys(keys)), compareKeys)
+			delete(keys, key)
+			return Request{i, key}, true
+		}
+	}
+	return Request{}, false
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // First is the kind of the key that stands for the first Pod that is made.

@@ -37,17 +37,14 @@ type Problem struct {
 	Field, Value, Action string
 }
 
-// String is the problem as a sentence.
-func (p Problem) String() string {
-	return p.Object + ": " + p.Cause()
-}
-
-// Cause is the problem without its object.
-func (p Problem) Cause() string {
-	if strings.HasPrefix(p.Action, "must be ") {
-		return fmt.Sprintf("%s: invalid value %q: %s", p.Field, p.Value, p.Action)
+// Nameless says what is wrong with a group that cannot be the name of an
+// object, empty if it can.
+func Nameless(name string) string {
+	problems := validation.IsDNS1123Subdomain(name)
+	if len(problems) == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%s: %q %s", p.Field, p.Value, p.Action)
+	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
 }
 
 // problems are all mistakes in a group.
@@ -62,6 +59,19 @@ func (o *Observed) problems() []Problem {
 	}
 	problems = append(problems, o.windowProblems()...)
 	return append(problems, o.strategyProblems()...)
+}
+
+// String is the problem as a sentence.
+func (p Problem) String() string {
+	return p.Object + ": " + p.Cause()
+}
+
+// Cause is the problem without its object.
+func (p Problem) Cause() string {
+	if strings.HasPrefix(p.Action, "must be ") {
+		return fmt.Sprintf("%s: invalid value %q: %s", p.Field, p.Value, p.Action)
+	}
+	return fmt.Sprintf("%s: %q %s", p.Field, p.Value, p.Action)
 }
 
 // orderProblems: a zone that is named twice, and two zones in one place.
@@ -116,14 +126,4 @@ func (s *Set) heldAs() string {
 		return RollingUpdate
 	}
 	return s.Strategy
-}
-
-// Nameless says what is wrong with a group that cannot be the name of an
-// object, empty if it can.
-func Nameless(name string) string {
-	problems := validation.IsDNS1123Subdomain(name)
-	if len(problems) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
 }

@@ -38,18 +38,6 @@ func SettingsOf(name string, annotations map[string]string) Settings {
 	return r.s
 }
 
-func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {
-	value, name, ok := key.Lookup(r.annotations)
-	if !ok {
-		return rollout.Limit{}
-	}
-	limit, err := parseLimit(value)
-	if err != nil {
-		r.problem(name, value, err.Error())
-	}
-	return limit
-}
-
 func (r *settingsReader) boolean(key vocabulary.Key) bool {
 	value, name, ok := key.Lookup(r.annotations)
 	if ok && value != "true" && value != "false" {
@@ -77,10 +65,6 @@ type settingsReader struct {
 	s           Settings
 }
 
-func (r *settingsReader) problem(name, value, action string) {
-	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Action: action})
-}
-
 // maxUnavailable is that of a zone: the group's wins over the annotation's; and a
 // disruption budget that allows less wins over both.
 func maxUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit {
@@ -99,6 +83,22 @@ func wantedUnavailable(spec *v1alpha1.RolloutGroupSpec, set *Set) rollout.Limit 
 		return set.Settings.MaxUnavailable
 	}
 	return rollout.Number(1)
+}
+
+func (r *settingsReader) limit(key vocabulary.Key) rollout.Limit {
+	value, name, ok := key.Lookup(r.annotations)
+	if !ok {
+		return rollout.Limit{}
+	}
+	limit, err := parseLimit(value)
+	if err != nil {
+		r.problem(name, value, err.Error())
+	}
+	return limit
+}
+
+func (r *settingsReader) problem(name, value, action string) {
+	r.s.Problems = append(r.s.Problems, Problem{Object: r.object, Field: "annotation " + name, Value: value, Action: action})
 }
 
 // limitOf reads maxUnavailable of a RolloutGroup; not set is no limit.

@@ -58,6 +58,31 @@ func (d *decision) mayRelease() bool {
 	return d.isOver() && !slices.ContainsFunc(d.zones, (*zone).isOpened)
 }
 
+// place is which zone moves, or is the first that is not done, of how many.
+func (d *decision) place() string {
+	n := len(d.zones)
+	for i, z := range d.zones {
+		if l := d.tree.Root.Lock; l.Holder == d.tree.Self && l.Unit == z.Name && !d.isDone(z) {
+			return share(i+1, n)
+		}
+	}
+	for i, z := range d.zones {
+		if d.plan.At(z.Name) != (rollout.Answer{}) {
+			return share(i+1, n)
+		}
+	}
+	return share(n, n)
+}
+
+// progress is how many Pods are where they should be, of how many.
+func progress(rows []v1alpha1.Zone) string {
+	updated, total := 0, 0
+	for i := range rows {
+		updated, total = updated+int(rows[i].Updated), total+int(rows[i].Total)
+	}
+	return share(updated, total)
+}
+
 // rows has one for each zone.
 func (d *decision) rows() []v1alpha1.Zone {
 	var rows []v1alpha1.Zone
@@ -90,31 +115,6 @@ func (d *decision) row(z *zone) v1alpha1.Zone {
 
 // small is a number of Pods; there are never as many as an int32 can count.
 func small(n int) int32 { return int32(min(n, Held)) } //nolint:gosec // bounded
-
-// place is which zone moves, or is the first that is not done, of how many.
-func (d *decision) place() string {
-	n := len(d.zones)
-	for i, z := range d.zones {
-		if l := d.tree.Root.Lock; l.Holder == d.tree.Self && l.Unit == z.Name && !d.isDone(z) {
-			return share(i+1, n)
-		}
-	}
-	for i, z := range d.zones {
-		if d.plan.At(z.Name) != (rollout.Answer{}) {
-			return share(i+1, n)
-		}
-	}
-	return share(n, n)
-}
-
-// progress is how many Pods are where they should be, of how many.
-func progress(rows []v1alpha1.Zone) string {
-	updated, total := 0, 0
-	for i := range rows {
-		updated, total = updated+int(rows[i].Updated), total+int(rows[i].Total)
-	}
-	return share(updated, total)
-}
 
 func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.Itoa(whole) }
 

@@ -24,53 +24,6 @@ type zone struct {
 	moves map[string]*v1alpha1.Move
 }
 
-// zones are the sets in the order in which they go: those that the group lists,
-// then those that have a place of their own, then the others by name.
-func (o *Observed) zones() []*zone {
-	sets := o.byName()
-	slices.SortStableFunc(sets, func(a, b *Set) int {
-		return cmp.Or(cmp.Compare(o.listed(a), o.listed(b)), cmp.Compare(placed(a), placed(b)), comparePlaces(a, b))
-	})
-	stopped := o.Group.Spec.Pause != nil || o.isClosed() || len(o.problems()) > 0
-	zones := make([]*zone, len(sets))
-	for i, set := range sets {
-		zones[i] = o.zone(set, stopped)
-	}
-	return zones
-}
-
-// byName are the sets by name.
-func (o *Observed) byName() []*Set {
-	sets := make([]*Set, len(o.Sets))
-	for i := range o.Sets {
-		sets[i] = &o.Sets[i]
-	}
-	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
-	return sets
-}
-
-// listed is the place in spec.zoneOrder, behind all of it for others.
-func (o *Observed) listed(set *Set) int {
-	if i := slices.Index(o.Group.Spec.ZoneOrder, set.Name); i >= 0 {
-		return i
-	}
-	return len(o.Group.Spec.ZoneOrder)
-}
-
-func placed(set *Set) int {
-	if set.Settings.Order != nil {
-		return 0
-	}
-	return 1
-}
-
-func comparePlaces(a, b *Set) int {
-	if a.Settings.Order == nil || b.Settings.Order == nil {
-		return 0
-	}
-	return cmp.Compare(*a.Settings.Order, *b.Settings.Order)
-}
-
 func (o *Observed) zone(set *Set, stopped bool) *zone {
 	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set)}
 	for i := range o.Group.Status.Zones {
@@ -88,6 +41,20 @@ func (o *Observed) zone(set *Set, stopped bool) *zone {
 		}
 	}
 	return z
+}
+
+func (d *decision) zone(name string) *zone {
+	i := slices.IndexFunc(d.zones, func(z *zone) bool { return z.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.zones[i]
+}
+
+// isOurs is true if the lock permits to disrupt a zone.
+func (d *decision) isOurs(z *zone) bool {
+	l := d.tree.Root.Lock
+	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
 }
 
 // tree is what the engine decides upon: the Pods of the zones of the group.
@@ -153,6 +120,53 @@ func (o *Observed) block(zones []*zone) *rollout.Block {
 	return o.outside()
 }
 
+// zones are the sets in the order in which they go: those that the group lists,
+// then those that have a place of their own, then the others by name.
+func (o *Observed) zones() []*zone {
+	sets := o.byName()
+	slices.SortStableFunc(sets, func(a, b *Set) int {
+		return cmp.Or(cmp.Compare(o.listed(a), o.listed(b)), cmp.Compare(placed(a), placed(b)), comparePlaces(a, b))
+	})
+	stopped := o.Group.Spec.Pause != nil || o.isClosed() || len(o.problems()) > 0
+	zones := make([]*zone, len(sets))
+	for i, set := range sets {
+		zones[i] = o.zone(set, stopped)
+	}
+	return zones
+}
+
+// byName are the sets by name.
+func (o *Observed) byName() []*Set {
+	sets := make([]*Set, len(o.Sets))
+	for i := range o.Sets {
+		sets[i] = &o.Sets[i]
+	}
+	slices.SortFunc(sets, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
+	return sets
+}
+
+// listed is the place in spec.zoneOrder, behind all of it for others.
+func (o *Observed) listed(set *Set) int {
+	if i := slices.Index(o.Group.Spec.ZoneOrder, set.Name); i >= 0 {
+		return i
+	}
+	return len(o.Group.Spec.ZoneOrder)
+}
+
+func placed(set *Set) int {
+	if set.Settings.Order != nil {
+		return 0
+	}
+	return 1
+}
+
+func comparePlaces(a, b *Set) int {
+	if a.Settings.Order == nil || b.Settings.Order == nil {
+		return 0
+	}
+	return cmp.Compare(*a.Settings.Order, *b.Settings.Order)
+}
+
 func sentences(problems []Problem) string {
 	parts := make([]string, len(problems))
 	for i, p := range problems {
@@ -213,20 +227,6 @@ func (z *zone) gates() []rollout.Gate {
 
 func (z *zone) notObserved() string {
 	return fmt.Sprintf("the status of %s has not observed generation %d yet", z.Name, z.Generation)
-}
-
-func (d *decision) zone(name string) *zone {
-	i := slices.IndexFunc(d.zones, func(z *zone) bool { return z.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return d.zones[i]
-}
-
-// isOurs is true if the lock permits to disrupt a zone.
-func (d *decision) isOurs(z *zone) bool {
-	l := d.tree.Root.Lock
-	return l.Holder == d.tree.Self && (l.Unit == z.Name || l.Unit == "")
 }
 
 // isDone is true if every replica of a zone is where it should be.

@@ -44,9 +44,6 @@ type refusal struct {
 	label rollout.Reason
 }
 
-// Error is the sentence.
-func (r refusal) Error() string { return r.reason }
-
 // answer is a yes.
 type answer struct {
 	// label is the reason in metrics.
@@ -231,36 +228,6 @@ func (e *evictor) readBudget(ctx context.Context, found *eviction) (bool, error)
 	return true, nil
 }
 
-// owner is the StatefulSet that controls a Pod.
-func (e *evictor) owner(ctx context.Context, pod *corev1.Pod) (*appsv1.StatefulSet, error) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return nil, errors.New("unable to find a StatefulSet pod owner")
-	}
-	if owner.Kind != "StatefulSet" {
-		return nil, fmt.Errorf("pod owner is not a StatefulSet - %s has owner %s (%s)", pod.Name, owner.Name, owner.Kind)
-	}
-	set, err := e.observer.set(ctx, pod.Namespace, owner.Name)
-	if err != nil {
-		return nil, fmt.Errorf("unable to find StatefulSet %s by name: %w", owner.Name, err)
-	}
-	return set, nil
-}
-
-// group is the RolloutGroup of a StatefulSet, nil if it has none.
-func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1.RolloutGroup, error) {
-	var none *v1alpha1.RolloutGroup
-	name := vocabulary.GroupOf(set.Labels, set.Annotations)
-	if name == "" {
-		return none, nil
-	}
-	group, err := e.observer.lockOf(ctx, set.Namespace, name)
-	if errors.Is(err, errNoGroup) {
-		return none, nil
-	}
-	return group, err
-}
-
 // judge says why a Pod must not be evicted, nil if it may.
 func (e *evictor) judge(ctx context.Context, found *eviction) error {
 	most := found.budget.Unavailable(found.owner.set)
@@ -294,6 +261,9 @@ func (e *evictor) deny(code int32, label rollout.Reason, err error) error {
 	return refusal{code: code, reason: err.Error(), label: label}
 }
 
+// Error is the sentence.
+func (r refusal) Error() string { return r.reason }
+
 // record writes the eviction down, the lock first: a lock that is held for nothing
 // harms less than an eviction that is written nowhere.
 func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.Seen) error {
@@ -306,4 +276,34 @@ func (e *evictor) record(ctx context.Context, found *eviction, seen v1alpha1.See
 	}
 	found.record()
 	return e.actor.recordEviction(ctx, found.budget.Object)
+}
+
+// owner is the StatefulSet that controls a Pod.
+func (e *evictor) owner(ctx context.Context, pod *corev1.Pod) (*appsv1.StatefulSet, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil, errors.New("unable to find a StatefulSet pod owner")
+	}
+	if owner.Kind != "StatefulSet" {
+		return nil, fmt.Errorf("pod owner is not a StatefulSet - %s has owner %s (%s)", pod.Name, owner.Name, owner.Kind)
+	}
+	set, err := e.observer.set(ctx, pod.Namespace, owner.Name)
+	if err != nil {
+		return nil, fmt.Errorf("unable to find StatefulSet %s by name: %w", owner.Name, err)
+	}
+	return set, nil
+}
+
+// group is the RolloutGroup of a StatefulSet, nil if it has none.
+func (e *evictor) group(ctx context.Context, set *appsv1.StatefulSet) (*v1alpha1.RolloutGroup, error) {
+	var none *v1alpha1.RolloutGroup
+	name := vocabulary.GroupOf(set.Labels, set.Annotations)
+	if name == "" {
+		return none, nil
+	}
+	group, err := e.observer.lockOf(ctx, set.Namespace, name)
+	if errors.Is(err, errNoGroup) {
+		return none, nil
+	}
+	return group, err
 }

@@ -125,6 +125,18 @@ func (e *eviction) zoneClause(hold *rollout.Hold) string {
 	return e.count(e.owner).in(e.owner.set.Name)
 }
 
+// in says in rollout-operator's words what is down.
+func (c count) in(span string) string {
+	var parts []string
+	if c.notReady > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s not ready", c.notReady, plural(c.notReady)))
+	}
+	if c.unknown > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s unknown", c.unknown, plural(c.unknown)))
+	}
+	return strings.Join(parts, ", ") + " in " + span
+}
+
 func (e *eviction) count(z *zone) count {
 	c := count{unknown: e.unknown(z)}
 	for _, p := range e.considered(z) {
@@ -171,18 +183,6 @@ func (e *eviction) isUp(p *corev1.Pod) bool {
 func (e *eviction) ripens(p *corev1.Pod) bool {
 	since, _ := readySince(p)
 	return e.now.Before(since.Add(e.budget.Delay))
-}
-
-// in says in rollout-operator's words what is down.
-func (c count) in(span string) string {
-	var parts []string
-	if c.notReady > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s not ready", c.notReady, plural(c.notReady)))
-	}
-	if c.unknown > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s unknown", c.unknown, plural(c.unknown)))
-	}
-	return strings.Join(parts, ", ") + " in " + span
 }
 
 func plural(n int) string {

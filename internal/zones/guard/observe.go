@@ -22,13 +22,6 @@ import (
 // cannot be taken back when a cache turns out to have been old.
 type observer struct{ live client.Reader }
 
-// set reads a StatefulSet.
-func (o observer) set(ctx context.Context, namespace, name string) (*appsv1.StatefulSet, error) {
-	set := &appsv1.StatefulSet{}
-	err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
-	return set, err //nolint:wrapcheck // the sentence of the API server is shown as it is
-}
-
 // group reads a group: its lock first, then its StatefulSets, then their Pods.
 func (o observer) group(ctx context.Context, namespace, name string) (*group, error) {
 	object, err := o.lockOf(ctx, namespace, name)
@@ -58,19 +51,6 @@ func (o observer) group(ctx context.Context, namespace, name string) (*group, er
 	return g, nil
 }
 
-// pods are those that belong to a StatefulSet, and how new the list is.
-func (o observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, string, error) {
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil {
-		return nil, "", fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
-	}
-	list := &corev1.PodList{}
-	if err := o.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, "", fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
-	}
-	return owned(set, list.Items), list.ResourceVersion, nil
-}
-
 // errNoGroup says that there is no RolloutGroup whose lock could be taken.
 var errNoGroup = errors.New("its RolloutGroup does not exist")
 
@@ -85,16 +65,6 @@ func (o observer) lockOf(ctx context.Context, namespace, name string) (*v1alpha1
 		return nil, fmt.Errorf("get RolloutGroup %s: %w", name, err)
 	}
 	return object, nil
-}
-
-// zone is the one of a StatefulSet, nil if it does not exist.
-func (g *group) zone(name string) *zone {
-	for i := range g.zones {
-		if g.zones[i].set.Name == name {
-			return &g.zones[i]
-		}
-	}
-	return nil
 }
 
 // pod reads the Pod that is to be evicted.
@@ -141,4 +111,34 @@ func (o observer) scope(ctx context.Context, namespace string, labels map[string
 		zones[i] = zone{set: &sets.Items[i], pods: owned(&sets.Items[i], pods.Items)}
 	}
 	return zones, v1alpha1.Seen{Pods: pods.ResourceVersion, StatefulSets: sets.ResourceVersion}, nil
+}
+
+// pods are those that belong to a StatefulSet, and how new the list is.
+func (o observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, "", fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
+	}
+	list := &corev1.PodList{}
+	if err := o.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, "", fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
+	}
+	return owned(set, list.Items), list.ResourceVersion, nil
+}
+
+// zone is the one of a StatefulSet, nil if it does not exist.
+func (g *group) zone(name string) *zone {
+	for i := range g.zones {
+		if g.zones[i].set.Name == name {
+			return &g.zones[i]
+		}
+	}
+	return nil
+}
+
+// set reads a StatefulSet.
+func (o observer) set(ctx context.Context, namespace, name string) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
+	return set, err //nolint:wrapcheck // the sentence of the API server is shown as it is
 }

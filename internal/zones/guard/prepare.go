@@ -79,21 +79,6 @@ func (p *preparer) Handle(ctx context.Context, req admission.Request) admission.
 	return response
 }
 
-// set is the StatefulSet as it is before the write.
-func (p *preparer) set(ctx context.Context, req *admission.Request, c *change) (*appsv1.StatefulSet, error) {
-	if c.resource != "statefulsets" {
-		return nil, fmt.Errorf("unsupported resource %s", c.resource)
-	}
-	if c.isScale {
-		return p.observer.set(ctx, c.namespace, c.name)
-	}
-	set := &appsv1.StatefulSet{}
-	if err := json.Unmarshal(req.OldObject.Raw, set); err != nil {
-		return nil, fmt.Errorf("can't decode old object: %w", err)
-	}
-	return set, nil
-}
-
 // remove prepares a downscale, under the lock where the StatefulSet has a group.
 func (p *preparer) remove(ctx context.Context, r *removal) admission.Response {
 	if r.group == "" {
@@ -217,10 +202,6 @@ func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Respon
 	return prepared(r)
 }
 
-func (r *removal) targets(domain string, z *zone) []preparehook.Target {
-	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
-}
-
 func prepared(r *removal) admission.Response {
 	response := allow()
 	response.Result = &metav1.Status{Message: r.downscale() + " is allowed -- all pods successfully prepared for shutdown."}
@@ -244,4 +225,23 @@ func (p *preparer) undo(ctx context.Context, told []preparehook.Answer) bool {
 		known = known && !told[i].Pending
 	}
 	return known
+}
+
+func (r *removal) targets(domain string, z *zone) []preparehook.Target {
+	return r.endpoint.Targets(r.namespace, domain, preparehook.Leaving(z.set, z.pods, *r.from, *r.to))
+}
+
+// set is the StatefulSet as it is before the write.
+func (p *preparer) set(ctx context.Context, req *admission.Request, c *change) (*appsv1.StatefulSet, error) {
+	if c.resource != "statefulsets" {
+		return nil, fmt.Errorf("unsupported resource %s", c.resource)
+	}
+	if c.isScale {
+		return p.observer.set(ctx, c.namespace, c.name)
+	}
+	set := &appsv1.StatefulSet{}
+	if err := json.Unmarshal(req.OldObject.Raw, set); err != nil {
+		return nil, fmt.Errorf("can't decode old object: %w", err)
+	}
+	return set, nil
 }

@@ -109,27 +109,6 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	return listening
 }
 
-// answer is what the reply of a Pod means. One of a Pod that stays and says 409 is kept as it is
-// by another client.
-func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
-	asked := a.options.Now()
-	switch {
-	case !call.Prepare && answer.Status == http.StatusConflict:
-		return Answer{Stays: true, Asked: asked}, nil
-	case answer.Err != nil:
-		return Answer{}, answer.Err
-	case !call.Prepare:
-		return Answer{Stays: true, Asked: asked}, nil
-	}
-	var said struct {
-		Timestamp int64 `json:"timestamp"`
-	}
-	if err := json.Unmarshal(answer.Body, &said); err != nil || said.Timestamp <= 0 {
-		return Answer{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
-	}
-	return Answer{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
-}
-
 // scale writes the replicas of a set, under the lock if that is ours to take.
 func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -149,16 +128,6 @@ func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 		return fmt.Errorf("scale StatefulSet %s: %w", scale.Set.Name, err)
 	}
 	return nil
-}
-
-// lock takes the lock for a downscale that no guard prepares, if no client has written the
-// group since it was seen: what it was decided from is in its status.
-func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
-	now := metav1.NewMicroTime(a.options.Now())
-	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
-	group := s.group.DeepCopy()
-	lock.TakeForDownscale(&group.Status, d)
-	return a.keeper.Write(ctx, group)
 }
 
 // writeBack writes the status of a mirrored object, if it is as it was seen.
@@ -271,6 +240,27 @@ func (a *actor) stay(ctx context.Context, set *appsv1.StatefulSet, pods []corev1
 	return failed
 }
 
+// answer is what the reply of a Pod means. One of a Pod that stays and says 409 is kept as it is
+// by another client.
+func (a *actor) answer(call Call, answer *preparehook.Answer) (Answer, error) {
+	asked := a.options.Now()
+	switch {
+	case !call.Prepare && answer.Status == http.StatusConflict:
+		return Answer{Stays: true, Asked: asked}, nil
+	case answer.Err != nil:
+		return Answer{}, answer.Err
+	case !call.Prepare:
+		return Answer{Stays: true, Asked: asked}, nil
+	}
+	var said struct {
+		Timestamp int64 `json:"timestamp"`
+	}
+	if err := json.Unmarshal(answer.Body, &said); err != nil || said.Timestamp <= 0 {
+		return Answer{}, fmt.Errorf("POST of Pod %s: its answer has no timestamp", answer.Target.Pod)
+	}
+	return Answer{Since: time.Unix(said.Timestamp, 0), Asked: asked}, nil
+}
+
 func (a *actor) domain() string {
 	if a.options.ClusterDomain == "" {
 		return preparehook.DefaultDomain
@@ -310,4 +300,14 @@ func (a *actor) release(ctx context.Context, s *snapshot) error {
 		lock.See(status, asOf)
 		return true
 	})
+}
+
+// lock takes the lock for a downscale that no guard prepares, if no client has written the
+// group since it was seen: what it was decided from is in its status.
+func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
+	now := metav1.NewMicroTime(a.options.Now())
+	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
+	group := s.group.DeepCopy()
+	lock.TakeForDownscale(&group.Status, d)
+	return a.keeper.Write(ctx, group)
 }

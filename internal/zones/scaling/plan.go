@@ -96,14 +96,6 @@ func (p *Plan) callsTo(set string) []Call {
 	return slices.DeleteFunc(slices.Clone(p.Calls), func(c Call) bool { return c.Set != set })
 }
 
-// due are the calls of a wish, unless they have just failed.
-func (o *Observed) due(w *wish) []Call {
-	if o.Refusals.PutOff(w.set.Name, o.Now) {
-		return nil
-	}
-	return w.calls
-}
-
 func (o *Observed) scale(wishes []wish, step rollout.Step) Scale {
 	name := step.Path[len(step.Path)-1]
 	i := slices.IndexFunc(wishes, func(w wish) bool { return w.set.Name == name })
@@ -154,6 +146,44 @@ func (o *Observed) wishes() []wish {
 	}
 	slices.SortFunc(wishes, func(a, b wish) int { return strings.Compare(a.set.Name, b.set.Name) })
 	return wishes
+}
+
+// refuse keeps a set as it is, and makes the engine say why: what has no target that
+// is known has one that is not reached.
+func (w *wish) refuse(reason rollout.Reason, message string) {
+	w.block = &rollout.Block{Reason: reason, Message: message}
+	w.to = -1
+}
+
+// writeBacks bring the status of mirrored objects up to date, each with the replicas
+// of the largest set that mirrors it, so that zones do not contradict one another.
+func (o *Observed) writeBacks() []WriteBack {
+	found := map[Mirror]*WriteBack{}
+	for i := range o.Sets {
+		s := &o.Sets[i]
+		if s.Mirrored == nil || s.Mirrored.Problem != "" || !s.Settings.Mirror.WriteBack {
+			continue
+		}
+		w := cmp.Or(found[*s.Settings.Mirror], &WriteBack{Mirror: *s.Settings.Mirror, Mirrored: s.Mirrored})
+		w.Replicas = max(w.Replicas, s.Replicas)
+		found[w.Mirror] = w
+	}
+	var due []WriteBack
+	for _, w := range found {
+		if w.Replicas != w.Mirrored.StatusReplicas && !o.Refusals.PutOff(w.Mirror.String(), o.Now) {
+			due = append(due, *w)
+		}
+	}
+	slices.SortFunc(due, func(a, b WriteBack) int { return strings.Compare(a.Mirror.String(), b.Mirror.String()) })
+	return due
+}
+
+// due are the calls of a wish, unless they have just failed.
+func (o *Observed) due(w *wish) []Call {
+	if o.Refusals.PutOff(w.set.Name, o.Now) {
+		return nil
+	}
+	return w.calls
 }
 
 // wish is what a set is to become; false if nothing is asked for.
@@ -275,36 +305,6 @@ func (o *Observed) mirror(w *wish) {
 	if s.Settings.Delay != nil {
 		o.delay(w)
 	}
-}
-
-// refuse keeps a set as it is, and makes the engine say why: what has no target that
-// is known has one that is not reached.
-func (w *wish) refuse(reason rollout.Reason, message string) {
-	w.block = &rollout.Block{Reason: reason, Message: message}
-	w.to = -1
-}
-
-// writeBacks bring the status of mirrored objects up to date, each with the replicas
-// of the largest set that mirrors it, so that zones do not contradict one another.
-func (o *Observed) writeBacks() []WriteBack {
-	found := map[Mirror]*WriteBack{}
-	for i := range o.Sets {
-		s := &o.Sets[i]
-		if s.Mirrored == nil || s.Mirrored.Problem != "" || !s.Settings.Mirror.WriteBack {
-			continue
-		}
-		w := cmp.Or(found[*s.Settings.Mirror], &WriteBack{Mirror: *s.Settings.Mirror, Mirrored: s.Mirrored})
-		w.Replicas = max(w.Replicas, s.Replicas)
-		found[w.Mirror] = w
-	}
-	var due []WriteBack
-	for _, w := range found {
-		if w.Replicas != w.Mirrored.StatusReplicas && !o.Refusals.PutOff(w.Mirror.String(), o.Now) {
-			due = append(due, *w)
-		}
-	}
-	slices.SortFunc(due, func(a, b WriteBack) int { return strings.Compare(a.Mirror.String(), b.Mirror.String()) })
-	return due
 }
 
 // Explain are the sentences that say what a group does and waits for.

@@ -92,31 +92,12 @@ func (a *Asker) Ask(ref describe.Ref, answer AnswerFunc) *Question {
 	return &Question{asker: a, ref: ref, answer: answer}
 }
 
-// at adds the name of the cluster to a reference.
-func (a *Asker) at(ref describe.Ref) describe.Ref {
-	ref.Cluster = a.In
-	return ref
-}
-
-// Link is a link with a sentence of its own.
-func (a *Asker) Link(ref describe.Ref, reason rollout.Reason, format string, args ...any) Link {
-	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.Place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.First}
-}
-
 // LinkTo is a link about a unit, as its ring describes it.
 func (a *Asker) LinkTo(u *describe.Unit) Link {
 	link := a.Link(u.Ref, u.Reason, "%s", u.Sentence)
 	link.Ring, link.Phase = u.Ring, u.Phase
 	link.Since, link.Until, link.Deadline = u.Since, u.Until, u.Deadline
 	return link
-}
-
-// Place begins a sentence about another cluster than the one that was asked.
-func (a *Asker) Place() string {
-	if a.In == "" {
-		return ""
-	}
-	return "on cluster " + a.In + ", "
 }
 
 // Unseen is the last link of a chain that the caller may not read further. Its command
@@ -131,6 +112,25 @@ func (a *Asker) Unseen(ref describe.Ref, err error) Link {
 	l := a.Link(ref, ReasonUnseen, "%s cannot be read: %s", refused, LastOf(err))
 	l.Next = a.Command(refused.get(ref.Namespace))
 	return l
+}
+
+// Link is a link with a sentence of its own.
+func (a *Asker) Link(ref describe.Ref, reason rollout.Reason, format string, args ...any) Link {
+	return Link{Ref: a.at(ref), Reason: reason, Sentence: a.Place() + strings.TrimSuffix(fmt.Sprintf(format, args...), "."), First: a.First}
+}
+
+// at adds the name of the cluster to a reference.
+func (a *Asker) at(ref describe.Ref) describe.Ref {
+	ref.Cluster = a.In
+	return ref
+}
+
+// Place begins a sentence about another cluster than the one that was asked.
+func (a *Asker) Place() string {
+	if a.In == "" {
+		return ""
+	}
+	return "on cluster " + a.In + ", "
 }
 
 // LastOf is the text of the API server, without what was wrapped around it.

@@ -30,14 +30,6 @@ func NamespaceFlag(ref describe.Ref) string {
 var ownGroups = []string{"", "apps", "batch", "policy", "kudo.dev", "spillway.dev", "fleet.squaremo.dev", "rollout-operator.grafana.com",
 	"kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}
 
-// Foreign is the apiVersion of a kind that its name alone does not identify.
-func Foreign(group, version string) string {
-	if slices.Contains(ownGroups, group) {
-		return ""
-	}
-	return group + "/" + version
-}
-
 // again is the command that reads an object, or, for a reference to none, the one that checks
 // whether anything can be seen.
 func (a *Asker) again(ref describe.Ref) string {
@@ -80,6 +72,14 @@ func ResourceIn(ref describe.Ref) string {
 func IsForeign(ref describe.Ref) bool {
 	group, version, grouped := strings.Cut(ref.APIVersion, "/")
 	return grouped && Foreign(group, version) != ""
+}
+
+// Foreign is the apiVersion of a kind that its name alone does not identify.
+func Foreign(group, version string) string {
+	if slices.Contains(ownGroups, group) {
+		return ""
+	}
+	return group + "/" + version
 }
 
 // Spillway is a command of our own about an object.

@@ -34,35 +34,6 @@ func (a *Asker) unboundClaim(ctx context.Context, p *corev1.Pod) *describe.Ref {
 // from then on the Pod waits for the claim.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// waitsForPod is true of a claim for which nothing is provisioned before its Pod can be
-// scheduled.
-func (a *Asker) waitsForPod(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
-	name := claim.Spec.StorageClassName
-	if name == nil || *name == "" || claim.Annotations[selectedNode] != "" {
-		return false
-	}
-	class := &storagev1.StorageClass{}
-	err := a.Get(ctx, describe.Ref{Kind: describe.KindClass, Name: *name}, class)
-	return err == nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-}
-
-// podOf is the Pod that a claim waits for, nil if there is none.
-func (a *Asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) *chain.Question {
-	var pods corev1.PodList
-	if err := a.Client.List(ctx, &pods, client.InNamespace(claim.Namespace)); err != nil {
-		return nil
-	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
-		}) {
-			return a.About(describe.RefTo(describe.KindPod, p))
-		}
-	}
-	return nil
-}
-
 // Claim is a PersistentVolumeClaim.
 func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answer, error) {
 	claim := &corev1.PersistentVolumeClaim{}
@@ -96,4 +67,33 @@ func (a *Asker) Claim(ctx context.Context, ref describe.Ref, _ bool) (chain.Answ
 		}
 	}
 	return found, nil
+}
+
+// waitsForPod is true of a claim for which nothing is provisioned before its Pod can be
+// scheduled.
+func (a *Asker) waitsForPod(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
+	name := claim.Spec.StorageClassName
+	if name == nil || *name == "" || claim.Annotations[selectedNode] != "" {
+		return false
+	}
+	class := &storagev1.StorageClass{}
+	err := a.Get(ctx, describe.Ref{Kind: describe.KindClass, Name: *name}, class)
+	return err == nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// podOf is the Pod that a claim waits for, nil if there is none.
+func (a *Asker) podOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) *chain.Question {
+	var pods corev1.PodList
+	if err := a.Client.List(ctx, &pods, client.InNamespace(claim.Namespace)); err != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+		}) {
+			return a.About(describe.RefTo(describe.KindPod, p))
+		}
+	}
+	return nil
 }

@@ -31,37 +31,16 @@ type Workload struct {
 	template       *corev1.PodTemplateSpec
 }
 
-// Ref names the workload.
-func (w *Workload) Ref() describe.Ref { return describe.RefTo(w.Kind, w.Object) }
-
-// Name is how sentences call it.
-func (w *Workload) Name() string { return w.Kind + " " + w.GetName() }
+// IsHealthy is true if kstatus says that the workload is complete.
+func (w *Workload) IsHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // health is how it does, as kstatus says.
 func (w *Workload) health() health.Report { return health.Of(w.Object, w.gvk) }
-
-// IsHealthy is true if kstatus says that the workload is complete.
-func (w *Workload) IsHealthy() bool { return w.health().Health == rollout.Healthy }
 
 // IsUnseen is true if its controller has not looked at it as it is now. A Job's does
 // not say.
 func (w *Workload) IsUnseen() bool {
 	return w.Kind != describe.KindJob && w.observed < w.GetGeneration()
-}
-
-func newOf(kind string) client.Object {
-	switch kind {
-	case workloads.Deployment:
-		return &appsv1.Deployment{}
-	case workloads.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case workloads.DaemonSet:
-		return &appsv1.DaemonSet{}
-	case describe.KindReplicaSet:
-		return &appsv1.ReplicaSet{}
-	default:
-		return &batchv1.Job{}
-	}
 }
 
 func listOf(kind string) client.ObjectList {
@@ -107,6 +86,33 @@ func workloadsFrom[T any](items []T, object func(*T) client.Object) []Workload {
 	return all
 }
 
+// Read reads a workload.
+func (a *Asker) Read(ctx context.Context, ref describe.Ref) (Workload, error) {
+	obj := newOf(ref.Kind)
+	if err := a.Get(ctx, ref, obj); err != nil {
+		return Workload{}, err
+	}
+	return WorkloadOf(obj), nil
+}
+
+// Ref names the workload.
+func (w *Workload) Ref() describe.Ref { return describe.RefTo(w.Kind, w.Object) }
+
+func newOf(kind string) client.Object {
+	switch kind {
+	case workloads.Deployment:
+		return &appsv1.Deployment{}
+	case workloads.StatefulSet:
+		return &appsv1.StatefulSet{}
+	case workloads.DaemonSet:
+		return &appsv1.DaemonSet{}
+	case describe.KindReplicaSet:
+		return &appsv1.ReplicaSet{}
+	default:
+		return &batchv1.Job{}
+	}
+}
+
 // WorkloadOf reads what is the same of all workloads.
 func WorkloadOf(obj client.Object) Workload {
 	w := Workload{Object: obj}
@@ -138,15 +144,6 @@ func number(n *int32) int32 {
 	return *n
 }
 
-// Read reads a workload.
-func (a *Asker) Read(ctx context.Context, ref describe.Ref) (Workload, error) {
-	obj := newOf(ref.Kind)
-	if err := a.Get(ctx, ref, obj); err != nil {
-		return Workload{}, err
-	}
-	return WorkloadOf(obj), nil
-}
-
 // Pods are those of a workload; of a Deployment those of all its ReplicaSets.
 func (a *Asker) Pods(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.selector)
@@ -162,3 +159,6 @@ func (a *Asker) Pods(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, w.Object) }), nil
 }
+
+// Name is how sentences call it.
+func (w *Workload) Name() string { return w.Kind + " " + w.GetName() }

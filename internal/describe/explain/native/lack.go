@@ -114,12 +114,6 @@ type needs struct {
 	found                []need
 }
 
-func (n *needs) add(kind, name, key string, optional *bool) {
-	if name != "" && (optional == nil || !*optional) {
-		n.found = append(n.found, need{Lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
-	}
-}
-
 func (n *needs) envFrom(from corev1.EnvFromSource) {
 	if ref := from.ConfigMapRef; ref != nil {
 		n.add(describe.KindConfigMap, ref.Name, "", ref.Optional)
@@ -212,4 +206,10 @@ func (a *Asker) Keys(ctx context.Context, ref describe.Ref) (keys map[string]boo
 		return nil, false, nil
 	}
 	return keys, err == nil, err
+}
+
+func (n *needs) add(kind, name, key string, optional *bool) {
+	if name != "" && (optional == nil || !*optional) {
+		n.found = append(n.found, need{Lack{describe.Ref{Kind: kind, Namespace: n.namespace, Name: name}, key, "", nil}, n.container})
+	}
 }

@@ -103,16 +103,6 @@ func (a *Asker) diagnose(ctx context.Context, p *corev1.Pod) (chain.Answer, erro
 	return a.unstarted(ctx, p)
 }
 
-// alone is a Pod that is the root itself.
-func (a *Asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string, args ...any) chain.Answer {
-	link := a.Link(describe.RefTo(describe.KindPod, p), reason, format, args...)
-	link.Next, link.Phase = next, rollout.PhaseWaiting
-	if reason == "" {
-		link.Phase = rollout.PhaseComplete
-	}
-	return chain.Answer{Links: []chain.Link{link}}
-}
-
 // terminating is a Pod that is being deleted: its node is lost, a finalizer is
 // left, or its grace period is not over.
 func (a *Asker) terminating(ctx context.Context, p *corev1.Pod) chain.Answer {
@@ -130,6 +120,16 @@ func (a *Asker) terminating(ctx context.Context, p *corev1.Pod) chain.Answer {
 	found := a.alone(p, chain.ReasonTerminating, a.Kubectl("describe", describe.RefTo(describe.KindPod, p)), "Pod %s is terminating", p.Name)
 	found.Links[0].Until = describe.TimeOrNil(p.DeletionTimestamp.Time) // when its grace period is over
 	return found
+}
+
+// alone is a Pod that is the root itself.
+func (a *Asker) alone(p *corev1.Pod, reason rollout.Reason, next, format string, args ...any) chain.Answer {
+	link := a.Link(describe.RefTo(describe.KindPod, p), reason, format, args...)
+	link.Next, link.Phase = next, rollout.PhaseWaiting
+	if reason == "" {
+		link.Phase = rollout.PhaseComplete
+	}
+	return chain.Answer{Links: []chain.Link{link}}
 }
 
 func orReason(message, reason string) string {

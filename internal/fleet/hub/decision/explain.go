@@ -214,13 +214,6 @@ func (d *decision) notes() []string {
 	return notes
 }
 
-func momentOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // explainMember is how a cluster of the module stands.
 func (d *decision) explainMember(m *member) ClusterExplanation {
 	e := ClusterExplanation{
@@ -277,6 +270,13 @@ func (d *decision) describeMember(m *member, e *ClusterExplanation) {
 	default:
 		e.Sentence = m.Name + " is at " + m.leaf.Current + ", and ready"
 	}
+}
+
+func momentOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // UnitOf is the stage and the cluster at a path: one of the two, or both of a cluster

@@ -73,26 +73,6 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 	return moves
 }
 
-// date sets when a cluster is assigned what is permitted now: later than what it has, also
-// where a clock that was ahead has written that. Otherwise the move would count as done
-// before it was. How long it may be acted upon depends on the time of the permission alone.
-func (d *decision) date(m *v1alpha1.Move) {
-	m.AssignedAt = nil
-	if r := d.record(m.Cluster); r != nil && r.Assigned {
-		if at := r.AssignedAt.Add(time.Microsecond); at.After(m.At.Time) {
-			m.AssignedAt = microOrNil(at)
-		}
-	}
-}
-
-// assignedAt is when a cluster is assigned what a move gives it.
-func assignedAt(m *v1alpha1.Move) time.Time {
-	if m.AssignedAt != nil {
-		return m.AssignedAt.Time
-	}
-	return m.At.Time
-}
-
 // moves are the intents in the status of the module, as this decision sees them.
 func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 	return &ring.Intents[v1alpha1.Move]{
@@ -106,6 +86,18 @@ func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 			}
 		},
 		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
+	}
+}
+
+// date sets when a cluster is assigned what is permitted now: later than what it has, also
+// where a clock that was ahead has written that. Otherwise the move would count as done
+// before it was. How long it may be acted upon depends on the time of the permission alone.
+func (d *decision) date(m *v1alpha1.Move) {
+	m.AssignedAt = nil
+	if r := d.record(m.Cluster); r != nil && r.Assigned {
+		if at := r.AssignedAt.Add(time.Microsecond); at.After(m.At.Time) {
+			m.AssignedAt = microOrNil(at)
+		}
 	}
 }
 
@@ -127,6 +119,14 @@ func isDone(m *v1alpha1.Move, r *model.Record) bool {
 		return r == nil || !r.Assigned || !microOrNil(r.AssignedAt).Equal(m.AssignedAt)
 	}
 	return r != nil && r.Assigned && !r.AssignedAt.Before(assignedAt(m))
+}
+
+// assignedAt is when a cluster is assigned what a move gives it.
+func assignedAt(m *v1alpha1.Move) time.Time {
+	if m.AssignedAt != nil {
+		return m.AssignedAt.Time
+	}
+	return m.At.Time
 }
 
 func microOrNil(t time.Time) *metav1.MicroTime {

@@ -94,24 +94,6 @@ func (d *decision) joinRecords() []member {
 	return all
 }
 
-// record is what the assemblage of a cluster says, nil if there is none.
-func (d *decision) record(cluster string) *model.Record {
-	if m := d.known[cluster]; m != nil {
-		return m.record
-	}
-	return d.orphans[cluster]
-}
-
-// member is a cluster of the module by name, nil if it is none.
-func (d *decision) member(name string) *member {
-	if m := d.known[name]; m != nil && m.belongs {
-		return m
-	}
-	return nil
-}
-
-func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }
-
 // isEnding is true of a cluster whose assemblage is being deleted.
 func (m *member) isEnding() bool { return m.record != nil && m.record.Deleting }
 
@@ -226,6 +208,8 @@ func (d *decision) assess(m *member) {
 	m.isNew = d.isNew(m)
 }
 
+func (m *member) isAssigned() bool { return m.record != nil && m.record.Assigned }
+
 // addRefusal adds when a write that was refused is tried again.
 func (d *decision) addRefusal(m *member) {
 	if r, refused := d.o.Refusals[m.Name]; refused {
@@ -243,4 +227,20 @@ func (d *decision) isNew(m *member) bool {
 	}
 	late := !m.started.IsZero() && !d.o.Now.Before(m.started.Add(d.deadline()))
 	return m.leaf.Health != rollout.Failed && !late
+}
+
+// record is what the assemblage of a cluster says, nil if there is none.
+func (d *decision) record(cluster string) *model.Record {
+	if m := d.known[cluster]; m != nil {
+		return m.record
+	}
+	return d.orphans[cluster]
+}
+
+// member is a cluster of the module by name, nil if it is none.
+func (d *decision) member(name string) *member {
+	if m := d.known[name]; m != nil && m.belongs {
+		return m
+	}
+	return nil
 }

@@ -114,20 +114,6 @@ type Write struct {
 	Until time.Time
 }
 
-// Target is what is written to, by name.
-func (w *Write) Target() string {
-	switch {
-	case w.Record != nil:
-		return w.Record.Cluster
-	case w.Cluster != nil:
-		return w.Cluster.Name
-	case w.Act == CreateGate:
-		return model.GateName(w.Revision, w.Stage, w.Gate)
-	default:
-		return w.Revision
-	}
-}
-
 // Change identifies the write.
 func (w *Write) Change() ring.Change {
 	c := ring.Change{Act: string(w.Act), Object: w.Target()}
@@ -140,4 +126,18 @@ func (w *Write) Change() ring.Change {
 		c.Version = w.AssignedAt.String()
 	}
 	return c
+}
+
+// Target is what is written to, by name.
+func (w *Write) Target() string {
+	switch {
+	case w.Record != nil:
+		return w.Record.Cluster
+	case w.Cluster != nil:
+		return w.Cluster.Name
+	case w.Act == CreateGate:
+		return model.GateName(w.Revision, w.Stage, w.Gate)
+	default:
+		return w.Revision
+	}
 }

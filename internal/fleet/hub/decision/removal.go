@@ -48,10 +48,6 @@ func (d *decision) findRemovals(specs []stageSpec) {
 	slices.SortFunc(d.removals, func(a, b removal) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (d *decision) isSelected(c *model.Cluster) bool {
-	return d.selector != nil && d.selector.Matches(labels.Set(c.Labels))
-}
-
 // stageByLabels is the first stage that selects a cluster by its labels. One that takes
 // but some clusters is no stage of a removal: it is the others that go first.
 func stageByLabels(specs []stageSpec, m *member) int {
@@ -94,13 +90,6 @@ func (d *decision) removalLeaf(r *removal) rollout.Unit {
 		unit.Block = &rollout.Block{Reason: ReasonOrphan, Message: "deletionPolicy Orphan is not applied in it yet"}
 	}
 	return unit
-}
-
-// isOrphanPending is true of a sync that must not be removed before it is known what
-// becomes of what runs.
-func (d *decision) isOrphanPending(r *model.Record) bool {
-	policy := d.o.Module.DeletionPolicy()
-	return r.DeletionPolicy != policy || policy == v1alpha1.Orphan && !r.Noticed
 }
 
 // MaxRemoved is how many clusters may lose a module without an approval.
@@ -202,18 +191,8 @@ func (d *decision) wantsRemoval(move *v1alpha1.Move) bool {
 		!d.isPaused() && !d.o.Module.IsExternal() && !d.o.Module.Deleting && !d.o.Foreign[move.Cluster] && !d.isOrphanPending(m.record)
 }
 
-// takeAway removes a sync, or says before what becomes of what runs.
-func (d *decision) takeAway(c *model.Cluster, r *model.Record) []Write {
-	switch {
-	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
-		return nil
-	case r.DeletionPolicy != d.o.Module.DeletionPolicy():
-		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt}}
-	case d.isOrphanPending(r):
-		return nil
-	default:
-		return []Write{{Act: Unassign, Cluster: c, Record: r}}
-	}
+func (d *decision) isSelected(c *model.Cluster) bool {
+	return d.selector != nil && d.selector.Matches(labels.Set(c.Labels))
 }
 
 // deletionWrites take away everything that was assigned, also from clusters that are
@@ -239,4 +218,25 @@ func (d *decision) deletionWrites() []Write {
 		return []Write{{Act: RemoveFinalizer}}
 	}
 	return writes[:min(len(writes), maxWrites)]
+}
+
+// takeAway removes a sync, or says before what becomes of what runs.
+func (d *decision) takeAway(c *model.Cluster, r *model.Record) []Write {
+	switch {
+	case d.isPutOff(r.Cluster) || d.o.Foreign[r.Cluster]:
+		return nil
+	case r.DeletionPolicy != d.o.Module.DeletionPolicy():
+		return []Write{{Act: Correct, Cluster: c, Record: r, Revision: r.Revision, AssignedAt: r.AssignedAt}}
+	case d.isOrphanPending(r):
+		return nil
+	default:
+		return []Write{{Act: Unassign, Cluster: c, Record: r}}
+	}
+}
+
+// isOrphanPending is true of a sync that must not be removed before it is known what
+// becomes of what runs.
+func (d *decision) isOrphanPending(r *model.Record) bool {
+	policy := d.o.Module.DeletionPolicy()
+	return r.DeletionPolicy != policy || policy == v1alpha1.Orphan && !r.Noticed
 }

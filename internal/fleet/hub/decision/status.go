@@ -115,21 +115,6 @@ func stamp(t time.Time) *metav1.Time {
 	return &whole
 }
 
-// phase sums up the module.
-func (d *decision) phase() rollout.Phase {
-	done := len(d.plan.Holds) == 0 && len(d.plan.Steps) == 0
-	switch {
-	case len(d.problems) > 0:
-		return PhaseStalled
-	case d.target != d.wanted && done:
-		return PhaseRolledBack
-	case d.target != d.wanted && d.plan.Phase != rollout.PhaseFailed && d.plan.Phase != rollout.PhasePaused:
-		return rollout.PhaseRollingBack
-	default:
-		return d.plan.Phase
-	}
-}
-
 // outcome is the phase as the history takes it: a revision that got everywhere but
 // for failures that maxFailures tolerates is complete.
 func (d *decision) outcome() rollout.Phase {
@@ -155,6 +140,21 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 		return rollout.ReasonProgressing, answer.Message(), time.Time{}
 	default:
 		return reasons.Complete, d.completed(), time.Time{}
+	}
+}
+
+// phase sums up the module.
+func (d *decision) phase() rollout.Phase {
+	done := len(d.plan.Holds) == 0 && len(d.plan.Steps) == 0
+	switch {
+	case len(d.problems) > 0:
+		return PhaseStalled
+	case d.target != d.wanted && done:
+		return PhaseRolledBack
+	case d.target != d.wanted && d.plan.Phase != rollout.PhaseFailed && d.plan.Phase != rollout.PhasePaused:
+		return rollout.PhaseRollingBack
+	default:
+		return d.plan.Phase
 	}
 }
 

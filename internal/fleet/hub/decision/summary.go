@@ -41,8 +41,28 @@ func (d *decision) ready() int {
 	return n
 }
 
-func (d *decision) isReady(m *member) bool {
-	return m.leaf.Current == d.target && m.leaf.Health == rollout.Healthy && m.hold == nil
+// start notes in the rows when stages begin to move.
+func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
+	now := metav1.NewMicroTime(d.o.Now)
+	for _, m := range moves {
+		c := d.member(m.Cluster)
+		if c == nil || c.stage < 0 || c.isNew {
+			continue
+		}
+		if row := &rows[c.stage]; row.StartedAt == nil {
+			row.StartedAt = &now
+		}
+	}
+}
+
+// place is the first stage that is not done, of how many.
+func (d *decision) place(rows []v1alpha1.StageStatus) string {
+	for i := range rows {
+		if rows[i].State != StateComplete {
+			return rows[i].Name + " " + share(i+1, len(rows))
+		}
+	}
+	return ""
 }
 
 // rows has one for each stage.
@@ -77,6 +97,10 @@ func (d *decision) row(i int) v1alpha1.StageStatus {
 	return row
 }
 
+func (d *decision) isReady(m *member) bool {
+	return m.leaf.Current == d.target && m.leaf.Health == rollout.Healthy && m.hold == nil
+}
+
 // former is when a stage was first moved to the target, and when it was complete there;
 // nil as long as it was not.
 func (d *decision) former(name string) (started, finished *metav1.MicroTime) {
@@ -89,30 +113,6 @@ func (d *decision) former(name string) (started, finished *metav1.MicroTime) {
 		}
 	}
 	return nil, nil
-}
-
-// start notes in the rows when stages begin to move.
-func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
-	now := metav1.NewMicroTime(d.o.Now)
-	for _, m := range moves {
-		c := d.member(m.Cluster)
-		if c == nil || c.stage < 0 || c.isNew {
-			continue
-		}
-		if row := &rows[c.stage]; row.StartedAt == nil {
-			row.StartedAt = &now
-		}
-	}
-}
-
-// place is the first stage that is not done, of how many.
-func (d *decision) place(rows []v1alpha1.StageStatus) string {
-	for i := range rows {
-		if rows[i].State != StateComplete {
-			return rows[i].Name + " " + share(i+1, len(rows))
-		}
-	}
-	return ""
 }
 
 // failing are examples of clusters that have failed, and whether there are more.

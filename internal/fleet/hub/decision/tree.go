@@ -102,10 +102,6 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	return rollout.Policy{MaxUnavailable: limitOf(budget), Budget: s.name}
 }
 
-// isNews is true while a revision is rolled out that has not got everywhere. Going
-// back to one that has waits for no gate, soak or window.
-func (d *decision) isNews() bool { return d.target != d.good }
-
 // block is what keeps all stages from going on.
 func (d *decision) block() *rollout.Block {
 	switch {
@@ -195,6 +191,10 @@ func (d *decision) onFailure() rollout.OnFailure {
 func (d *decision) mayRollBack() bool {
 	return !d.o.Module.IsExternal() && d.good != "" && d.isNews()
 }
+
+// isNews is true while a revision is rolled out that has not got everywhere. Going
+// back to one that has waits for no gate, soak or window.
+func (d *decision) isNews() bool { return d.target != d.good }
 
 func first(own, general *intstr.IntOrString, otherwise intstr.IntOrString) *intstr.IntOrString {
 	switch {
