@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/manager"
 )
 
 // hostile are templates of a few characters that end or exhaust the process that renders
@@ -45,4 +49,31 @@ templates: {app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .N
 	c.manage()
 	c.instance("later", "good-1")
 	c.rests("later", "deploy Complete")
+}
+
+// TestAnotherNamespacesVersionNeedsItsConsent: a user of one namespace does not get to see
+// the templates of another, unless their owner shares them.
+func TestAnotherNamespacesVersionNeedsItsConsent(t *testing.T) {
+	owner := newCluster(t)
+	user := newQuietCluster(t)
+	owner.operator("private", `
+version: "1"
+plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}}
+tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]
+templates: {app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {content: secret}}"}`)
+	user.manageWith(fault.New(), func(o *manager.Options) { o.Namespaces = append(o.Namespaces, owner.namespace) })
+	user.apply(fmt.Sprintf("{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: web}, spec: {operatorVersion: {name: private, namespace: %s}}}", owner.namespace))
+	user.waits("web", fmt.Sprintf("OperatorVersion private not found in namespace %s, or not shared; install it, or annotate it with spillway.dev/shared-with: %s", owner.namespace, user.namespace))
+	if user.data("app") != nil {
+		t.Error("the template of another namespace was rendered")
+	}
+	version := &v1beta1.OperatorVersion{}
+	if err := owner.get(version, "private"); err != nil {
+		t.Fatal(err)
+	}
+	version.Annotations = map[string]string{"spillway.dev/shared-with": "other, " + user.namespace}
+	if err := owner.client.Update(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	user.rests("web", "deploy Complete")
 }

@@ -157,6 +157,9 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 	if err := b.live.Get(ctx, key, head); err != nil {
 		return nil, ignoreNotFound(err, "get the metadata of "+ref.String())
 	}
+	if !choice.MayUse(i.Namespace, head) {
+		return nil, nil //nolint:nilnil // it says no more than if there were none
+	}
 	if cached, ok := b.versions.Get(key); ok {
 		if c, ok := cached.(cachedVersion); ok && c.resourceVersion == head.ResourceVersion && c.version.UID == head.UID {
 			return c.version, nil
@@ -174,6 +177,11 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 // pinned reads the content that a plan began with. It never changes.
 func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*choice.Version, error) {
 	key := choice.PinKey(i.Namespace, e)
+	if key.Namespace != i.Namespace { // what its owner shares no longer is not read in another way
+		if used, err := b.version(ctx, i, &e.Spec); used == nil {
+			return nil, err
+		}
+	}
 	revision := &appsv1.ControllerRevision{}
 	if err := b.live.Get(ctx, key, revision); err != nil {
 		return nil, ignoreNotFound(err, "get ControllerRevision "+key.Name)

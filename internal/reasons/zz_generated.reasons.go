@@ -68,7 +68,7 @@ var table = map[string]entry{
 	"NotPermitted":                 {"notpermitted", "the object depends on something that Spillway may not read", "share the object, add its namespace to --namespaces, or grant the permission that the message names"},
 	"NotReady":                     {"notready", "a workload, or an object of another kind, is not ready yet, or not any more", "follow the chain, and check the object that its last link names"},
 	"ObjectMissing":                {"objectmissing", "a required object does not exist", "create it, as the command says"},
-	"OperatorVersionNotFound":      {"operatorversionnotfound", "the OperatorVersion does not exist", "install the OperatorVersion that the message names, or name one that exists"},
+	"OperatorVersionNotFound":      {"operatorversionnotfound", "the OperatorVersion does not exist, or is of another namespace that does not share it", "install the OperatorVersion that the message names, or name one that exists"},
 	"OrphanPending":                {"orphanpending", "the module is being removed from the cluster, and what runs is to stay, but the Kustomization does not say so yet", "nothing if the cluster answers; otherwise check why its assemblage is not applied"},
 	"OutOfMemory":                  {"outofmemory", "a container exceeded its memory limit", "raise the limit, or find out what uses the memory"},
 	"OutsideWindow":                {"outsidewindow", "no maintenance window is open", "wait for the window that the message names, or change the windows in the spec"},

@@ -63,7 +63,7 @@ func configKeys() []Entry {
 		{Key: CoalesceWindow, Place: Annotation, Kinds: workloads},
 		{Key: Priority, Place: Annotation, Kinds: workloads},
 		{Key: Ignored, Place: Annotation, Kinds: configs, Values: truth},
-		{Key: SharedWith, Place: Annotation, Kinds: configs},
+		{Key: SharedWith, Place: Annotation, Kinds: append(slices.Clone(configs), "OperatorVersion")},
 		{Key: SchedulingDisabled, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: Suspended, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigChange, Place: Annotation, Kinds: workloads, Written: true},

@@ -94,15 +94,26 @@ func GroupOf(labels, annotations map[string]string) string {
 // ConfigHash is the annotation of the Pod template that holds the hash.
 var ConfigHash = Key{"spillway.dev/config-hash", []string{"wave.pusher.com/config-hash"}}
 
-// Annotations on ConfigMaps and Secrets.
+// Annotations on ConfigMaps and Secrets; SharedWith also on OperatorVersions.
 var (
 	// Ignored set to "true" on a ConfigMap or Secret keeps its changes from
 	// rolling anything.
 	Ignored = Key{Native: "spillway.dev/ignore"}
 	// SharedWith lists the namespaces whose workloads may name the object as an
-	// extra one: "payments, shop", or "*" for all.
+	// extra one, or whose Instances may use the OperatorVersion: "payments, shop", or
+	// "*" for all.
 	SharedWith = Key{Native: "spillway.dev/shared-with"}
 )
+
+// IsSharedWith is true if a value of [SharedWith] names a namespace.
+func IsSharedWith(value, namespace string) bool {
+	for entry := range strings.SplitSeq(value, ",") {
+		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace {
+			return true
+		}
+	}
+	return false
+}
 
 // Labels of webhook configurations.
 var (

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,10 +91,5 @@ func factOf(obj client.Object) fact {
 
 // isSharedWith is true if workloads of the namespace may name the object.
 func (f fact) isSharedWith(namespace string) bool {
-	for entry := range strings.SplitSeq(f.sharedWith, ",") {
-		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace {
-			return true
-		}
-	}
-	return false
+	return vocabulary.IsSharedWith(f.sharedWith, namespace)
 }

@@ -76,8 +76,10 @@ func (w *webhook) observe(ctx context.Context, s *submission) error {
 		}
 		ov := &v1beta1.OperatorVersion{}
 		switch err := w.live.Get(ctx, key, ov); {
-		case err == nil:
+		case err == nil && choice.MayUse(s.now.Namespace, ov):
 			s.versions[key] = choice.NewVersion(ov)
+		case err == nil:
+			s.versions[key] = nil
 		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), apierrors.IsForbidden(err):
 			s.versions[key] = nil
 		default:

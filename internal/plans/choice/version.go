@@ -74,6 +74,14 @@ func VersionKey(namespace string, spec *v1beta1.InstanceSpec) types.NamespacedNa
 	return types.NamespacedName{Namespace: namespace, Name: spec.OperatorVersion.Name}
 }
 
+// MayUse is true if Instances of a namespace may use an OperatorVersion: one of their
+// own, or one that its owner shares with them. Its templates are rendered into their
+// namespace, where others may read them.
+func MayUse(namespace string, version metav1.Object) bool {
+	return version.GetNamespace() == namespace ||
+		vocabulary.IsSharedWith(vocabulary.SharedWith.Get(version.GetAnnotations()), namespace)
+}
+
 // PinsKept is how many contents of an OperatorVersion are kept, besides those that
 // running plans use.
 const PinsKept = 10

@@ -76,7 +76,13 @@ func (d *decider) waitsForVersion() bool {
 		return false
 	}
 	key := choice.VersionKey(d.Instance.Namespace, &d.Instance.Spec)
-	d.block = &rollout.Block{Reason: ReasonNoVersion, Message: "OperatorVersion " + key.Name + " not found in namespace " + key.Namespace + "; install it"}
+	message := "OperatorVersion " + key.Name + " not found in namespace " + key.Namespace
+	if key.Namespace == d.Instance.Namespace {
+		message += "; install it"
+	} else {
+		message += ", or not shared; install it, or annotate it with " + vocabulary.SharedWith.Native + ": " + d.Instance.Namespace
+	}
+	d.block = &rollout.Block{Reason: ReasonNoVersion, Message: message}
 	return true
 }
 

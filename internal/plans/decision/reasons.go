@@ -7,7 +7,7 @@ import (
 
 // The ring's own reasons for waiting.
 const (
-	// ReasonNoVersion: the OperatorVersion does not exist.
+	// ReasonNoVersion: the OperatorVersion does not exist, or is of another namespace that does not share it.
 	// Action: install the OperatorVersion that the message names, or name one that exists.
 	ReasonNoVersion rollout.Reason = "OperatorVersionNotFound"
 	// ReasonNoContent: the content that the plan began with no longer exists.
