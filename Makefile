@@ -96,9 +96,14 @@ race: ## Run the engine, and tests with two managers, with the race detector
 	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
 	$(GO) test -race -p 1 -timeout 30m -run '$(RACE)' $(RACE_RINGS)
 
+.PHONY: preconditions
+preconditions: ## Remove each precondition of internal/ring: a simulation must fail. Do it after a change of internal/ring
+	$(GO) test -tags preconditions -count=1 -timeout 30m -v ./internal/ring/preconditions
+
 .PHONY: release-test
 release-test: ## Run all that CI runs, and more of what can be run for longer: do it before a release
 	SEEDS=50000 FUZZTIME=60s RACE=. .ci/run
+	$(MAKE) preconditions
 
 .PHONY: fault
 fault: ## Run the fault tests: the manager stops before and after every write in turn

@@ -31,7 +31,7 @@ type approval struct {
 
 func newFleetApprove(f *fleeter) *cobra.Command {
 	a := &approval{fleeter: f}
-	cmd := f.gives(f.command("approve", "[--stage STAGE] [--gate GATE] [--remove NUMBER]", "Approve a gate of a rollout, or refuse it; or approve removals",
+	cmd := f.gives(f.command("approve", "[--gate GATE | --remove NUMBER]", "Approve a gate of a rollout, or refuse it; or approve removals",
 		`shop -n clusters --reason "errors are fine"`, a.run))
 	cmd.Example += "\n  spillway fleet approve shop -n clusters --remove=12"
 	cmd.Flags().StringVar(&a.stage, "stage", "", "the stage of the gate (default: the one that waits)")

@@ -98,7 +98,7 @@ func TestASuccessFromBeforeACorrectionIsNone(t *testing.T) {
 		edited.Spec.Assemblage.Syncs[0].Source.Git.Version.Revision = commitThree
 		return w.client.Update(t.Context(), edited, client.FieldOwner("human"))
 	})
-	w.waits("Progressing", "a is updating: put right")
+	w.waits("Progressing", "a is updating: corrected, and not reported ready since")
 	w.player.decree(v1alpha1.StateSucceeded, "a ")
 	w.complete("a:" + commitOne + " b:" + commitOne)
 }

@@ -124,7 +124,7 @@ func (m *manager) act() {
 
 	switch {
 	case w.now.Before(m.asleep):
-	case w.storm && w.chance(w.sleepy):
+	case w.storm && w.chance(m.sleepiness()):
 		m.asleep = w.now.Add(w.seconds(5, 120))
 	case w.storm && w.chance(0.03):
 		w.notef("%s crashes", m.name)
@@ -142,6 +142,16 @@ func (m *manager) act() {
 		m.refresh(lazy)
 		m.decide()
 	}
+}
+
+// sleepiness is how likely it falls asleep. It does so more often where that may do harm:
+// with a move that it has yet to make, and that others give up meanwhile.
+func (m *manager) sleepiness() float64 {
+	if len(m.requests) > 0 && !m.requests[0].sent && !m.requests[0].write.Until.IsZero() {
+		return 5 * m.world.sleepy
+	}
+
+	return m.world.sleepy
 }
 
 func (m *manager) decide() {

@@ -22,7 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 )
 
-func fleetRules() []rule { //nolint:dupl // tables of rules are alike but for their words
+func fleetRules() []rule {
 	return []rule{
 		{report.Rule{
 			Code: "SPW501", Level: report.Error, Title: "A module has an invalid setting",

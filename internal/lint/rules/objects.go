@@ -10,7 +10,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-func manifestRules() []rule { //nolint:dupl // tables of rules are alike but for their words
+func manifestRules() []rule {
 	return []rule{
 		{report.Rule{
 			Code: "SPW901", Level: report.Error, Title: "A file that cannot be read as manifests",

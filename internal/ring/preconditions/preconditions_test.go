@@ -1,3 +1,5 @@
+//go:build preconditions
+
 package preconditions
 
 import (
@@ -53,7 +55,7 @@ func removals() []removal {
 			name: "an intent is given up only where the API server shows that nothing came of it", file: "intents.go",
 			from: "return !x.Live || !x.isOver(i)", to: "return !x.isOver(i)",
 			also:   " || state == Unwanted && x.isOver(&i)",
-			storms: map[string]int{"zones": 20000, "fleet": 20000},
+			storms: map[string]int{"zones": 20000},
 		},
 		{
 			name: "a view that is behind is not decided from", file: "view.go",
