@@ -68,7 +68,7 @@ spec:
 ---
 apiVersion: kudo.dev/v1beta1
 kind: OperatorVersion
-metadata: {namespace: THERE, name: app-1}
+metadata: {namespace: THERE, name: app-1, annotations: {spillway.dev/shared-with: HERE}}
 spec:
   version: "1"
   operator: {name: app, kind: Operator}
