@@ -62,6 +62,9 @@ func stageByLabels(specs []stageSpec, m *member) int {
 // has for updates as well.
 func (d *decision) removalUnit() rollout.Unit {
 	unit := rollout.Unit{Name: unitRemovals, Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: rollout.Continue}}
+	if name := d.returning(); name != "" {
+		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: name + " is losing the module, and is selected again"}
+	}
 	for i := len(d.stages); i >= 0; i-- {
 		s := stage{name: unitUnmatched}
 		if i < len(d.stages) {
@@ -76,6 +79,19 @@ func (d *decision) removalUnit() rollout.Unit {
 		unit.Children = append(unit.Children, group)
 	}
 	return unit
+}
+
+// returning is a cluster that is losing the module and is selected again, empty if there is
+// none: until it is assigned something, no other loses the module. That it is selected may
+// be an old view, and then it has a place in the budget.
+func (d *decision) returning() string {
+	for i := range d.o.Clusters {
+		m := d.known[d.o.Clusters[i].Name]
+		if m.record != nil && m.record.Leaving && !m.isAssigned() && d.isSelected(m.Cluster) {
+			return m.Name
+		}
+	}
+	return ""
 }
 
 // removalLeaf is a cluster as the engine sees it. Where what runs is to stay, that must
