@@ -55,8 +55,5 @@ func (m *memory) learn(now time.Time, p *Plan, r *results) ring.Next {
 		failed = failed || r.Writes[i].Err != nil
 	}
 	wake := ring.Learn(&m.Memory, now, r, false)
-	if p.Wake.After(now) {
-		wake = ring.Earlier(wake, p.Wake)
-	}
-	return ring.Next{Again: len(p.Calls) > 0 && !failed, Wake: wake}
+	return ring.Next{Again: len(p.Calls) > 0 && !failed, Wake: ring.Earlier(wake, p.Wake)}
 }
