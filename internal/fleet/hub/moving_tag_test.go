@@ -138,6 +138,11 @@ func TestATagOfABootstrapModuleThatMovesMovesNoCluster(t *testing.T) {
 			if w.remotes(name+":v1") == nil {
 				w.remoteSucceedsWith(name, "v1@sha1:"+commit)
 			}
+			for _, exact := range []string{commitOne, commitTwo} { // the other waits for one that has the commit
+				if w.remotes(name+":"+exact) == nil {
+					w.remoteSucceedsWith(name, "sha1:"+exact)
+				}
+			}
 		}
 		if w.remotes("a:"+commitOne, "b:"+commitOne) == nil || w.remotes("a:"+commitTwo, "b:"+commitTwo) == nil {
 			return nil
