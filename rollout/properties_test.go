@@ -166,25 +166,11 @@ func TestRemovalsAreApproved(t *testing.T) {
 // TestRemovalsWaitForTheirTurn is that what is down already is not removed before its
 // turn: that takes something away.
 func TestRemovalsWaitForTheirTurn(t *testing.T) {
-	strict := anything
-	strict.waivers = false
-
-	rapid.Check(t, func(t *rapid.T) {
-		o := drawWorld(t, strict)
-		p := decide(t, o)
-		units := look(o.Root)
-
-		for _, s := range units {
-			if s.unit.Policy.Order != rollout.OneAtATime {
-				continue
-			}
-
-			children := childrenOf(units, s)
-			for _, c := range children {
-				others := slices.DeleteFunc(slices.Clone(children), func(other *seen) bool { return other == c || down(other.leaves) == 0 })
-				if p.removed(c.leaves) > 0 && len(others) > 0 {
-					t.Fatalf("%q: a leaf is removed while %s is disrupted", c.path, others[0].path)
-				}
+	takingTurns(t, func(t *rapid.T, p plan, _ *seen, children []*seen) {
+		for _, c := range children {
+			others := slices.DeleteFunc(slices.Clone(children), func(other *seen) bool { return other == c || down(other.leaves) == 0 })
+			if p.removed(c.leaves) > 0 && len(others) > 0 {
+				t.Fatalf("%q: a leaf is removed while %s is disrupted", c.path, others[0].path)
 			}
 		}
 	})
@@ -277,6 +263,30 @@ func checkStarted(t *rapid.T, p plan, s *seen) {
 
 // TestOneAtATime is that no two children are disrupted at the same time.
 func TestOneAtATime(t *testing.T) {
+	takingTurns(t, func(t *rapid.T, p plan, s *seen, children []*seen) {
+		var disrupted, taken []string
+
+		for _, c := range children {
+			if p.takenDown(c.leaves) > 0 {
+				taken = append(taken, c.path)
+			}
+
+			if down(c.leaves) > 0 || p.takenDown(c.leaves) > 0 {
+				disrupted = append(disrupted, c.path)
+			}
+		}
+
+		if len(taken) > 0 && len(disrupted) > 1 {
+			t.Fatalf("%q: takes down %v while %v are disrupted", s.path, taken, disrupted)
+		}
+	})
+}
+
+// takingTurns checks each unit whose children go one at a time, in worlds where no failure
+// is waived.
+func takingTurns(t *testing.T, check func(t *rapid.T, p plan, s *seen, children []*seen)) {
+	t.Helper()
+
 	strict := anything
 	strict.waivers = false
 
@@ -286,24 +296,8 @@ func TestOneAtATime(t *testing.T) {
 		units := look(o.Root)
 
 		for _, s := range units {
-			if s.unit.Policy.Order != rollout.OneAtATime {
-				continue
-			}
-
-			var disrupted, taken []string
-
-			for _, c := range childrenOf(units, s) {
-				if p.takenDown(c.leaves) > 0 {
-					taken = append(taken, c.path)
-				}
-
-				if down(c.leaves) > 0 || p.takenDown(c.leaves) > 0 {
-					disrupted = append(disrupted, c.path)
-				}
-			}
-
-			if len(taken) > 0 && len(disrupted) > 1 {
-				t.Fatalf("%q: takes down %v while %v are disrupted", s.path, taken, disrupted)
+			if s.unit.Policy.Order == rollout.OneAtATime {
+				check(t, p, s, childrenOf(units, s))
 			}
 		}
 	})
