@@ -19,11 +19,10 @@ const (
 
 // request is a line to the process that renders.
 type request struct {
-	Do      string   `json:"do"`
-	Name    string   `json:"name"`
-	Text    string   `json:"text"`
-	Context Context  `json:"context"`
-	Params  numbered `json:"params"`
+	Do      string  `json:"do"`
+	Name    string  `json:"name"`
+	Text    string  `json:"text"`
+	Context Context `json:"context"`
 }
 
 // reply is its answer.
@@ -37,12 +36,12 @@ type reply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// numbered are parameters whose numbers are the same on both sides: what is a float64
-// here would be none there if it were written like an integer.
-type numbered map[string]any
+// Params are parameters by name. Their numbers are the same in the process that renders:
+// what is a float64 here would be none there if it were written like an integer.
+type Params map[string]any
 
 // MarshalJSON writes a float64 so that it can be told from an integer.
-func (v numbered) MarshalJSON() ([]byte, error) {
+func (v Params) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(eachNumber(map[string]any(v), func(n any) any {
 		f, ok := n.(float64)
 		if !ok {
@@ -61,7 +60,7 @@ func (v numbered) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads numbers as int64 where they are written so, else as float64.
-func (v *numbered) UnmarshalJSON(raw []byte) error {
+func (v *Params) UnmarshalJSON(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	m := map[string]any{}

@@ -20,19 +20,19 @@ type Context struct {
 	PhaseName string `json:"phaseName"`
 	StepName  string `json:"stepName"`
 	// Params are the parameters, Pipes the names of what Pipes have kept.
-	Params map[string]any    `json:"-"`
+	Params Params            `json:"params"`
 	Pipes  map[string]string `json:"pipes"`
 }
 
 // Render executes a template. The name is that of its file, for errors.
 func Render(name, text string, c Context) (string, error) {
-	r, err := ask(&request{Do: doRender, Name: name, Text: text, Context: c, Params: c.Params})
+	r, err := ask(&request{Do: doRender, Name: name, Text: text, Context: c})
 	return r.Text, err
 }
 
 // Objects executes a template and reads the objects of the manifest that it makes.
 func Objects(name, text string, c Context) ([]*unstructured.Unstructured, error) {
-	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c, Params: c.Params})
+	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Objects(name, text string, c Context) ([]*unstructured.Unstructured, error)
 // Values executes a template and reads the parameters of an Instance in what it makes.
 // Values that are not strings are written as YAML, as an Instance has them.
 func Values(name, text string, c Context) (map[string]string, error) {
-	r, err := ask(&request{Do: doValues, Name: name, Text: text, Context: c, Params: c.Params})
+	r, err := ask(&request{Do: doValues, Name: name, Text: text, Context: c})
 	return r.Values, err
 }
 

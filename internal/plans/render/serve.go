@@ -104,7 +104,6 @@ func (r *request) answer() (a reply) {
 			a = failed(fmt.Errorf("template %s cannot be rendered: %v", r.Name, v)) //nolint:err113 // a panic of a function
 		}
 	}()
-	r.Context.Params = r.Params
 	var err error
 	switch r.Do {
 	case doRender:

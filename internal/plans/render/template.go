@@ -32,36 +32,16 @@ func execute(name, text string, c *Context) (string, error) {
 	return out.String(), nil
 }
 
-// data is what the template sees: maps of its own, since it can change them.
+// data is what the template sees. It can change the maps: they are those of one request.
 func (c *Context) data() map[string]any {
 	pipes := map[string]any{}
 	for k, v := range c.Pipes {
 		pipes[k] = v
 	}
-	params, _ := deepCopy(c.Params).(map[string]any)
 	return map[string]any{
 		"Name": c.Name, "Namespace": c.Namespace, "OperatorName": c.OperatorName, "OperatorVersion": c.OperatorVersion,
 		"AppVersion": c.AppVersion, "PlanName": c.PlanName, "PhaseName": c.PhaseName, "StepName": c.StepName,
-		"Params": params, "Pipes": pipes,
-	}
-}
-
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for k, e := range v {
-			m[k] = deepCopy(e)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, e := range v {
-			list[i] = deepCopy(e)
-		}
-		return list
-	default:
-		return v
+		"Params": map[string]any(c.Params), "Pipes": pipes,
 	}
 }
 
