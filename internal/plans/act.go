@@ -65,7 +65,7 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 	case d.Changes:
 		r.Object, r.Err = a.permit(ctx, s.Instance, d)
 	case len(d.Writes) > 0:
-		r.Err = a.confirm(ctx, s.Instance)
+		r.Err = ring.Confirm(ctx, a.live, v1beta1.GroupVersion.WithKind("Instance"), s.Instance)
 	}
 	if r.Err != nil {
 		return r
@@ -158,23 +158,6 @@ func (a actor) unpin(ctx context.Context, v *choice.Version) {
 		if client.IgnoreNotFound(err) != nil {
 			log.FromContext(ctx).V(1).Info("cannot delete an outdated pinned content", "name", old.Name, "error", err.Error())
 		}
-	}
-}
-
-// confirm makes sure that the Instance is still as it was observed.
-func (a actor) confirm(ctx context.Context, observed *v1beta1.Instance) error {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), head)
-	switch {
-	case apierrors.IsNotFound(err):
-		return ring.ErrConflict
-	case err != nil:
-		return fmt.Errorf("confirm the Instance: %w", err)
-	case head.UID != observed.UID || head.ResourceVersion != observed.ResourceVersion:
-		return ring.ErrConflict
-	default:
-		return nil
 	}
 }
 

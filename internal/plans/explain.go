@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -85,7 +86,7 @@ func ExplanationOf(i *v1beta1.Instance) Explanation {
 		}
 		e.Status, e.Phases = s.PlanStatus[x.Plan].Status, s.PlanStatus[x.Plan].Phases
 	}
-	if ready := apimeta.FindStatusCondition(s.Conditions, decision.ConditionReady); ready != nil {
+	if ready := apimeta.FindStatusCondition(s.Conditions, ring.ConditionReady); ready != nil {
 		e.Reason = rollout.Reason(ready.Reason)
 	}
 	e.summarize(i)
@@ -114,7 +115,7 @@ func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
 	switch isActive := s.AggregatedStatus.ActivePlan != ""; {
 	case s.ObservedGeneration != i.Generation:
 		return PhaseUnseen
-	case apimeta.IsStatusConditionTrue(s.Conditions, decision.ConditionStalled):
+	case apimeta.IsStatusConditionTrue(s.Conditions, ring.ConditionStalled):
 		return PhaseStalled
 	case !isActive && e.Reason == decision.ReasonIdle:
 		return rollout.PhaseComplete

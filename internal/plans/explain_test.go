@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -46,7 +47,7 @@ func TestThePhaseOfAnInstance(t *testing.T) {
 			}
 			s.AggregatedStatus.ActivePlan = test.active
 			s.Conditions = []metav1.Condition{
-				{Type: decision.ConditionReady, Status: metav1.ConditionFalse, Reason: string(test.reason)}, {Type: decision.ConditionStalled, Status: test.stall},
+				{Type: ring.ConditionReady, Status: metav1.ConditionFalse, Reason: string(test.reason)}, {Type: ring.ConditionStalled, Status: test.stall},
 			}
 			phase := v1beta1.PhaseStatus{Name: "one"}
 			for _, status := range test.steps {

@@ -63,8 +63,8 @@ func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceSta
 	if e := now.Execution; e != nil {
 		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
 	}
-	stalled := apimeta.FindStatusCondition(now.Conditions, decision.ConditionStalled)
-	if before := apimeta.FindStatusCondition(was.Conditions, decision.ConditionStalled); stalled != nil && stalled.Status == "True" &&
+	stalled := apimeta.FindStatusCondition(now.Conditions, ring.ConditionStalled)
+	if before := apimeta.FindStatusCondition(was.Conditions, ring.ConditionStalled); stalled != nil && stalled.Status == "True" &&
 		stalled.Reason == string(decision.ReasonInvalid) && (before == nil || before.Message != stalled.Message) {
 		r.Warning(i, decision.EventStalled, "%s", stalled.Message)
 	}
@@ -127,7 +127,7 @@ func (m *memory) measure(s *snapshot, d *decision.Decision) {
 		state = ""
 	case d.Status.AggregatedStatus.ActivePlan != "":
 		state = "running"
-	case apimeta.IsStatusConditionTrue(d.Status.Conditions, decision.ConditionStalled):
+	case apimeta.IsStatusConditionTrue(d.Status.Conditions, ring.ConditionStalled):
 		state = "stalled"
 	}
 	if m.state == state {

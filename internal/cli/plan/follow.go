@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 const (
@@ -66,7 +67,7 @@ func (p *planner) follow(ctx context.Context, is func(*v1beta1.Execution) bool) 
 
 // stalled is an error if what was asked for cannot be followed.
 func stalled(i *v1beta1.Instance) error {
-	c := apimeta.FindStatusCondition(i.Status.Conditions, decision.ConditionStalled)
+	c := apimeta.FindStatusCondition(i.Status.Conditions, ring.ConditionStalled)
 	if c != nil && c.Reason == string(decision.ReasonInvalid) && i.Status.ObservedGeneration == i.Generation {
 		return errors.New(c.Message)
 	}

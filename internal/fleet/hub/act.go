@@ -2,13 +2,11 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	spillway "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -53,19 +51,7 @@ func (a *actor) act(ctx context.Context, s *snapshot, p *pass) (r results) {
 // finalizer adds or removes the finalizer, if no client has written the module since it
 // was seen.
 func (a *actor) finalizer(ctx context.Context, s *snapshot, act decision.Act) (client.Object, error) {
-	changed, ok := s.object.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, errors.New("a copy of an object is none")
-	}
-	if act == decision.AddFinalizer {
-		controllerutil.AddFinalizer(changed, vocabulary.ModuleFinalizer)
-	} else {
-		controllerutil.RemoveFinalizer(changed, vocabulary.ModuleFinalizer)
-	}
-	patch := client.MergeFromWithOptions(s.object, client.MergeFromWithOptimisticLock{})
-	err := ring.Do(ctx, a.now, time.Time{}, func(ctx context.Context) error {
-		return a.client.Patch(ctx, changed, patch, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	})
+	changed, err := ring.SetFinalizer(ctx, a.client, s.object, vocabulary.ModuleFinalizer, act == decision.AddFinalizer, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s %s: %w", act, a.kind.name, s.key.Name, err)
 	}

@@ -4,19 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
-	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-// The types of the conditions.
-const (
-	ConditionReady       = "Ready"
-	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
 )
 
 // KeptFor is how long the message of a sync that is updating is kept.
@@ -122,15 +114,9 @@ func (w *worst) add(r Report) {
 
 // conclude writes the conditions.
 func conclude(s *v1alpha1.AssemblageStatus, generation int64, now metav1.MicroTime, w worst) {
-	stalled := w.state == v1alpha1.StateFailed
-	ready := w.state == v1alpha1.StateSucceeded
-	for _, c := range []metav1.Condition{
-		{Type: ConditionReady, Status: kube.Truth(ready)},
-		{Type: ConditionReconciling, Status: kube.Truth(!ready && !stalled)},
-		{Type: ConditionStalled, Status: kube.Truth(stalled)},
-	} {
-		c.Reason, c.Message = string(w.reason), w.message
-		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Time)
-		meta.SetStatusCondition(&s.Conditions, c)
+	c := ring.Conditions{
+		Ready: w.state == v1alpha1.StateSucceeded, Stalled: w.state == v1alpha1.StateFailed, Reason: w.reason, Message: w.message,
 	}
+	c.Reconciling = !c.Ready && !c.Stalled
+	c.Set(&s.Conditions, generation, now.Time)
 }

@@ -14,14 +14,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
-)
-
-// The types of the conditions.
-const (
-	ConditionReady       = "Ready"
-	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
 )
 
 // quietFor is how long the status keeps its messages if nothing else changes.
@@ -172,9 +166,9 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 		ready = metav1.ConditionUnknown
 	}
 	return []metav1.Condition{
-		{Type: ConditionReady, Status: ready, Reason: string(reason), Message: message},
-		{Type: ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
-		{Type: ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
+		{Type: ring.ConditionReady, Status: ready, Reason: string(reason), Message: message},
+		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
+		{Type: ring.ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
 }
 

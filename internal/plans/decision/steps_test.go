@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/ring"
 )
 
 // fourSteps are two phases of two steps each, with a Deployment in each step.
@@ -181,7 +182,7 @@ func TestReadyFollowsWhatWasApplied(t *testing.T) {
 	w.settle(t)
 	ready := func() string {
 		for _, c := range w.instance.Status.Conditions {
-			if c.Type == ConditionReady {
+			if c.Type == ring.ConditionReady {
 				return string(c.Status) + " " + c.Reason + ": " + c.Message
 			}
 		}

@@ -60,13 +60,13 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 		name := step.Path[len(step.Path)-1]
 		if len(moves) < most && !d.o.Foreign[name] && !d.isPutOff(name) {
 			move := v1alpha1.Move{Cluster: name, Revision: step.To, Repair: step.Repair, At: metav1.NewMicroTime(d.o.Now)}
-			d.date(&move)
 			if step.To == rollout.Removed {
 				c := d.known[name]
 				// With a move that may still be made it counted as down, and the budget was not asked.
 				move.Revision, move.Remove, move.Repair = step.From, true, !c.isUp() || c.move != nil
 				move.AssignedAt = microOrNil(c.record.AssignedAt)
 			}
+			d.date(&move)
 			moves = append(moves, move)
 		}
 	}
@@ -77,14 +77,10 @@ func (d *decision) newMoves(most int) []v1alpha1.Move {
 func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 	return &ring.Intents[v1alpha1.Move]{
 		Now: d.o.Now, Live: d.o.Live, Written: d.o.Module.Status.Moves, State: d.state,
-		At:     func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
-		PutOff: func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
-		Same:   func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
-		Renew: func(m *v1alpha1.Move) {
-			if !m.Remove {
-				d.date(m)
-			}
-		},
+		At:       func(m *v1alpha1.Move) *metav1.MicroTime { return &m.At },
+		PutOff:   func(m *v1alpha1.Move) bool { return d.isPutOff(m.Cluster) },
+		Same:     func(a, b *v1alpha1.Move) bool { return a.Cluster == b.Cluster },
+		Renew:    d.date,
 		Withdraw: func(m *v1alpha1.Move) { m.Withdrawn = true },
 	}
 }
@@ -93,6 +89,9 @@ func (d *decision) moves() *ring.Intents[v1alpha1.Move] {
 // where a clock that was ahead has written that. Otherwise the move would count as done
 // before it was. How long it may be acted upon depends on the time of the permission alone.
 func (d *decision) date(m *v1alpha1.Move) {
+	if m.Remove { // it names the assignment that it removes
+		return
+	}
 	m.AssignedAt = nil
 	if r := d.record(m.Cluster); r != nil && r.Assigned {
 		if at := r.AssignedAt.Add(time.Microsecond); at.After(m.At.Time) {
