@@ -78,9 +78,7 @@ func (w *webhook) observe(ctx context.Context, s *submission) error {
 		switch err := w.live.Get(ctx, key, ov); {
 		case err == nil && choice.MayUse(s.now.Namespace, ov):
 			s.versions[key] = choice.NewVersion(ov)
-		case err == nil:
-			s.versions[key] = nil
-		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), apierrors.IsForbidden(err):
+		case err == nil, apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), apierrors.IsForbidden(err):
 			s.versions[key] = nil
 		default:
 			return fmt.Errorf("get OperatorVersion %s: %w", key, err)

@@ -73,13 +73,13 @@ func outsideEnum(p *v1beta1.Parameter, value string) *Problem {
 
 // maxStructured is how many bytes a list or a map may have as text. Parsed it may take a
 // hundred times as much memory.
-const (
-	maxStructured = 256 << 10
-	tooLong       = "must be at most 256 KiB long"
-)
+const maxStructured = 256 << 10
 
 // parse converts a value to its type, or says what it must be.
 func parse(t v1beta1.ParameterType, value string) (parsed any, action string) {
+	if isStructured := t == v1beta1.ArrayType || t == v1beta1.MapType; isStructured && len(value) > maxStructured {
+		return nil, "must be at most 256 KiB long"
+	}
 	switch t {
 	case v1beta1.IntegerType:
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
@@ -94,18 +94,12 @@ func parse(t v1beta1.ParameterType, value string) (parsed any, action string) {
 			return nil, "must be true or false"
 		}
 	case v1beta1.ArrayType:
-		if len(value) > maxStructured {
-			return nil, tooLong
-		}
 		list := []any{}
 		if err := yaml.Unmarshal([]byte(value), &list); err != nil {
 			return nil, "must be a list in YAML such as [a, b]"
 		}
 		return list, ""
 	case v1beta1.MapType:
-		if len(value) > maxStructured {
-			return nil, tooLong
-		}
 		m := map[string]any{}
 		if err := yaml.Unmarshal([]byte(value), &m); err != nil {
 			return nil, "must be a map in YAML such as {a: b}"
