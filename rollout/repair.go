@@ -47,7 +47,9 @@ func (d *decision) mayRepair(n *node) bool {
 		return true
 	}
 
-	if r.repairing+r.repaired >= r.unit.Policy.Repairs.Of(r.leaves) || d.disruptsSecond(n) {
+	// What was repaired before, and is to be moved again, does not wait for itself.
+	others := r.repairing - one(n.unit.Leaf.Repairing)
+	if others+r.repaired >= r.unit.Policy.Repairs.Of(r.leaves) || d.disruptsSecond(n) {
 		return false
 	}
 

@@ -93,12 +93,21 @@ type RolloutGroupSpec struct {
 	// Retry starts the progress deadline of what has failed again.
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
-	// StuckPods says what happens to outdated Pods that are not ready. Replace, the
-	// default, replaces them first, even if the budget is used up, because nothing
-	// becomes unavailable. So an OrderedReady StatefulSet does not stay stuck on a
-	// broken revision. Keep waits until they are ready.
+	// StuckPods says what happens to outdated Pods that cannot become ready without
+	// being replaced: a container crashes, or its image or config is wrong, or the Pod
+	// has not been ready for stuckAfterSeconds. Replace, the default, replaces them
+	// first, one at a time, even if the budget is used up or it is not the turn of
+	// their zone, because nothing becomes unavailable; but not in a second zone while
+	// one is disrupted. So an OrderedReady StatefulSet does not stay stuck on a broken
+	// revision. Keep waits until they are ready.
 	// +optional
 	StuckPods StuckPods `json:"stuckPods,omitempty"`
+	// StuckAfterSeconds is how long an outdated Pod may be not ready before it counts
+	// as stuck. Until then it may become ready, and is replaced in turn, like any other.
+	// Default 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	StuckAfterSeconds *int32 `json:"stuckAfterSeconds,omitempty"`
 	// HistoryLimit is how many past rollouts are kept. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -106,7 +115,7 @@ type RolloutGroupSpec struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 
-// StuckPods says what happens to outdated Pods that are not ready.
+// StuckPods says what happens to outdated Pods that cannot become ready.
 // +kubebuilder:validation:Enum=Replace;Keep
 type StuckPods string
 
@@ -279,6 +288,9 @@ type Move struct {
 	// for its turn, so that its controller replaces no Pod.
 	// +optional
 	Lend bool `json:"lend,omitempty"`
+	// Repair is true of a Pod that was not available when that was decided.
+	// +optional
+	Repair bool `json:"repair,omitempty"`
 	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it was
 	// when that was decided. While they are unchanged, it may be disrupted at any
 	// moment.

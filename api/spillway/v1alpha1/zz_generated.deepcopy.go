@@ -443,6 +443,11 @@ func (in *RolloutGroupSpec) DeepCopyInto(out *RolloutGroupSpec) {
 		*out = new(Retry)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.StuckAfterSeconds != nil {
+		in, out := &in.StuckAfterSeconds, &out.StuckAfterSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.HistoryLimit != nil {
 		in, out := &in.HistoryLimit, &out.HistoryLimit
 		*out = new(int32)

@@ -65,6 +65,11 @@ func zoneRules() []rule {
 			Why:    "Nodes of one name or label, or volumes of one storage class, may be in several zones, or several of them in one. Then the failure of a zone affects Pods of all StatefulSets.",
 			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.",
 		}, nearlySpread},
+		{report.Rule{
+			Code: "SPW211", Level: report.Warning, Title: "A setting of a RolloutGroup that another one makes void",
+			Why:    "With stuckPods: Keep, no Pod that is not ready is replaced, however long it is so.",
+			Action: "Remove spec.stuckAfterSeconds, or set spec.stuckPods to Replace.",
+		}, voidSettings},
 	}
 }
 
@@ -205,6 +210,14 @@ func overridden(m *manifest.Manifests, r *reporter) {
 			}
 		}
 	}
+}
+
+func voidSettings(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) {
+		if policy.Spec.StuckAfterSeconds != nil && policy.Spec.StuckPods == v1alpha1.KeepStuckPods {
+			r.findf(o, manifest.Fields("spec.stuckAfterSeconds"), "stuckAfterSeconds has no effect: stuckPods is Keep")
+		}
+	})
 }
 
 // groupsIn are those that StatefulSets name, and those that have a RolloutGroup.

@@ -15,6 +15,7 @@ import (
 
 const (
 	defaultDeadline     = 600 * time.Second
+	defaultStuckAfter   = 300 * time.Second
 	defaultHistoryLimit = 10
 )
 
@@ -124,6 +125,14 @@ func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
 		return defaultDeadline
 	}
 	return time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
+}
+
+// stuckAfter is how long an outdated Pod may be not ready before it counts as stuck.
+func stuckAfter(spec *v1alpha1.RolloutGroupSpec) time.Duration {
+	if spec.StuckAfterSeconds == nil {
+		return defaultStuckAfter
+	}
+	return seconds(*spec.StuckAfterSeconds)
 }
 
 // soak is how long a zone must be ready before the next one goes: what the group
