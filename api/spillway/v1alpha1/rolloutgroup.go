@@ -217,6 +217,12 @@ type RolloutGroupStatus struct {
 	// +listType=map
 	// +listMapKey=zone
 	Downscales []Downscale `json:"downscales,omitempty"`
+	// RefusedDownscales has, for each zone, the downscale that was refused last, until
+	// one of the zone succeeds.
+	// +optional
+	// +listType=map
+	// +listMapKey=zone
+	RefusedDownscales []RefusedDownscale `json:"refusedDownscales,omitempty"`
 	// Zones has a row for each zone, in the order in which they roll.
 	// +optional
 	// +listType=map
@@ -275,6 +281,31 @@ type Downscale struct {
 	// as long as a request lasts.
 	// +optional
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
+	// Refused is true if it was refused, and the lock released, but some Pods must
+	// still be called to stay.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
+}
+
+// RefusedDownscale is a downscale that was refused.
+type RefusedDownscale struct {
+	// Zone is the StatefulSet.
+	Zone string `json:"zone"`
+	// UID is that of the StatefulSet.
+	UID types.UID `json:"uid"`
+	// From and To are its replicas before and after.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+	// At is when it was refused.
+	At metav1.MicroTime `json:"at"`
+	// Message is why.
+	Message string `json:"message"`
+	// Attempts is how often it was refused; RetryAt is when the manager tries again,
+	// absent where another client requested it.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// +optional
+	RetryAt *metav1.MicroTime `json:"retryAt,omitempty"`
 }
 
 // Move is a Pod or a zone that is about to be disrupted, or is being replaced.
