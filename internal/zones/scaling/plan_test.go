@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 				zone("c", 3, leader, "a").with(func(s *Set) { s.Down = "c-2 is not ready" })),
 			"WaitingForTurn: b is waiting: c is unavailable (c-2 is not ready)\nWaitingForTurn: c is waiting: b is unavailable (b-2 is not ready)\n",
 		},
-		"what was refused waits, whoever noted it": {
+		"what was refused waits, also if another manager noted it": {
 			group(zone("a", 1), zone("b", 3, leader, "a")).refused("b", time.Minute),
 			"RetryLater: b is waiting: no one may; next try at 4 May 12:01:00 UTC\nwake in 1m0s\n",
 		},
