@@ -76,7 +76,9 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
 	// ProgressDeadlineSeconds is how long a Pod may take to become available after
-	// it was replaced, before the rollout counts as failed. Default 600.
+	// it was replaced, before the rollout counts as failed. It has to terminate first,
+	// and then to start. Default: the longest terminationGracePeriodSeconds of the
+	// group, and 570; at least 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`

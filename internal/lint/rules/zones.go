@@ -3,6 +3,7 @@ package rules
 import (
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -70,6 +71,11 @@ func zoneRules() []rule {
 			Why:    "With stuckPods: Keep, no Pod that is not ready is replaced, however long it is so.",
 			Action: "Remove spec.stuckAfterSeconds, or set spec.stuckPods to Replace.",
 		}, voidSettings},
+		{report.Rule{
+			Code: "SPW212", Level: report.Warning, Title: "A progress deadline that Pods exceed while they terminate",
+			Why:    "A Pod that is replaced has its grace period to terminate, and starts after that. A deadline that is over before makes a rollout fail that does as it should.",
+			Action: "Raise spec.progressDeadlineSeconds to the grace period and the time that a Pod takes to start, or remove it: the default is long enough.",
+		}, shortDeadlines},
 	}
 }
 
@@ -218,6 +224,22 @@ func voidSettings(m *manifest.Manifests, r *reporter) {
 			r.findf(o, manifest.Fields("spec.stuckAfterSeconds"), "stuckAfterSeconds has no effect: stuckPods is Keep")
 		}
 	})
+}
+
+func shortDeadlines(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		limit := g.spec().Spec.ProgressDeadlineSeconds
+		if limit == nil {
+			continue
+		}
+		for _, set := range g.sets {
+			if grace := decision.GraceOf(set); time.Duration(*limit)*time.Second <= grace {
+				r.findf(g.policy, manifest.Fields("spec.progressDeadlineSeconds"), "progressDeadlineSeconds is %d, and Pods of StatefulSet %s have %.0f seconds to terminate",
+					*limit, set.Name, grace.Seconds())
+				break
+			}
+		}
+	}
 }
 
 // groupsIn are those that StatefulSets name, and those that have a RolloutGroup.

@@ -20,6 +20,7 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		Strategy:        string(s.Spec.UpdateStrategy.Type),
 		Lent:            vocabulary.LentStrategy.Get(s.Annotations) != "",
 		MaxUnavailable:  1,
+		Grace:           GraceOf(s),
 		Ordered:         s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		MinReady:        time.Duration(s.Spec.MinReadySeconds) * time.Second,
 		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
@@ -34,6 +35,15 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		}
 	}
 	return set
+}
+
+// GraceOf is how long the Pods of a StatefulSet have to terminate.
+func GraceOf(s *appsv1.StatefulSet) time.Duration {
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if set := s.Spec.Template.Spec.TerminationGracePeriodSeconds; set != nil {
+		grace = *set
+	}
+	return time.Duration(grace) * time.Second
 }
 
 // partitionOf is the partition as the controller understands it: counted from

@@ -85,6 +85,8 @@ type Set struct {
 	// rollingUpdate.maxUnavailable comes to, 1 if it is not set.
 	Partition, MaxUnavailable int
 	MinReady                  time.Duration
+	// Grace is how long its Pods have to terminate.
+	Grace time.Duration
 	// Ordered is true if its Pods are created one after the other, each once those of
 	// lower ordinals are ready.
 	Ordered bool
