@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -98,9 +99,9 @@ func (p plan) withinBudgets(units []*seen, l *seen) bool {
 
 // boundary is the nearest unit above that bounds repairs, nil if none does.
 func (s *seen) boundary() *seen {
-	for i := len(s.above) - 1; i >= 0; i-- {
-		if s.above[i].unit.Policy.Repairs.Set {
-			return s.above[i]
+	for _, a := range slices.Backward(s.above) {
+		if a.unit.Policy.Repairs.Set {
+			return a
 		}
 	}
 
@@ -108,13 +109,7 @@ func (s *seen) boundary() *seen {
 }
 
 func (s *seen) has(leaf *seen) bool {
-	for _, l := range s.leaves {
-		if l == leaf {
-			return true
-		}
-	}
-
-	return s == leaf
+	return s == leaf || slices.Contains(s.leaves, leaf)
 }
 
 // isDisrupted is true of a leaf that was moved, and has not been available since.
