@@ -52,8 +52,10 @@ type made struct {
 
 // endedBy is the error that ended a pass, nil if none did.
 func endedBy(r *results) error {
-	if n := len(r.Writes); n > 0 && r.Writes[n-1].Write.refusal == nil {
-		return r.Writes[n-1].Err
+	if n := len(r.Writes); n > 0 {
+		if last := &r.Writes[n-1]; last.Write.refusal == nil || last.Write.IsToInstance() {
+			return last.Err
+		}
 	}
 	return r.Err
 }
@@ -78,7 +80,7 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 		}
 		err := a.write(ctx, s.Instance, w)
 		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
-		if refusal != nil {
+		if refusal != nil && !ends {
 			refused, err = append(refused, path), errors.New(refusal.Reason)
 		}
 		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal}, err)

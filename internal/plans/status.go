@@ -35,7 +35,11 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		r.emitTransitions(s.Instance, &d.Status)
 	}
 	for i := range done.Writes {
-		r.Wrote(ctx, done.Writes[i].Change, done.Writes[i].Err)
+		w := &done.Writes[i]
+		r.Wrote(ctx, w.Change, w.Err)
+		if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
+			r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
+		}
 	}
 	if m.IsNew("waiting", d.Sentence) {
 		log.FromContext(ctx).V(1).Info("waiting", "why", d.Sentence)

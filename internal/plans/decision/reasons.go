@@ -29,6 +29,8 @@ const (
 	ReasonFatal rollout.Reason = "PlanInFatalError"
 	// ReasonIdle: no plan is running and all workloads are ready.
 	ReasonIdle = reasons.Complete
+	// ReasonDeleting: the Instance is being deleted, and no plan is running.
+	ReasonDeleting = reasons.Deleting
 	// ReasonUnready: no plan is running and a workload is not ready.
 	// Action: fix the workload that the message names.
 	ReasonUnready rollout.Reason = "WorkloadNotReady"
@@ -51,6 +53,9 @@ const (
 	EventStep rollout.Reason = "StepFailed"
 	// EventStalled: a field or an annotation of the Instance is invalid.
 	EventStalled = reasons.Invalid
+	// EventRefused: the API server does not accept a write to the Instance itself, such as
+	// that of its finalizer.
+	EventRefused = reasons.WriteRefused
 	// EventNotPermitted: the manager has no permission to read or watch an object.
 	EventNotPermitted = reasons.NotPermitted
 )
