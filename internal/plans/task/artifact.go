@@ -47,9 +47,23 @@ func (w *work) artifacts() []*unstructured.Unstructured {
 	return all
 }
 
+// podName is the name of the Pod of a Pipe.
+func (w *work) podName() string { return w.artifact("pipepod") }
+
 // artifact returns the name of the object that keeps a file.
 func (w *work) artifact(key string) string {
 	return artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, key)
 }
 
-func artifact(parts ...string) string { return strings.ToLower(strings.Join(parts, ".")) }
+// artifact is the name that KUDO gives: of each part only its letters and digits.
+func artifact(parts ...string) string {
+	for i := range parts {
+		parts[i] = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(parts[i]))
+	}
+	return strings.Join(parts, ".")
+}

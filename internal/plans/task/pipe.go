@@ -44,8 +44,16 @@ func checkPipe(spec v1beta1.TaskSpec) error {
 	if len(spec.Pipe) == 0 {
 		return errors.New("no files to keep; list them under pipe")
 	}
+	keys := map[string]string{}
 	for _, file := range spec.Pipe {
+		name := artifact(file.Key)
+		other, taken := keys[name]
+		keys[name] = file.Key
 		switch {
+		case taken:
+			return fmt.Errorf("pipe %s needs another key: the names of objects have only its letters and digits, and those of %s are the same", file.Key, other)
+		case file.Key != "" && name == "":
+			return fmt.Errorf("pipe %s needs another key, with letters or digits", file.Key)
 		case file.Key == "":
 			return errors.New("each file of a pipe needs a key")
 		case (file.File == "") == (file.EnvFile == ""):
@@ -116,7 +124,7 @@ func (w *work) read(f *Finding, ref object.Ref, live *unstructured.Unstructured,
 
 // pipePod is the Pod of the template, with a container that keeps it running.
 func (w *work) pipePod() (*unstructured.Unstructured, error) {
-	objects, err := w.objects([]string{w.spec.Pod})
+	objects, err := w.named(w.podName(), []string{w.spec.Pod})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +146,7 @@ func (w *work) pipePod() (*unstructured.Unstructured, error) {
 	if err := unstructured.SetNestedSlice(pod.Object, []any{keeper}, "spec", "containers"); err != nil {
 		return nil, fmt.Errorf("template %s: %w", w.spec.Pod, err)
 	}
-	pod.SetName(artifact(w.o.Instance.Name, w.Execution.Plan, w.phase, w.step, w.name, "pipe"))
+	pod.SetName(w.podName())
 	w.enhance(pod, object.Namespaced)
 	return pod, nil
 }

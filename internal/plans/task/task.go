@@ -127,13 +127,18 @@ func (w *work) checked(f Finding) Finding {
 // objects are those of the templates. Where two templates contain the same object,
 // the last one counts, as it would if all were applied in turn.
 func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error) {
+	return w.named("", templates)
+}
+
+// named are the objects of the templates. One without a name gets the default.
+func (w *work) named(defaultName string, templates []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, name := range templates {
 		text, err := w.template(name)
 		if err != nil {
 			return nil, err
 		}
-		objects, err := render.Objects(name, text, w.context())
+		objects, err := render.Objects(name, text, w.context(), defaultName)
 		if err != nil {
 			return nil, err
 		}
