@@ -99,7 +99,7 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 	instance.Status = d.Status
 	err := a.do(ctx, func(ctx context.Context) error {
 		if d.Pin != nil {
-			if err := a.pin(ctx, d.Pin); err != nil {
+			if err := a.pin(ctx, observed, d.Pin); err != nil {
 				return err
 			}
 		}
@@ -111,14 +111,13 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 	return instance, nil
 }
 
-// pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
-// OperatorVersion exists.
-func (a actor) pin(ctx context.Context, v *choice.Version) error {
-	name := choice.PinName(v.Name, v.Hash)
+// pin keeps the content of an OperatorVersion in a ControllerRevision beside the Instance.
+func (a actor) pin(ctx context.Context, i *v1beta1.Instance, v *choice.Version) error {
+	key := choice.PinKey(i, &i.Spec, v.Hash)
 	revision := &appsv1.ControllerRevision{}
-	err := a.live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, revision)
+	err := a.live.Get(ctx, key, revision)
 	if !apierrors.IsNotFound(err) {
-		return wrapped(err, "get ControllerRevision "+name)
+		return wrapped(err, "get ControllerRevision "+key.Name)
 	}
 	raw, err := json.Marshal(v.Spec)
 	if err != nil {
@@ -126,8 +125,7 @@ func (a actor) pin(ctx context.Context, v *choice.Version) error {
 	}
 	revision = &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: name,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "OperatorVersion", Name: v.Name, UID: v.UID}},
+			Namespace: key.Namespace, Name: key.Name, OwnerReferences: []metav1.OwnerReference{choice.PinOwner(i, v)},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: 1,
 	}
@@ -139,23 +137,23 @@ func (a actor) pin(ctx context.Context, v *choice.Version) error {
 		return nil
 	}
 	if err == nil {
-		a.unpin(ctx, v)
+		a.unpin(ctx, revision)
 	}
 	return wrapped(err, "pin the content of OperatorVersion "+v.Name)
 }
 
-// unpin deletes pinned contents of an OperatorVersion, except for the newest ones and
-// those that running plans use. It runs when another content is pinned. What it misses
-// it deletes the next time, so no plan waits for it.
-func (a actor) unpin(ctx context.Context, v *choice.Version) {
+// unpin deletes pinned contents of the owner of a new one, except for the newest ones and
+// those that running plans use. What it misses it deletes the next time, so no plan
+// waits for it.
+func (a actor) unpin(ctx context.Context, pin *appsv1.ControllerRevision) {
 	kept := &metav1.PartialObjectMetadataList{}
 	kept.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	instances := &v1beta1.InstanceList{}
-	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(v.Namespace)), a.client.List(ctx, instances)); err != nil {
+	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(pin.Namespace)), a.client.List(ctx, instances, client.InNamespace(pin.Namespace))); err != nil {
 		log.FromContext(ctx).V(1).Info("cannot list pinned contents", "error", err.Error())
 		return
 	}
-	for _, old := range choice.OutdatedPins(kept.Items, v, instances.Items) {
+	for _, old := range choice.OutdatedPins(kept.Items, pin.OwnerReferences[0].UID, pin.Name, instances.Items) {
 		err := a.client.Delete(ctx, &old, client.Preconditions{UID: &old.UID}, client.DisableReadYourWritesConsistency)
 		if client.IgnoreNotFound(err) != nil {
 			log.FromContext(ctx).V(1).Info("cannot delete an outdated pinned content", "name", old.Name, "error", err.Error())

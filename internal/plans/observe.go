@@ -176,12 +176,7 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 
 // pinned reads the content that a plan began with. It never changes.
 func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*choice.Version, error) {
-	key := choice.PinKey(i.Namespace, e)
-	if key.Namespace != i.Namespace { // what its owner shares no longer is not read in another way
-		if used, err := b.version(ctx, i, &e.Spec); used == nil {
-			return nil, err
-		}
-	}
+	key := choice.PinKey(i, &e.Spec, e.ContentHash)
 	revision := &appsv1.ControllerRevision{}
 	if err := b.live.Get(ctx, key, revision); err != nil {
 		return nil, ignoreNotFound(err, "get ControllerRevision "+key.Name)
@@ -191,7 +186,7 @@ func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.E
 		return nil, nil //nolint:nilnil,nilerr // other content is none
 	}
 	return &choice.Version{
-		Namespace: key.Namespace, Name: e.Spec.OperatorVersion.Name, Hash: e.ContentHash, Spec: spec,
+		Namespace: choice.VersionKey(i.Namespace, &e.Spec).Namespace, Name: e.Spec.OperatorVersion.Name, Hash: e.ContentHash, Spec: spec,
 		KeepsAll: vocabulary.Prune.Get(revision.Annotations) == "false",
 	}, nil
 }
