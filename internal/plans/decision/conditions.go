@@ -46,7 +46,7 @@ func (d *decider) describe() {
 // keepQuiet keeps the messages for a while if nothing else has changed: a plan that
 // waits and makes progress, or that soon continues, does not cause a write each time.
 func (d *decider) keepQuiet(reason rollout.Reason) {
-	if d.before.Since == nil || reason != ReasonInProgress {
+	if d.before.Since == nil || reason != ReasonInProgress || d.Status.Running() == nil {
 		return
 	}
 	until := d.before.Since.Add(quietFor)

@@ -361,8 +361,8 @@ plans: {deploy: {strategy: serial, phases: [{name: P, strategy: serial, steps: [
 func TestPipe(t *testing.T) {
 	w := newWorld(t, strings.Replace(piping, "envFile: /tmp/env", "file: /tmp/env", 1))
 	w.settle(t)
-	if got, want := w.told(), "create Pod web.deploy.p.s.t.pipe, create Secret web.deploy.p.s.t.cert, create ConfigMap web.deploy.p.s.t.env, "+
-		"delete Pod web.deploy.p.s.t.pipe, create ConfigMap use"; got != want {
+	if got, want := w.told(), "create Pod web.deploy.p.s.t.pipepod, create Secret web.deploy.p.s.t.cert, create ConfigMap web.deploy.p.s.t.env, "+
+		"delete Pod web.deploy.p.s.t.pipepod, create ConfigMap use"; got != want {
 		t.Errorf("%s, want %s; %s", got, want, w.waitsFor())
 	}
 	use := w.objects[ref("v1", "ConfigMap", "use")]

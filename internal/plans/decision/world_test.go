@@ -119,7 +119,7 @@ func (w *world) observe() Snapshot {
 	o := Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: w.instance.DeepCopy(), Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
 		},
 		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
 		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), NamespaceGoes: w.goes,
@@ -161,7 +161,7 @@ func (w *world) look(o *Snapshot, needs task.Needs) {
 		o.Objects[ref] = w.get(ref)
 	}
 	for _, gvk := range needs.Kinds {
-		o.Kinds[gvk.GroupKind()] = w.scope(gvk.GroupKind())
+		o.Kinds[gvk] = w.scope(gvk.GroupKind())
 	}
 }
 

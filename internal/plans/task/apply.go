@@ -3,6 +3,8 @@ package task
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,6 +13,9 @@ import (
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
+
+// installDeadline is how long a task waits for a kind or an operator to be installed.
+const installDeadline = 10 * time.Minute
 
 // applyTask applies the objects of its templates, in the order of their kinds, and is
 // done when all of them are healthy.
@@ -44,7 +49,7 @@ func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
 	case !known:
 		return
 	case scope == object.NoSuchKind:
-		f.Failed = fmt.Sprintf("unknown kind %s; install its CustomResourceDefinition", u.GroupVersionKind().GroupKind())
+		w.unserved(f, u)
 		return
 	}
 	w.enhance(u, scope)
@@ -55,6 +60,23 @@ func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
 	}
 	f.Applies = append(f.Applies, ref)
 	w.compare(f, ref, u, live)
+}
+
+// unserved is what becomes of an object of a kind that the API server does not serve. One
+// that was served once will not be again; one that has yet to be installed is waited for,
+// but not for ever, because the plan locks the Instance.
+func (w *work) unserved(f *Finding, u *unstructured.Unstructured) {
+	gvk := u.GroupVersionKind()
+	if advice := object.RetiredAdvice(gvk); advice != "" {
+		f.Fatal = fmt.Sprintf("%s cannot be applied: %s", object.RefOf(u), advice)
+		return
+	}
+	f.Deadline = installDeadline
+	if others := w.o.Served[gvk.GroupKind()]; len(others) > 0 {
+		f.Failed = fmt.Sprintf("unknown version %s of kind %s; the API server serves %s", gvk.GroupVersion(), gvk.Kind, strings.Join(others, ", "))
+		return
+	}
+	f.Failed = fmt.Sprintf("unknown kind %s; install its CustomResourceDefinition", gvk.GroupKind())
 }
 
 // compare decides what to do about one object.

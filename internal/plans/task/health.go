@@ -27,7 +27,7 @@ type verdict struct {
 // Judge says, by the same rules, what an object waits for, empty if it is healthy, and
 // whether it has failed for good. It ignores the group that it may be a zone of.
 func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
-	s := &Snapshot{Kinds: map[schema.GroupKind]object.Scope{GroupKind.GroupKind(): object.NoSuchKind}}
+	s := &Snapshot{Kinds: map[schema.GroupVersionKind]object.Scope{GroupKind: object.NoSuchKind}}
 	v := s.judge(object.RefOf(live), live, &Needs{})
 	if v.fatal != "" {
 		return v.fatal, true
@@ -154,7 +154,7 @@ var GroupKind = schema.GroupVersionKind{Group: v1alpha1.GroupVersion.Group, Vers
 // group has rolled it to its revision. Without the zones ring there are no groups.
 func (s *Snapshot) judgeGroup(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
 	name := vocabulary.GroupOf(live.GetLabels(), live.GetAnnotations())
-	scope, asked := s.Kinds[GroupKind.GroupKind()]
+	scope, asked := s.Kinds[GroupKind]
 	switch {
 	case name == "":
 		return verdict{}

@@ -87,7 +87,7 @@ func TestAZoneIsHealthyWhenItsGroupHasRolledIt(t *testing.T) {
 			if _, needs := judge(); len(needs.Kinds) != 1 {
 				t.Fatalf("it does not ask whether there are groups: %+v", needs)
 			}
-			r.Snapshot.Kinds[GroupKind.GroupKind()] = object.Namespaced
+			r.Snapshot.Kinds[GroupKind] = object.Namespaced
 			if _, needs := judge(); len(needs.Objects) != 1 || needs.Objects[0] != ref {
 				t.Fatalf("it does not read the group: %+v", needs)
 			}
@@ -97,7 +97,7 @@ func TestAZoneIsHealthyWhenItsGroupHasRolledIt(t *testing.T) {
 			case "forbidden":
 				r.Snapshot.Forbidden[ref] = "no permission"
 			case "no such kind":
-				r.Snapshot.Kinds[GroupKind.GroupKind()] = object.NoSuchKind
+				r.Snapshot.Kinds[GroupKind] = object.NoSuchKind
 			default:
 				r.exists(t, strings.Replace(group, "%", test.status, 1))
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,6 +80,9 @@ type Finding struct {
 	Blocked *rollout.Block
 	// Failed is why it failed, to be tried again; Fatal why it failed for good.
 	Failed, Fatal string
+	// Deadline is how long Failed may last before it counts as failed for good; zero if
+	// it may last for ever.
+	Deadline time.Duration
 }
 
 func fatal(format string, args ...any) Finding { return Finding{Fatal: fmt.Sprintf(format, args...)} }
@@ -174,15 +178,26 @@ func (w *work) context() render.Context {
 
 // scope is where a kind lives; what is not known it needs.
 func (w *work) scope(f *Finding, u *unstructured.Unstructured) (object.Scope, bool) {
-	if object.IsFoundation(u) {
+	gvk := u.GroupVersionKind()
+	if object.IsFoundation(u) && gvk.Version == "v1" {
 		return object.ClusterScoped, true
 	}
-	gvk := u.GroupVersionKind()
-	scope, ok := w.o.Kinds[gvk.GroupKind()]
+	scope, ok := w.o.Kinds[gvk]
 	if !ok {
 		f.Needs.kind(gvk)
 	}
 	return scope, ok
+}
+
+// served is scope for an object that is only to be found: one whose version is no longer
+// served gets the version that is served instead, in which it is the same object.
+func (w *work) served(f *Finding, u *unstructured.Unstructured) (object.Scope, bool) {
+	scope, known := w.scope(f, u)
+	if to, isRetired := object.Successor(u.GroupVersionKind()); known && scope == object.NoSuchKind && isRetired && !to.Empty() {
+		u.SetAPIVersion(to.String())
+		return w.scope(f, u)
+	}
+	return scope, known
 }
 
 // live is an object as it was read, nil if it does not exist; one that was not read
