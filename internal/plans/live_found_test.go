@@ -303,6 +303,30 @@ func TestFoundAdoptingAnnotatedObject(t *testing.T) {
 	if err := c.get(cm, "app"); err != nil || cm.Annotations["example.com/mine"] != "1" || cm.Data["p"] != "a" {
 		t.Errorf("it is %v with annotations %v: %v", cm.Data, cm.Annotations, err)
 	}
+	c.instance("other", "app-1")
+	c.waits("other", "ConfigMap app exists and belongs to Instance web; rename one of the two, or delete it")
+	c.change("web", set("P", "b"))
+	c.rests("web", "deploy Complete, update Complete")
+	if err := c.get(cm, "app"); err != nil || cm.Annotations["spillway.dev/adopt"] != "" || cm.Data["p"] != "b" {
+		t.Errorf("it is %v with annotations %v: %v", cm.Data, cm.Annotations, err)
+	}
+}
+
+// TestFoundRetiredVersions: the plan fails with the version to use, instead of waiting for
+// a CustomResourceDefinition of a kind that Kubernetes has.
+func TestFoundRetiredVersions(t *testing.T) {
+	for _, object := range []string{"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: app}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1beta1, kind: Role, metadata: {name: app}}",
+		"{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: apps.example.com}}"} {
+		c := newQuietCluster(t)
+		c.operator("app-1", one(object))
+		c.manage()
+		c.instance("web", "app-1")
+		c.rests("web", "deploy Failed")
+		if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "/v1beta1 is no longer served; use ") {
+			t.Error(got)
+		}
+	}
 }
 
 // TestFoundParameterRemovedWithAnUnknownOne: to remove a parameter together with
@@ -355,26 +379,27 @@ func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
 	if wish := c.now("web").Spec.PlanExecution; wish != (v1beta1.PlanExecution{}) {
 		t.Errorf("there is still a wish: %+v", wish)
 	}
-	want := map[string]int{"PlanStarted plan deploy": 1, "PlanComplete plan deploy": 1, "PlanStarted plan backup": 1, "PlanComplete plan backup": 1}
+	want := map[string]int{"PlanStarted: Execution of plan deploy started": 1, "PlanFinished: Execution of plan deploy finished with status COMPLETE": 1,
+		"PlanStarted: Execution of plan backup started": 1, "PlanFinished: Execution of plan backup finished with status COMPLETE": 1,
+	}
 	c.tells(want)
 	c.halt()
 	c.manage()
 	c.change("web", ask("paint"))
 	c.rests("web", "deploy Complete, backup Complete, paint Complete")
-	want["PlanStarted plan paint"], want["PlanComplete plan paint"] = 1, 1
+	want["PlanStarted: Execution of plan paint started"], want["PlanFinished: Execution of plan paint finished with status COMPLETE"] = 1, 1
 	c.tells(want)
 }
 
-// tells waits until these are the Events of plans, by reason and plan.
+// tells waits until these are the Events of plans.
 func (c *cluster) tells(want map[string]int) {
 	c.t.Helper()
 	c.eventually(func() error {
 		list, got := &eventsv1.EventList{}, map[string]int{}
 		c.list(list)
 		for _, e := range list.Items {
-			words := strings.Fields(e.Note)
-			if strings.HasPrefix(e.Reason, "Plan") && len(words) > 1 {
-				got[e.Reason+" "+words[0]+" "+words[1]]++
+			if strings.HasPrefix(e.Reason, "Plan") {
+				got[e.Reason+": "+e.Note]++
 			}
 		}
 		if !maps.Equal(got, want) {

@@ -62,7 +62,7 @@ func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceSta
 		r.emitEnd(i, past)
 	}
 	if e := now.Execution; e != nil && (was.Execution == nil || was.Execution.UID != e.UID) {
-		r.Normal(i, decision.EventStarted, "plan %s started: %s", e.Plan, causeText(e))
+		r.Normal(i, decision.EventStarted, "Execution of plan %s started", e.Plan)
 	}
 	if e := now.Execution; e != nil {
 		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
@@ -89,11 +89,13 @@ func newlyEnded(was, now *v1beta1.InstanceStatus) []v1beta1.PastExecution {
 	return fresh
 }
 
+// emitEnd emits an Event for an execution that ended. Those of plans that start and
+// succeed are KUDO's, to the letter, because tools wait for them.
 func (r *reporter) emitEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
 	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
 		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
-		r.Normal(i, decision.EventComplete, "plan %s is complete", past.Plan)
+		r.Normal(i, decision.EventComplete, "Execution of plan %s finished with status %s", past.Plan, v1beta1.Complete)
 		return
 	}
 	r.Warning(i, decision.EventFailed, "plan %s %s: %s", past.Plan, decision.EndedAs(past.Result), past.Message)

@@ -253,7 +253,7 @@ type TaskSpec struct {
 
 // PipeFile is a file that a Pipe keeps in a Secret or a ConfigMap.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.file) && size(self.file) > 0) != (has(self.envFile) && size(self.envFile) > 0)",message="needs either a file or an envFile"
+// +kubebuilder:validation:XValidation:rule=`(has(self.file) && self.file != "") != (has(self.envFile) && self.envFile != "")`,message="needs either a file or an envFile"
 type PipeFile struct {
 	// File is the path of a file whose content is kept as it is.
 	// +optional

@@ -38,12 +38,12 @@ const (
 
 // The reasons of the Events.
 const (
-	// EventStarted: a plan has started.
+	// EventStarted: a plan has started, in the words of KUDO.
 	// Action: nothing, for information only.
 	EventStarted rollout.Reason = "PlanStarted"
-	// EventComplete: a plan is complete.
+	// EventComplete: a plan is complete, in the words of KUDO.
 	// Action: nothing, for information only.
-	EventComplete rollout.Reason = "PlanComplete"
+	EventComplete rollout.Reason = "PlanFinished"
 	// EventFailed: a plan failed, was abandoned, or was superseded by another.
 	// Action: nothing if the plan was abandoned or superseded; otherwise fix what the
 	// message names and run spillway plan retry.

@@ -147,6 +147,25 @@ func TestAKindThatIsNotKnownIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestAKindThatNeverExistsDoesNotLockTheInstance: the plan fails for good after a while,
+// measured from its first failure, and the Instance can be changed.
+func TestAKindThatNeverExistsDoesNotLockTheInstance(t *testing.T) {
+	w := newWorld(t, onePlan(applying, "t"))
+	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
+	w.settle(t)
+	for began := w.now; w.plans() == ""; {
+		_, p := w.decide()
+		if w.now = p.Wake; w.now.Sub(began) > 10*time.Minute {
+			t.Fatalf("it is retried at %s: %s", w.now.Sub(began), w.waitsFor())
+		}
+		w.settle(t)
+	}
+	const want = "plan deploy failed: task t failed: not updated after 10m (progress deadline): unknown kind Deployment.apps; install its CustomResourceDefinition"
+	if got := w.waitsFor(); got != want || w.plans() != "deploy Failed" {
+		t.Errorf("%s\n%s", w.plans(), got)
+	}
+}
+
 func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {some: annotation}}}`)

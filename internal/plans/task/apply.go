@@ -9,9 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // installDeadline is how long a task waits for a kind or an operator to be installed.
@@ -83,13 +81,13 @@ func (w *work) unserved(f *Finding, u *unstructured.Unstructured) {
 func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
 	w.track(u, live)
 	w.keepHash(u, live)
+	inTemplate := takePermission(u)
 	switch {
 	case live == nil:
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted", ref)
-	case !w.o.isOwned(live) && !mayAdopt(u, live):
-		f.Blocked = w.foreign(ref)
+	case !w.adopts(f, ref, u, live, inTemplate):
 	case w.mustRecreate(ref, u, live):
 		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
 	case w.isImmutable(ref, live):
@@ -125,16 +123,6 @@ func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured
 	case v.lacks != "":
 		f.lackf("%s", v.lacks)
 	}
-}
-
-func (w *work) foreign(ref object.Ref) *rollout.Block {
-	return &rollout.Block{Reason: reasons.Foreign, Message: fmt.Sprintf(
-		"%s exists and does not belong to Instance %s; to adopt it, annotate it with %s=true",
-		ref, w.o.Instance.Name, vocabulary.Adopt.Native)}
-}
-
-func mayAdopt(u, live *unstructured.Unstructured) bool {
-	return vocabulary.Adopt.Get(u.GetAnnotations()) == "true" || vocabulary.Adopt.Get(live.GetAnnotations()) == "true"
 }
 
 func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {
