@@ -48,6 +48,8 @@ type made struct {
 	task.Write
 
 	refusal *task.Refusal
+	// dropped are fields that the kind of the object does not have.
+	dropped []string
 }
 
 // endedBy is the error that ended a pass, nil if none did.
@@ -78,12 +80,12 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 		if len(w.Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
 		}
-		err := a.write(ctx, s.Instance, w)
+		dropped, err := a.write(ctx, s.Instance, w)
 		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
 		if refusal != nil && !ends {
 			refused, err = append(refused, path), errors.New(refusal.Reason)
 		}
-		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal}, err)
+		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal, dropped}, err)
 		if ends {
 			return r
 		}
@@ -166,24 +168,27 @@ func (a actor) do(ctx context.Context, write func(context.Context) error) error 
 	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
 }
 
-// write makes one write.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
+// write makes one write, and returns the fields that it had to leave out.
+func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (dropped []string, err error) {
 	if w.Act == task.Extract {
-		return a.extract(ctx, i, w)
+		return nil, a.extract(ctx, i, w)
 	}
-	return a.do(ctx, func(ctx context.Context) error {
+	err = a.do(ctx, func(ctx context.Context) error {
 		switch w.Act {
 		case task.Apply:
 			if err := a.takeOver(ctx, w); err != nil {
 				return err
 			}
-			return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+			var err error
+			dropped, err = a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+			return err
 		case task.Delete:
 			return a.remove(ctx, w)
 		default:
 			return a.change(ctx, i, w)
 		}
 	})
+	return dropped, err
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
@@ -253,21 +258,43 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 		if err != nil {
 			return &task.ExtractError{Err: err, Fatal: true}
 		}
-		if err := a.apply(ctx, i, kept, nil); err != nil {
+		if _, err := a.apply(ctx, i, kept, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apply applies an object by force, and then generates what it has no value for.
-func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
-		client.DisableReadYourWritesConsistency)
-	if err != nil || len(generate) == 0 {
-		return wrapped(err, "apply "+object.RefOf(u).String())
+// apply applies an object by force, and then generates what it has no value for. Fields
+// that the kind does not have are dropped, as they are in other requests.
+func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
+	for range maxDrops {
+		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
+			client.DisableReadYourWritesConsistency)
+		unknown := dropUnknown(u, err)
+		if len(unknown) == 0 {
+			break
+		}
+		dropped = append(dropped, unknown...)
 	}
-	return a.generate(ctx, u, generate)
+	if err != nil || len(generate) == 0 {
+		return dropped, wrapped(err, "apply "+object.RefOf(u).String())
+	}
+	return dropped, a.generate(ctx, u, generate)
+}
+
+// dropUnknown removes the fields of an object that the API server does not accept because
+// its kind does not have them.
+func dropUnknown(u *unstructured.Unstructured, err error) (dropped []string) {
+	if err == nil {
+		return nil
+	}
+	for _, path := range object.UndeclaredFields(err.Error()) {
+		if object.Drop(u, path) {
+			dropped = append(dropped, path)
+		}
+	}
+	return dropped
 }
 
 // generate sets random values for keys of a Secret, unless another client has written

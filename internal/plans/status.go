@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,9 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 	for i := range done.Writes {
 		w := &done.Writes[i]
 		r.Wrote(ctx, w.Change, w.Err)
+		if len(w.Write.dropped) > 0 {
+			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, strings.Join(w.Write.dropped, ", "))
+		}
 		if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
 			r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
 		}

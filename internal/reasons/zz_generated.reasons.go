@@ -123,6 +123,7 @@ var table = map[string]entry{
 	"Terminating":                  {"terminating", "an object with the required name is being deleted", "nothing, deletion normally completes without help; if it does not, check the finalizers of the object that the message names"},
 	"Triggered":                    {"triggered", "a user has triggered a plan of an Instance", "nothing, for information only"},
 	"Unhealthy":                    {"unhealthy", "the unit is up to date and not healthy, and no step of the rollout caused that", "fix what the message names"},
+	"UnknownFields":                {"unknownfields", "an object was applied without fields that its kind does not have", "fix the name or the place of the fields in the template; spillway lint finds them"},
 	"Unpinned":                     {"unpinned", "a user lets a pinned cluster follow the rollout again", "nothing, for information only"},
 	"Unread":                       {"unread", "the config could not be read", "nothing if a retry succeeds; otherwise fix the error that the log of the manager shows"},
 	"Unschedulable":                {"unschedulable", "no node fits the Pod, or no scheduler processes it", "change what the Pod requires of a node, or add a node that has it"},

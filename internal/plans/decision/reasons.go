@@ -53,6 +53,9 @@ const (
 	EventStep rollout.Reason = "StepFailed"
 	// EventStalled: a field or an annotation of the Instance is invalid.
 	EventStalled = reasons.Invalid
+	// EventDropped: an object was applied without fields that its kind does not have.
+	// Action: fix the name or the place of the fields in the template; spillway lint finds them.
+	EventDropped rollout.Reason = "UnknownFields"
 	// EventRefused: the API server does not accept a write to the Instance itself, such as
 	// that of its finalizer.
 	EventRefused = reasons.WriteRefused

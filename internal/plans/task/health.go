@@ -72,6 +72,8 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 		return judgeInstance(ref, live)
 	case object.ServiceKind:
 		return judgeService(ref, live)
+	case object.ClaimKind:
+		return s.judgeClaim(ref, live, needs)
 	case object.StatefulSetKind:
 		if v := judgeStatus(ref, live); v != (verdict{}) {
 			return v
@@ -99,6 +101,36 @@ func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
 		}
 	}
 	return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+}
+
+// classKind is the kind that says when claims are bound.
+var classKind = schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}
+
+// judgeClaim says that a claim which is bound only once a Pod uses it is healthy before:
+// the Pod may be of a later step.
+func (s *Snapshot) judgeClaim(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	v := judgeStatus(ref, live)
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	class, _, _ := unstructured.NestedString(live.Object, "spec", "storageClassName")
+	if v.lacks == "" || phase != "Pending" || class == "" {
+		return v
+	}
+	of := object.Ref{GroupVersionKind: classKind, Name: class}
+	u, read := s.Objects[of]
+	why, forbidden := s.Forbidden[of]
+	switch {
+	case forbidden:
+		return verdict{lacks: v.lacks + "; " + why}
+	case !read:
+		needs.object(of)
+		return v
+	case u == nil:
+		return verdict{lacks: fmt.Sprintf("waiting for %s: StorageClass %s not found", ref, class)}
+	case u.Object["volumeBindingMode"] == "WaitForFirstConsumer":
+		return verdict{}
+	default:
+		return v
+	}
 }
 
 // judgeService accepts externalIPs in place of a load balancer.
