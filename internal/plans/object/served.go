@@ -60,8 +60,8 @@ func RetiredAdvice(gvk schema.GroupVersionKind) string {
 	case !isRetired:
 		return ""
 	case to.Empty():
-		return "Kubernetes no longer has kind " + gvk.Kind + "; remove it from the template"
+		return "Kubernetes no longer has kind " + gvk.Kind + "; remove it"
 	default:
-		return "API version " + gvk.GroupVersion().String() + " is no longer served; use " + to.String() + " in the template"
+		return "API version " + gvk.GroupVersion().String() + " is no longer served; use " + to.String()
 	}
 }

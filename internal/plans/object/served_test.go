@@ -38,9 +38,9 @@ func TestRetired(t *testing.T) {
 
 func TestRetiredAdvice(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy/v1beta1 PodDisruptionBudget":             "API version policy/v1beta1 is no longer served; use policy/v1 in the template",
-		"policy/v1beta1 PodSecurityPolicy":               "Kubernetes no longer has kind PodSecurityPolicy; remove it from the template",
-		"extensions/v1beta1 Ingress":                     "API version extensions/v1beta1 is no longer served; use networking.k8s.io/v1 in the template",
+		"policy/v1beta1 PodDisruptionBudget":             "API version policy/v1beta1 is no longer served; use policy/v1",
+		"policy/v1beta1 PodSecurityPolicy":               "Kubernetes no longer has kind PodSecurityPolicy; remove it",
+		"extensions/v1beta1 Ingress":                     "API version extensions/v1beta1 is no longer served; use networking.k8s.io/v1",
 		"policy/v1 PodDisruptionBudget":                  "",
 		"example.com/v1beta1 Thing":                      "",
 		"admissionregistration.k8s.io/v1beta1 Something": "",

@@ -119,10 +119,10 @@ func TestThePermissionToAdoptEnds(t *testing.T) {
 // plan with the version to use, and that one of a kind that may be installed does not.
 func TestARetiredVersion(t *testing.T) {
 	for text, want := range map[string]string{
-		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}": "fatal: PodDisruptionBudget a cannot be applied: API version policy/v1beta1 is no longer served; use policy/v1 in the template",
+		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}": "fatal: PodDisruptionBudget a cannot be applied: API version policy/v1beta1 is no longer served; use policy/v1",
 		"{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: a}}": "fatal: CustomResourceDefinition a cannot be applied: API version apiextensions.k8s.io/v1beta1 is no longer served; " +
-			"use apiextensions.k8s.io/v1 in the template",
-		"{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {name: a}}": "fatal: PodSecurityPolicy a cannot be applied: Kubernetes no longer has kind PodSecurityPolicy; remove it from the template",
+			"use apiextensions.k8s.io/v1",
+		"{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {name: a}}": "fatal: PodSecurityPolicy a cannot be applied: Kubernetes no longer has kind PodSecurityPolicy; remove it",
 		"{apiVersion: example.com/v2, kind: Thing, metadata: {name: a}}":             "failed: unknown version example.com/v2 of kind Thing; the API server serves example.com/v1",
 		"{apiVersion: example.com/v2, kind: Other, metadata: {name: a}}":             "failed: unknown kind Other.example.com; install its CustomResourceDefinition",
 	} {
