@@ -53,6 +53,28 @@ templates: {app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .N
 	c.rests("later", "deploy Complete")
 }
 
+// TestAStatusHasAnEnd: what users may write as long as the API server accepts it, and as
+// many objects as a template can make, is no more than the API server accepts in a status.
+func TestAStatusHasAnEnd(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", strings.Replace(one("{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {p: '{{ .Params.P }}', k: '{{ .Params.KEY }}'}}"),
+		"{name: P, default: a}", "{name: P, default: a}, {name: KEY, default: k, immutable: true}", 1))
+	c.operator("many-1", one("{{ range until 1001 }}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: 'app-{{ . }}'}}{{ end }}"))
+	c.manage()
+	long := strings.Repeat("x", 90<<10)
+	c.instance("web", "app-1", "P", long, "KEY", long)
+	c.rests("web", "deploy Complete")
+	c.change("web", set("P", "b"+long))
+	c.rests("web", "deploy Complete, update Complete")
+	c.change("web", set("P", strings.Repeat("y", 300<<10)))
+	c.waits("web", "spec.parameters: are 390 KiB long; must be at most 192 KiB together; keep long values in a ConfigMap or a Secret")
+	c.instance("many", "many-1")
+	c.rests("many", "deploy Failed")
+	if got := c.now("many").Status.WaitingFor; !strings.Contains(got, "template t.yaml makes too many objects: an Instance may have 1000") {
+		t.Error(got)
+	}
+}
+
 // TestAnotherNamespacesVersionNeedsItsConsent: a user of one namespace does not get to see
 // the templates of another, unless their owner shares them.
 func TestAnotherNamespacesVersionNeedsItsConsent(t *testing.T) {

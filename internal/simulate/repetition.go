@@ -16,7 +16,7 @@ import (
 
 const (
 	// repeats is how often a state may come back, until it is said to come back for ever.
-	// With a timeout the same state may still come to an end.
+	// With a timeout a plan may still complete or fail after that.
 	repeats, repeatsToTimeout = 2, 60
 )
 

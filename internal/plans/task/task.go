@@ -128,6 +128,9 @@ func (w *work) checked(f Finding) Finding {
 	return Finding{Needs: f.Needs, Failed: w.forbidden}
 }
 
+// MaxObjects is how many objects an Instance may have: its status lists them.
+const MaxObjects = 1000
+
 // objects are those of the templates. Where two templates contain the same object,
 // the last one counts, as it would if all were applied in turn.
 func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error) {
@@ -145,6 +148,9 @@ func (w *work) named(defaultName string, templates []string) ([]*unstructured.Un
 		objects, err := render.Objects(name, text, w.context(), defaultName)
 		if err != nil {
 			return nil, err
+		}
+		if len(all)+len(objects) > MaxObjects {
+			return nil, fmt.Errorf("template %s makes too many objects: an Instance may have %d", name, MaxObjects)
 		}
 		for _, u := range objects {
 			all = append(slices.DeleteFunc(all, func(other *unstructured.Unstructured) bool {
