@@ -58,7 +58,7 @@ func NewManager(env command.Environment) *cobra.Command {
 }
 
 func (f *managerFlags) add(flags *pflag.FlagSet) {
-	f.cluster.AddFlags(flags)
+	f.cluster.AddKubeconfigFlags(flags)
 	f.rings.Add(flags)
 	o := &f.options
 	command.RingsFlag(flags, &o.Rings)
