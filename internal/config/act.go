@@ -23,6 +23,25 @@ const writers = 16
 // results are what became of the writes of a pass.
 type results []ring.Result[decision.Write]
 
+// actWithin records what is rolled, and makes the writes. Without the record nothing is
+// rolled.
+func actWithin(ctx context.Context, b *budget, w client.Writer, p *decision.Plan) results {
+	err := b.record(ctx, p)
+	if err == nil {
+		return act(ctx, w, p.Writes)
+	}
+	var others []decision.Write
+	var done results
+	for _, write := range p.Writes {
+		if write.Rolls {
+			done = append(done, ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: err})
+			continue
+		}
+		others = append(others, write)
+	}
+	return append(done, act(ctx, w, others)...)
+}
+
 // act makes the writes, several at a time.
 func act(ctx context.Context, w client.Writer, writes []decision.Write) results {
 	done := make(results, len(writes))
