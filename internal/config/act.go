@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +42,16 @@ func actWithin(ctx context.Context, b *budget, w client.Writer, p *decision.Plan
 		others = append(others, write)
 	}
 	return append(done, act(ctx, w, others)...)
+}
+
+// writeLease creates the Lease, or updates it if no other manager has since it was read.
+func writeLease(ctx context.Context, w client.Writer, lease *coordinationv1.Lease) error {
+	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
+		if lease.ResourceVersion == "" {
+			return w.Create(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		}
+		return w.Update(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
 }
 
 // act makes the writes, several at a time.

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
-	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -44,7 +43,7 @@ type budget struct {
 	// readOnly is true for a user who explains: where the record must not be read, the
 	// records on the workloads stand for it.
 	readOnly bool
-	options decision.Options
+	options  decision.Options
 }
 
 // newBudget returns nil if workloads of several namespaces do not wait for one another.
@@ -124,7 +123,7 @@ func (b *budget) record(ctx context.Context, p *decision.Plan) error {
 	}
 	lease := b.lease.DeepCopy()
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, vocabulary.ConfigBudget.Native, string(raw))
-	switch err = b.write(ctx, lease); {
+	switch err = writeLease(ctx, b.writer, lease); {
 	case apierrors.IsForbidden(err):
 		b.refuse(ctx, err)
 		return nil
@@ -134,15 +133,6 @@ func (b *budget) record(ctx context.Context, p *decision.Plan) error {
 	}
 	b.lease = lease
 	return nil
-}
-
-func (b *budget) write(ctx context.Context, lease *coordinationv1.Lease) error {
-	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
-		if lease.ResourceVersion == "" {
-			return b.writer.Create(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-		}
-		return b.writer.Update(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
-	})
 }
 
 // learn gives back what refused rolls had taken. It is true if others wait for that, and

@@ -13,7 +13,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-// What a tenant writes on its own workloads delays nobody else's.
+// What a tenant writes on its own workloads delays no workload of another tenant.
 func TestATenantDelaysNoOtherTenant(t *testing.T) {
 	for name, record := range map[string]string{
 		"a record of the future":   time.Now().AddDate(70, 0, 0).UTC().Format(time.RFC3339),

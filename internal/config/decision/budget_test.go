@@ -75,7 +75,10 @@ func rollsOf(spent *Budget, workloads []Workload, o Options) []string {
 
 func TestTheBudgetIsWhatTheManagerRolled(t *testing.T) {
 	a := func(w *Workload) { w.UID = "a" }
-	rolling := func(w *Workload) { current(w); w.UID, w.Rolled, w.Health.Health = "b", now.Add(-time.Minute), rollout.Progressing }
+	rolling := func(w *Workload) {
+		current(w)
+		w.UID, w.Rolled, w.Health.Health = "b", now.Add(-time.Minute), rollout.Progressing
+	}
 	o := Observed{Now: now, Workloads: []Workload{outdated("a", a), outdated("b", rolling), outdated("z", zone(false))}, Budget: &Budget{}}
 	options := Options{UpdateRate: 0.1, UpdateBurst: 3, MaxRolling: 2}
 	after := Decide(o, options).Budget
