@@ -117,7 +117,7 @@ func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 // checks what could not be checked without.
 func (f *managerFlags) locate(o *manager.Options) error {
 	var needed []*string
-	if o.LeaderElect && o.LeaseNamespace == "" {
+	if (o.LeaderElect || o.Config.SharesBudget()) && o.LeaseNamespace == "" {
 		needed = append(needed, &o.LeaseNamespace)
 	}
 	if o.Admission.Enabled && o.Admission.Namespace == "" {
