@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 )
 
@@ -45,9 +44,6 @@ func definitionsFirst(objects []*unstructured.Unstructured) []*unstructured.Unst
 
 func (s *simulation) applyOne(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
-	if advice := object.RetiredAdvice(kind); advice != "" {
-		return errors.New(advice)
-	}
 	mapping, err := s.Store.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err //nolint:wrapcheck // it is said as the API server says it

@@ -65,7 +65,9 @@ func TestAVersionThatIsNotServedIsRefused(t *testing.T) {
 	t.Parallel()
 	const budget = "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: app}}"
 	const advice = "API version policy/v1beta1 is no longer served; use policy/v1"
-	if _, err := simulate.Run(t.Context(), objects(readAt(t, budget, time.Now())), nil, benchOptions()); err == nil || !strings.Contains(err.Error(), advice) {
+	documents := readAt(t, budget, time.Now())
+	_, err := simulate.Run(t.Context(), objects(documents), nil, benchOptions())
+	if err = simulate.Locate(err, documents); err == nil || !strings.Contains(err.Error(), `in version "policy/v1beta1"; use policy/v1`) {
 		t.Error(err)
 	}
 	r, err := simulate.Run(t.Context(), objects(readAt(t, strings.Replace(endless, "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}}", budget, 1), time.Now())), nil, benchOptions())
