@@ -37,7 +37,7 @@ func Values(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 const maxParameters = 192 << 10
 
 // sizeOf is how long the parameters are that a status keeps: those that are set, and those
-// that are immutable. Each name is there once more, as that of a field that has an owner.
+// that are immutable. Each name counts twice, because managedFields has it too.
 func sizeOf(version *v1beta1.OperatorVersionSpec, set, immutable map[string]string) int {
 	size := 0
 	for name, value := range set {
