@@ -108,7 +108,7 @@ func (c *cluster) request(method, path, body string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close()
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode >= http.StatusMultipleChoices {
 		c.t.Fatalf("%s: %s", path, text)
 	}
