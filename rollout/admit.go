@@ -103,6 +103,8 @@ type budget struct {
 	removing int
 	// queue counts the leaves that wait for it.
 	queue int
+	// example is a leaf that is down, nil if none is.
+	example *node
 }
 
 // share gives each unit its budget, one to all that share it.
@@ -122,6 +124,10 @@ func (d *decision) share() {
 			}
 
 			n.budget = shared[name]
+		}
+
+		if n.down > 0 && n.budget.example == nil {
+			n.budget.example = n.firstDown
 		}
 
 		n.budget.leaves += n.leaves

@@ -143,7 +143,7 @@ func (n *node) budgetCause(full *node) *cause {
 	case allowed == 0:
 		c.message = n.waits() + "0 allowed unavailable" + full.within()
 	case n.up:
-		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.example()
+		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown()
 	default:
 		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()
 	}
@@ -173,13 +173,13 @@ func (n *node) waits() string {
 	return n.name() + " is waiting: "
 }
 
-// example names one of those that are down.
-func (n *node) example() string {
-	if n.down == 0 || n.firstDown == nil {
+// oneDown names one of those that take a place in a budget.
+func (b *budget) oneDown() string {
+	if b.example == nil {
 		return ""
 	}
 
-	return " (" + n.firstDown.name() + " is " + n.firstDown.condition() + ")"
+	return " (" + b.example.name() + " is " + b.example.condition() + ")"
 }
 
 // condition says of a leaf that is not available what it is, as what may follow

@@ -90,6 +90,7 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	case write.Act == decision.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
 	case write.Act == decision.Assign && a.assigned && write.Revision != a.revision:
+		o.keepsOrder(c, write.Revision)
 		// That a cluster answers again is something that no precondition can tell.
 		o.tookDown(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
 	}
@@ -123,6 +124,26 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 
 	if limit := o.budget(stage, len(all)); len(down) > limit {
 		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
+	}
+}
+
+// keepsOrder checks that a cluster moves while none of an earlier stage is unknown that the
+// same revision took down.
+func (o *oracle) keepsOrder(c *cluster, revision string) {
+	w := o.world
+	r := w.module.spec.Rollout
+	if w.module.spec.Strategy == v1alpha1.Replace || revision == w.module.status.CurrentRevision || r.OnFailure == v1alpha1.Continue || r.MaxFailures != nil {
+		return
+	}
+
+	for i := range w.clusters {
+		other := &w.clusters[i]
+		a := w.assemblages[other.Name]
+		down := other.hidden && o.disrupted[other.Name] && a.assigned && a.revision == revision && a.hold == nil
+
+		if down && !other.deselected && o.stageNumber(&other.Cluster) < o.stageNumber(&c.Cluster) {
+			o.complainf("%s moves to %s while %s of an earlier stage is unknown, which that took down", c.Name, revision, other.Name)
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	// stage selects.
 	unitRemovals  = "removals"
 	unitUnmatched = "no stage"
+	// unitUnknown are clusters that are unknown, and so is their stage.
+	unitUnknown = "unknown clusters"
 )
 
 // root returns what the engine decides upon: the new clusters, which do not wait,
@@ -44,6 +46,9 @@ func (d *decision) root() rollout.Unit {
 				d.leafUnit(&unit.Children[len(unit.Children)-1], m, d.target)
 			}
 		}
+		if lost := d.unknownIn(i); len(lost) > 0 {
+			unit.Children = append(unit.Children, d.unknownUnit(lost, i))
+		}
 		stages.Children = append(stages.Children, unit)
 	}
 	if d.o.Module.Spec.Suspend {
@@ -53,6 +58,9 @@ func (d *decision) root() rollout.Unit {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
 	}
 	root.Children = []rollout.Unit{fresh, stages, d.removalUnit()}
+	if lost := d.unknownIn(anyStage); len(lost) > 0 {
+		root.Children = append(root.Children, d.unknownUnit(lost, anyStage))
+	}
 	return root
 }
 
