@@ -97,6 +97,8 @@ func (d *decision) take(n *node) {
 // that share it.
 type budget struct {
 	leaves, down int
+	// spared counts the failed leaves that take no place because they are tolerated.
+	spared int
 	// taken counts the steps of this plan that take something down.
 	taken int
 	// removing counts the leaves that are being removed, by steps of this plan too.
@@ -126,12 +128,13 @@ func (d *decision) share() {
 			n.budget = shared[name]
 		}
 
-		if n.down > 0 && n.budget.example == nil {
+		if n.down > n.spared && n.budget.example == nil {
 			n.budget.example = n.firstDown
 		}
 
 		n.budget.leaves += n.leaves
-		n.budget.down += n.down
+		n.budget.down += n.down - n.spared
+		n.budget.spared += n.spared
 		n.budget.removing += n.removing
 	}
 }

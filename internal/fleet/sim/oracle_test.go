@@ -27,13 +27,15 @@ type oracle struct {
 	// are the clusters of which one was permitted and not made.
 	grants   map[string]int
 	removals map[string]bool
+	// failed is of which assignment a cluster has failed last.
+	failed map[string]time.Time
 	// charged is the approval for which a removal that was permitted counts.
 	charged    map[string]string
 	violations []string
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}}
+	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -53,11 +55,41 @@ func (o *oracle) breaks(cluster string) {
 
 // look forgets what is up again.
 func (o *oracle) look() {
+	o.note()
+
 	for name := range o.disrupted {
 		if c := o.world.cluster(name); c == nil || o.isBack(name) || !o.world.isSelected(&c.Cluster) {
 			delete(o.disrupted, name)
 		}
 	}
+}
+
+// note remembers which clusters have failed.
+func (o *oracle) note() {
+	for name, a := range o.world.assemblages {
+		if a.state == v1alpha1.StateFailed {
+			o.failed[name] = a.reportOf
+		}
+	}
+}
+
+// borne is how many of the clusters that are down have failed or are late, and take no
+// place because maxFailures tolerates them.
+func (o *oracle) borne(down []string) int {
+	w := o.world
+	if w.module.spec.Rollout.MaxFailures == nil {
+		return 0
+	}
+	failed, now := 0, w.now.Add(skewMost)
+
+	for _, name := range down {
+		a := w.assemblages[name]
+		at, has := o.failed[name]
+		late := !now.Before(a.at.Add(time.Duration(*w.module.spec.Rollout.ProgressDeadlineSeconds) * time.Second))
+		failed += one(late || has && at.Equal(a.at))
+	}
+
+	return min(failed, w.module.spec.Rollout.MaxFailures.IntValue())
 }
 
 // isBack is true once a cluster is up again, for long enough if it is at the revision
@@ -122,7 +154,7 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 		}
 	}
 
-	if limit := o.budget(stage, len(all)); len(down) > limit {
+	if limit := o.budget(stage, len(all)) + o.borne(down); len(down) > limit {
 		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
 	}
 }

@@ -209,6 +209,9 @@ func (d *decision) notes() []string {
 	} else if len(d.members) == 0 && d.selector != nil {
 		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
 	}
+	for _, t := range d.tolerances() {
+		notes = append(notes, t.Sentence)
+	}
 	if d.isRemovalHeld() {
 		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: %s%d",
 			len(d.removals), model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name), len(d.removals)))

@@ -149,6 +149,16 @@ func TestPlans(t *testing.T) {
 			incremental + `, rollout: {maxFailures: 1, maxUnreadyClusters: 2}`, "a v2 failed\nb v1 up",
 			"b is updating from v1 to v2\na failed: not healthy",
 		},
+		"as many as there may be unready take no place": {
+			incremental + `, rollout: {maxFailures: 2}`, "a v2 failed\nb v1 up\nc v2 failed\nd v1 up",
+			"d is updating from v1 to v2\na failed: not healthy\nc failed: not healthy\nb is queued (position 1): 1 of 1 allowed unavailable in all, besides 2 failed (maxFailures)",
+		},
+		"one more, and the sentence has the numbers of the stage": {
+			incremental + `, rollout: {maxFailures: 1, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`,
+			"a v2 failed c=1\nb v1 up\nc v2 failed c=1\nd v2 up c=1\ne v1 up",
+			"a failed: not healthy\nc failed: not healthy\n" +
+				"canary failed: 2 of 3 units failed, 1 allowed; a failed: not healthy\ncanary failed: 2 of 3 units failed, 1 allowed; a failed: not healthy",
+		},
 		"Continue goes on": {
 			incremental + `, rollout: {onFailure: Continue}`, "a v2 failed\nb v1 up",
 			"b is updating from v1 to v2\na failed: not healthy",

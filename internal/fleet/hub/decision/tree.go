@@ -94,7 +94,7 @@ func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
 func (d *decision) stageUnit(s *stage) rollout.Unit {
 	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
-	policy.MaxFailures = limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))
+	policy.MaxFailures = limitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
@@ -106,8 +106,15 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	if !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	budget := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
-	return rollout.Policy{MaxUnavailable: limitOf(budget), Budget: s.name}
+	return rollout.Policy{MaxUnavailable: limitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
+}
+
+func maxUnready(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))
+}
+
+func maxFailures(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxFailures, r.MaxFailures, intstr.FromInt32(0))
 }
 
 // block is what keeps all stages from going on.

@@ -65,3 +65,29 @@ func (w *world) movedTo(tag string) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// Failures that maxFailures tolerates take no place in the budget, so that one more can be
+// found out, and is answered as the module says.
+func TestMoreFailuresThanAreToleratedAreFoundOutAndRolledBack(t *testing.T) {
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b", "c", "d")
+	spec := `selector: {}, strategy: Incremental, rollout: {progressDeadlineSeconds: 3600, maxFailures: 2, maxUnreadyClusters: 1, onFailure: Rollback}`
+	w.module("v1", spec)
+	w.complete("a:v1 b:v1 c:v1 d:v1")
+	w.player.decree(v1alpha1.StateFailed, "v2")
+	w.module("v2", spec)
+	w.waits("RolledBack", "failed and was rolled back")
+	w.comes("a:v1 b:v1 c:v1 d:v1")
+	w.player.mu.Lock()
+	defer w.player.mu.Unlock()
+	n := 0
+	for _, word := range w.player.story {
+		if strings.HasSuffix(word, ":v2") {
+			n++
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d clusters were assigned what fails, and 2 may fail: %v", n, w.player.story)
+	}
+}
