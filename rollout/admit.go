@@ -212,6 +212,15 @@ func (r Rate) fill() *bucket {
 	return b
 }
 
+// Compact is the same rate with at most one start, which stands for all.
+func (r Rate) Compact() Rate {
+	if b := r.fill(); b != nil && len(r.Starts) > 0 {
+		r.Starts = []time.Time{b.full.Add(-b.every)}
+	}
+
+	return r
+}
+
 // take takes a token at a moment. One that is taken too early leaves no debt:
 // the bucket is then empty, not more than empty.
 func (b *bucket) take(at time.Time) {

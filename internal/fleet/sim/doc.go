@@ -17,6 +17,9 @@
 //
 // and try more worlds with -seeds=N.
 //
+// What takes more coincidences than random worlds have is a story: a world in
+// which everything happens on purpose. All stories are played before the worlds.
+//
 // That the oracle sees what it has to see is tried as well: each rule in turn is
 // broken on purpose, and some world has to notice.
 package sim

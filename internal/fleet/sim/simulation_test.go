@@ -40,6 +40,8 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 
+	playStories(t)
+
 	sum := playAll(t, *seedsFlag, allRules())
 	t.Log(sum)
 
