@@ -56,7 +56,7 @@ func NewManager(env command.Environment) *cobra.Command {
 }
 
 func (f *managerFlags) add(flags *pflag.FlagSet) {
-	f.cluster.AddFlags(flags)
+	f.cluster.AddKubeconfigFlags(flags)
 	f.rings.Add(flags)
 	o := &f.options
 	command.RingsFlag(flags, &o.Rings)
@@ -115,7 +115,7 @@ func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 // checks what could not be checked without.
 func (f *managerFlags) locate(o *manager.Options) error {
 	var needed []*string
-	if o.LeaderElect && o.LeaseNamespace == "" {
+	if (o.LeaderElect || o.Config.SharesBudget()) && o.LeaseNamespace == "" {
 		needed = append(needed, &o.LeaseNamespace)
 	}
 	if o.Admission.Enabled && o.Admission.Namespace == "" {

@@ -70,6 +70,11 @@ func (s *overview) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if len(snapshot.Units) == 0 && !s.all {
+		if err := command.NamespaceMissing(cmd.Context(), c, namespace); err != nil {
+			return err
+		}
+	}
 	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)
 	}
