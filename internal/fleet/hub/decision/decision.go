@@ -29,9 +29,10 @@ type decision struct {
 	windowNext           time.Time
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
-	// known are all clusters by name, orphans the records of clusters that are not known.
-	known   map[string]*member
-	orphans map[string]*model.Record
+	// known are all clusters by name, absent those that are not known and have a record or a
+	// move; unknown are those of them that may be down.
+	known, absent map[string]*member
+	unknown       []*member
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
 	members []*member
@@ -158,9 +159,12 @@ func (d *decision) distribute() {
 				m.hold, holds = take(holds, m.Name, 3)
 			}
 		}
+		for _, m := range d.unknownIn(i) {
+			m.hold, holds = take(holds, m.Name, 3+len(d.stages))
+		}
 		d.stagePlans[i].Holds = rest[:len(rest)-len(holds)]
 	}
-	d.distributeRemovals(holds)
+	d.distributeOthers(holds)
 	rest := d.restPlan.Holds
 	for _, m := range d.inOrderAside() {
 		m.hold, rest = take(rest, m.Name, 2)
@@ -205,11 +209,12 @@ func (d *decision) distributeSteps() {
 	}
 }
 
-// distributeRemovals tells each cluster that loses the module what the plan says of it.
-func (d *decision) distributeRemovals(holds []rollout.Hold) {
+// distributeOthers tells each cluster that loses the module, or is unknown, what the plan
+// says of it.
+func (d *decision) distributeOthers(holds []rollout.Hold) {
 	for i := range holds {
-		if h := &holds[i]; len(h.Path) > 1 && h.Path[0] == unitRemovals {
-			d.known[h.Path[len(h.Path)-1]].hold = h
+		if h := &holds[i]; len(h.Path) > 1 && (h.Path[0] == unitRemovals || h.Path[0] == unitUnknown) {
+			d.find(h.Path[len(h.Path)-1]).hold = h
 		}
 	}
 }
