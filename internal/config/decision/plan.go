@@ -230,7 +230,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:
-		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
+		return &rollout.Block{Reason: ReasonNotPermitted, Message: w.DeniedText(), Since: since}
 	case len(w.Missing) > 0:
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):

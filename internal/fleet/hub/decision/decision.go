@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
@@ -91,7 +92,7 @@ func (d *decision) noSuchRevision(pin string) string {
 		names = append(names, d.o.Revisions[i].Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("spec.targetRevision: %s has no revision %q; choose from %s", d.o.Module.Name, pin, strings.Join(names, ", "))
+	return fmt.Sprintf("spec.targetRevision: %s has no revision %s; choose from %s", d.o.Module.Name, message.Quote(pin), strings.Join(names, ", "))
 }
 
 // validate finds what may be wrong in the spec though the API server accepts it.
@@ -246,9 +247,9 @@ func parseWindow(w *v1alpha1.Window) (window.Window, error) {
 	parsed, err := window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
 	switch {
 	case errors.Is(err, window.ErrTimeZone):
-		return parsed, fmt.Errorf("timeZone: %q %w", w.TimeZone, err)
+		return parsed, fmt.Errorf("timeZone: %s %w", message.Quote(w.TimeZone), err)
 	case err != nil:
-		return parsed, fmt.Errorf("schedule: %q %w", w.Schedule, err)
+		return parsed, fmt.Errorf("schedule: %s %w", message.Quote(w.Schedule), err)
 	default:
 		return parsed, nil
 	}
