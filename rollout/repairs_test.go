@@ -89,7 +89,7 @@ func (p plan) withinBudgets(units []*seen, l *seen) bool {
 		}
 
 		leaves := a.sharing(units)
-		if down(leaves)+p.takenDown(leaves) > allows(a.unit.Policy.MaxUnavailable, len(leaves)) {
+		if down(leaves)+p.takenDown(leaves) > allows(a.unit.Policy.MaxUnavailable, len(leaves))+a.tolerable(units) {
 			return false
 		}
 	}
@@ -159,7 +159,7 @@ func TestASecondZoneIsNotRepaired(t *testing.T) {
 		"zone-a broke on its own":  {ailing(true), ailing(false), []string{"zone-b/zone-b-0"}},
 		"both may recover":         {ailing(true), ailing(true), nil},
 		"neither can":              {ailing(false), ailing(false), []string{"zone-a/zone-a-0"}},
-		"zone-a is healthy":           {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
+		"zone-a is healthy":        {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
 		"zone-a is being repaired": {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Progressing, Disrupted: true, Repairing: true}, ailing(false), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
