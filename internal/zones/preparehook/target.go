@@ -3,7 +3,6 @@ package preparehook
 import (
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
