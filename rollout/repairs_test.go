@@ -96,7 +96,7 @@ func (p plan) withinBudgets(units []*seen, l *seen) bool {
 		}
 
 		leaves := a.sharing(units)
-		if down(leaves)+p.takenDown(leaves) > allows(a.unit.Policy.MaxUnavailable, len(leaves)) {
+		if down(leaves)+p.takenDown(leaves) > allows(a.unit.Policy.MaxUnavailable, len(leaves))+a.tolerable(units) {
 			return false
 		}
 	}

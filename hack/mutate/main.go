@@ -5,7 +5,12 @@
 //	go run ./hack/mutate -run 'TestRules|TestNarratives' ./rollout
 //
 // With -run the named tests try each mutant first, and all tests those that survive,
-// unless -only is given. A mutant that does not compile is skipped; one that takes
+// unless -only is given; those that survive these as well are tried by the tests of
+// another package with -also, such as a simulation:
+//
+//	go run ./hack/mutate -files plan -also './internal/fleet/sim -run Simulation -seeds=300' ./internal/fleet/hub/decision
+//
+// A mutant that does not compile is skipped; one that takes
 // longer than -timeout counts as noticed.
 package main
 
@@ -26,7 +31,7 @@ type options struct {
 	every           int
 	offset, limit   int
 	timeout         time.Duration
-	args            string
+	args, also      string
 }
 
 func main() {
@@ -40,6 +45,7 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 0, "try at most this many mutants (default: all)")
 	flag.DurationVar(&o.timeout, "timeout", time.Minute, "how long the tests of one mutant may take")
 	flag.StringVar(&o.args, "args", "", "arguments for the test binary, separated by spaces")
+	flag.StringVar(&o.also, "also", "", "package, and arguments of go test, that tries what survives")
 	flag.Parse()
 
 	o.pkg = flag.Arg(0)

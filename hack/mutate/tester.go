@@ -27,11 +27,17 @@ type tester struct {
 	work string
 }
 
-// try runs the named tests against a mutant, and all tests if it survives these.
+// try runs the named tests against a mutant, all tests if it survives these, and then those
+// of the other package.
 func (t *tester) try(m *mutant) verdict {
 	_, v := t.test(m, t.run)
 	if v == survived && t.run != "" && !t.only {
 		_, v = t.test(m, "")
+	}
+
+	if v == survived && t.also != "" {
+		other := tester{options: &options{pkg: t.also, timeout: t.timeout}, work: t.work}
+		_, v = other.test(m, "")
 	}
 
 	return v
@@ -58,7 +64,8 @@ func (t *tester) test(m *mutant, run string) (string, verdict) {
 		args = append(args, "-run="+run)
 	}
 
-	args = append(append(args, "./"+filepath.Clean(t.pkg)), strings.Fields(t.args)...)
+	pkg, more, _ := strings.Cut(t.pkg, " ")
+	args = append(append(args, "./"+filepath.Clean(pkg)), strings.Fields(more+" "+t.args)...)
 
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout+time.Minute) //nolint:forbidigo // a tool of developers
 	defer cancel()

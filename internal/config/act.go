@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,35 @@ const writers = 16
 
 // results are what became of the writes of a pass.
 type results []ring.Result[decision.Write]
+
+// actWithin records what is rolled, and makes the writes. Without the record nothing is
+// rolled.
+func actWithin(ctx context.Context, b *budget, w client.Writer, p *decision.Plan) results {
+	err := b.record(ctx, p)
+	if err == nil {
+		return act(ctx, w, p.Writes)
+	}
+	var others []decision.Write
+	var done results
+	for _, write := range p.Writes {
+		if write.Rolls {
+			done = append(done, ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: err})
+			continue
+		}
+		others = append(others, write)
+	}
+	return append(done, act(ctx, w, others)...)
+}
+
+// writeLease creates the Lease, or updates it if no other manager has since it was read.
+func writeLease(ctx context.Context, w client.Writer, lease *coordinationv1.Lease) error {
+	return ring.Do(ctx, nil, time.Time{}, func(ctx context.Context) error {
+		if lease.ResourceVersion == "" {
+			return w.Create(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+		}
+		return w.Update(ctx, lease, client.FieldOwner(kube.FieldOwner), client.DisableReadYourWritesConsistency)
+	})
+}
 
 // act makes the writes, several at a time.
 func act(ctx context.Context, w client.Writer, writes []decision.Write) results {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,9 @@ type entry struct {
 	version  string
 	workload workload.Workload
 	health   health.Report
+	// rolled is when the workload was rolled by its record. A time in the future counts as
+	// the moment when the record was read first.
+	rolled time.Time
 
 	config  content.Known
 	changes changes
@@ -49,18 +54,26 @@ func (c cache) keep(seen []*entry) {
 
 // read reads the workload, if it has changed since it was read last. It is true if the
 // spec is another.
-func (e *entry) read(obj client.Object) bool {
+func (e *entry) read(obj client.Object, now time.Time) bool {
 	if e.version == obj.GetResourceVersion() {
 		return false
 	}
-	before := e.workload.Generation
+	before, rolled := e.workload.Generation, e.workload.Records.Roll.At
 	e.version, e.workload, e.health = obj.GetResourceVersion(), workload.Read(obj), health.Of(obj, gvkOf(obj))
+	if at := e.workload.Records.Roll.At; !at.Equal(rolled) {
+		e.rolled = at
+		if at.After(now) {
+			e.rolled = now
+		}
+	}
 	return e.workload.Generation != before
 }
 
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
-	w := decision.Workload{Workload: e.workload, Health: e.health, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload)}
+	w := decision.Workload{
+		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload),
+	}
 	w.Observe(&e.config)
 	return w
 }

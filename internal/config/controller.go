@@ -22,7 +22,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // usesIndex finds the tracked workloads that use an object.
 const usesIndex = "spillway.dev/config"
@@ -51,6 +51,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
+	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
 	b := ctrl.NewControllerManagedBy(mgr).Named("config")
 	for _, kind := range workload.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, workload.New(kind), usesIndex, indexUses); err != nil {
@@ -86,11 +87,15 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
 		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
 		Act: func(ctx context.Context, _ *decision.Observed, p *decision.Plan) results {
-			return act(ctx, r.writer, p.Writes)
+			return actWithin(ctx, r.observer.budget, r.writer, p)
 		},
 		Report: r.reporter.report,
-		Learn: func(_ context.Context, _ *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
-			return ring.Next{Wake: ring.Earlier(p.Wake, r.observer.learn(done))}, nil
+		Learn: func(_ context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
+			wake := ring.Earlier(p.Wake, r.observer.learn(done))
+			if r.observer.budget.learn(o, p, done) {
+				wake = o.Now
+			}
+			return ring.Next{Wake: wake}, nil
 		},
 	}
 	return loop.Run(ctx)

@@ -123,6 +123,7 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	}
 	o := newObserver(options, reader, source)
 	o.namespace = namespace
+	o.budget = readBudget(source.Values, options)
 	observed, err := o.observe(ctx)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,8 @@ type observer struct {
 	// namespace limits the pass to one namespace, all if empty.
 	namespace string
 	cache     cache
+	// budget is the manager's record of what it has rolled, nil without one.
+	budget *budget
 	// retries are the reads and writes that failed.
 	retries   ring.Expectations
 	conflicts ring.Streak
@@ -42,11 +44,15 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	if err != nil {
 		return decision.Observed{}, err
 	}
+	now := o.options.Now()
+	spent, err := o.budget.observe(ctx, now)
+	if err != nil {
+		return decision.Observed{}, err
+	}
 	seen := make([]*entry, len(objects))
 	for i, obj := range objects {
-		seen[i] = o.read(obj)
+		seen[i] = o.read(obj, now)
 	}
-	now := o.options.Now()
 	p := &pass{observer: o, now: now, lookup: o.source.Lookup(), refusals: o.retries.Refusals(now)}
 	for _, e := range seen {
 		if err := p.observeWorkload(ctx, e); err != nil {
@@ -55,7 +61,7 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	}
 	p.hash(ctx, seen)
 	o.cache.keep(seen)
-	return p.snapshot(seen), nil
+	return p.snapshot(seen, spent), nil
 }
 
 // namespaces are those to list in; the empty one stands for all.
@@ -67,9 +73,9 @@ func (o *observer) namespaces() []string {
 }
 
 // read returns the entry of a workload. Retries begin anew with another spec.
-func (o *observer) read(obj client.Object) *entry {
+func (o *observer) read(obj client.Object, now time.Time) *entry {
 	e := o.cache.of(obj)
-	if e.read(obj) {
+	if e.read(obj, now) {
 		o.accept(&e.workload)
 	}
 	return e
@@ -184,12 +190,16 @@ func (p *pass) window(w *workload.Workload) time.Duration {
 }
 
 // snapshot is the value that the plan is made from.
-func (p *pass) snapshot(seen []*entry) decision.Observed {
-	o, refusals := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen))}, p.retries.Refusals(p.now)
+func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed {
+	refusals := p.retries.Refusals(p.now)
+	o := decision.Observed{Now: p.now, Workloads: make([]decision.Workload, 0, len(seen)), Budget: spent}
 	for _, e := range seen {
 		w := e.snapshot(refusals)
 		if !p.options.Zones {
 			w.Zone = workload.Zone{} // no other ring replaces its Pods
+		}
+		if spent != nil && p.options.MaxRolling > 0 {
+			w.Rolled = spent.Rolling[w.UID]
 		}
 		if w.IsCurrent() {
 			e.changes.settle(e.config.Facts())

@@ -21,6 +21,9 @@ type Options struct {
 	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
 	// that form groups.
 	Zones bool
+	// LeaseNamespace and LeaseName are those of the Lease by which managers elect a leader.
+	// What was rolled is recorded beside it, if the namespace is known.
+	LeaseNamespace, LeaseName string
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -68,7 +68,7 @@ func newClient(t *testing.T) client.Client {
 }
 
 func defaultOptions(namespace string) config.Options {
-	return config.Options{Namespaces: []string{namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}}
+	return config.Options{Namespaces: []string{namespace}, LeaseNamespace: namespace, LeaseName: manager.LeaseName, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}}
 }
 
 // manage starts a manager, which is stopped at the end of the test or by halt.
@@ -77,6 +77,7 @@ func (w *world) manage(change ...func(*manager.Options)) {
 	log := &safeBuffer{}
 	o := manager.Options{
 		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 	}
 	for _, c := range change {

@@ -83,6 +83,7 @@ func (o Options) rings() ([]ring, error) {
 		o.Fleet.Assemblages = o.assemblages
 	}
 	o.Guard.Now = o.Zones.Now
+	o.Config.LeaseNamespace, o.Config.LeaseName = o.LeaseNamespace, o.LeaseName
 	scales := scaling.Options{Now: o.Zones.Now, ClusterDomain: o.Guard.ClusterDomain, PodTimeout: o.Guard.PodTimeout}
 	o.Config.Zones = slices.Contains(o.Rings, RingZones)
 	all := map[string]ring{

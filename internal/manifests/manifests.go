@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -125,13 +126,14 @@ func customKind(file string) (client.Object, error) {
 
 const leaderRole = name + "-leader-election"
 
-// leaderRules allow to hold one Lease; that it is created cannot be bound to a name.
+// leaderRules allow to hold one Lease, and to keep one with what the config ring has
+// rolled; that they are created cannot be bound to a name.
 func leaderRules() []rbacv1.PolicyRule {
 	groups, leases := []string{"coordination.k8s.io"}, []string{"leases"}
 	return []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: leases, Verbs: []string{"create"}},
-		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName, config.BudgetLease(manager.LeaseName)}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }
 

@@ -69,6 +69,7 @@ func configKeys() []Entry {
 		{Key: ConfigChange, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigBaseline, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigStatus, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigBudget, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
 		{Key: ConfigHash, Place: Template, Kinds: workloads, Written: true},
 	}
 }

@@ -58,6 +58,9 @@ var (
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
+	// ConfigBudget records, on a Lease of the manager, which workloads were rolled, where
+	// workloads of several namespaces wait for one another.
+	ConfigBudget = Key{Native: "spillway.dev/config-budget"}
 )
 
 // RolloutGroup is the label or annotation of a StatefulSet that names its group.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
@@ -22,6 +23,8 @@ type Query struct {
 	Rings   RingFlags
 	Output  string
 	flags   *pflag.FlagSet
+	// lease is the Lease of the manager, empty if none was found.
+	lease client.ObjectKey
 }
 
 // NewQuery adds the flags of a query to a command.
@@ -45,6 +48,7 @@ func (a *Query) Connect(ctx context.Context, namespace string) (client.Client, c
 		return nil, config.Options{}, err
 	}
 	options, err := a.Rings.Options(a.Env.Now)
+	options.LeaseNamespace, options.LeaseName = a.lease.Namespace, a.lease.Name
 	return reader, options, err
 }
 
@@ -62,7 +66,11 @@ func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namesp
 			installed = d
 		}
 	}
+	a.lease = client.ObjectKey{Namespace: installed.Namespace, Name: manager.LeaseName}
 	for _, arg := range ManagerArgs(installed) {
+		if name, ok := strings.CutPrefix(arg, "--leader-elect-id="); ok {
+			a.lease.Name = name
+		}
 		if err := a.adopt(arg); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,7 +34,7 @@ func decide(a attempt, o Options) answer {
 	case a.replacesNothing():
 		return a.keepHash()
 	case len(w.Denied) > 0:
-		return answer{warnings: []string{"config changes do not roll it: " + strings.Join(w.Denied, "; ")}}
+		return answer{warnings: []string{"config changes do not roll it: " + w.DeniedText()}}
 	case a.starts() && len(w.Missing) > 0:
 		return a.suspend(o.SuspendBy)
 	case len(w.Missing) > 0, w.Hashes == nil:

@@ -7,5 +7,7 @@
 //     on are the workloads, in their namespaces.
 //   - Each workload that is out of date is one Step, or one Hold with its reason.
 //   - A workload is written at most once in a pass.
-//   - How full the bucket of the rate is follows from the records on the workloads alone.
+//   - What the users of a namespace can write delays no workload of another one: what was
+//     rolled follows from a record of the manager, and a workload that waits for its users
+//     takes no place in a budget.
 package decision

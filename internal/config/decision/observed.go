@@ -12,6 +12,9 @@ type Observed struct {
 	Now time.Time
 	// Workloads are the relevant ones, in the order of their names.
 	Workloads []Workload
+	// Budget is what the manager has rolled; nil if the records on the workloads have to
+	// stand for it.
+	Budget *Budget
 }
 
 // Workload is a workload, and what the ring observed of it.
@@ -19,6 +22,9 @@ type Workload struct {
 	workload.Workload
 
 	Health health.Report
+	// Rolled is since when the workload may count as rolling, zero if it was not rolled. It
+	// is never in the future.
+	Rolled time.Time
 	// Change is the change that the workload has not been rolled for yet.
 	Change Change
 	// Retry is set after a failed read, or a failed write of this generation.

@@ -15,6 +15,8 @@ type Plan struct {
 	rollout.Plan
 	// Writes are at most one for each workload, in the order to make them.
 	Writes []Write
+	// Budget is what the record of the manager must say before they are made.
+	Budget *Budget
 }
 
 // Decide makes the plan: the engine decides what rolls, and the rest of the writes
@@ -37,6 +39,7 @@ func Decide(o Observed, options Options) Plan {
 		}
 	}
 	plan.order(o.Now)
+	plan.Budget = o.After(plan.Writes, options)
 	plan.Writes = append(plan.Writes, records...)
 	return plan
 }
@@ -100,21 +103,6 @@ func limit(n int) rollout.Limit {
 	return rollout.Number(n)
 }
 
-// rate is the token bucket; how full it is follows from when the workloads
-// were last rolled, so that a restart does not refill it.
-func rate(o Observed, options Options) rollout.Rate {
-	r := rollout.Rate{Every: options.rateEvery(), Burst: max(options.UpdateBurst, 1)}
-	if r.Every == 0 {
-		return rollout.Rate{}
-	}
-	for i := range o.Workloads {
-		if at := o.Workloads[i].Records.Roll.At; !at.IsZero() {
-			r.Starts = append(r.Starts, at)
-		}
-	}
-	return r
-}
-
 // The parts of the tree: workloads that roll once they have their hash, zones, and
 // workloads that have exceeded their time. The first has no name, because messages
 // need none; it alone has a budget.
@@ -147,14 +135,20 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	case w.IsSettled() && !rolling:
 		return unit, false
 	}
-	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate), Priority: w.Settings.Priority}
-	if rolling || isLate {
+	if !w.IsSettled() {
+		unit.Block = w.block(now, options)
+	}
+	waits := unit.Block != nil || w.Settings.Paused || w.Retry.Pending(now)
+	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits), Priority: w.Settings.Priority}
+	switch {
+	case rolling:
+		unit.StartedAt = w.Rolled
+	case isLate:
 		unit.StartedAt = w.Records.Roll.At
 	}
 	if w.IsSettled() {
 		return unit, true
 	}
-	unit.Block = w.block(now, options)
 	if w.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
 	}
@@ -205,15 +199,15 @@ func (w *Workload) IsLate(now time.Time) bool {
 // rolling is true while Pods are replaced for a hash that the ring wrote, for at
 // most the progress deadline; a workload that is not ready later has other causes.
 func (w *Workload) rolling(now time.Time) bool {
-	at := w.Records.Roll.At
-	return !at.IsZero() && now.Before(at.Add(workload.ProgressDeadline)) && w.Health.Health != rollout.Healthy
+	return !w.Rolled.IsZero() && now.Before(w.Rolled.Add(workload.ProgressDeadline)) && w.Health.Health != rollout.Healthy
 }
 
 // availability is how the workload counts against the budget: as healthy unless
-// the ring itself disrupts it, and as down if its Pods were never scheduled.
-func (w *Workload) availability(rolling bool) rollout.Health {
+// the ring itself disrupts it. One whose Pods were never scheduled is down and needs no
+// place, and takes none while it waits for what only its users can change.
+func (w *Workload) availability(rolling, waits bool) rollout.Health {
 	switch {
-	case !w.Suspension.IsSettled():
+	case !w.Suspension.IsSettled() && (rolling || !waits):
 		return rollout.Degraded
 	case rolling:
 		return w.Health.Health
@@ -236,7 +230,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:
-		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
+		return &rollout.Block{Reason: ReasonNotPermitted, Message: w.DeniedText(), Since: since}
 	case len(w.Missing) > 0:
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):

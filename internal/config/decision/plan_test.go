@@ -38,7 +38,7 @@ func outdated(name string, change ...func(*Workload)) Workload {
 }
 
 func rolledAt(at time.Time, h rollout.Health) func(*Workload) {
-	return func(w *Workload) { w.Records.Roll.At, w.Health.Health = at, h }
+	return func(w *Workload) { w.Records.Roll.At, w.Rolled, w.Health.Health = at, at, h }
 }
 
 // lateSince is a roll of this time that has not completed, by the template that it
@@ -172,6 +172,31 @@ func TestDecide(t *testing.T) {
 				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is updating: not ready\n",
+		},
+		"nor while its config is missing": {
+			[]Workload{
+				outdated("a"),
+				outdated("b", func(w *Workload) {
+					w.Suspension.Scheduler, w.Hashes, w.Missing = true, nil, []content.Missing{{Object: secretDB}}
+				}),
+			}, Options{MaxRolling: 1},
+			"rolls a\nrecords on b\nConfigMissing: Deployment b is waiting: Secret db not found; its Pods are not scheduled\n",
+		},
+		"nor while it is paused": {
+			[]Workload{
+				outdated("a"),
+				outdated("b", func(w *Workload) { w.Suspension.Scheduler, w.Settings.Paused = true, true }),
+			}, Options{MaxRolling: 1},
+			"rolls a\nPaused: Deployment b is paused\n",
+		},
+		"nor while its write waits for its retry": {
+			[]Workload{
+				outdated("a"),
+				outdated("b", func(w *Workload) {
+					w.Suspension.Scheduler, w.Retry = true, &Retry{At: now.Add(time.Second), Reason: "it was refused", Write: true}
+				}),
+			}, Options{MaxRolling: 1},
+			"rolls a\nRetryLater: Deployment b",
 		},
 		"a zone gets its hash whatever the budget, and does not use it": {
 			[]Workload{

@@ -27,7 +27,7 @@ import (
 // +kubebuilder:rbac:groups=spillway.dev,resources=rolloutgates,verbs=list;watch;create
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // maxPasses bounds how many passes follow one another without a look at the
 // queue: one that adds the finalizer, one that finds that the cache is not good
@@ -79,7 +79,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // control adds the controller of one kind of module.
 func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 	r := &reconciler{
-		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters},
+		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters, kinds: mgr.GetRESTMapper()},
 		actor:    actor{kind: k, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: newReporter(k, mgr.GetEventRecorder("spillway")),
 	}

@@ -66,14 +66,19 @@ func fleetRules() []rule {
 		}, moduleWindows},
 		{report.Rule{
 			Code: "SPW509", Level: report.Warning, Title: "A module for no cluster",
-			Why:    "Without a selector a module is for no cluster; an empty one, {}, is for all.",
-			Action: "Set spec.selector, or fix the labels of the clusters.",
+			Why:    "Without a selector a module is for no cluster, and not ready; an empty selector, {}, is for all.",
+			Action: "Set spec.selector, or fix the labels of the clusters; if the module may be for no cluster, set spec.allowEmpty.",
 		}, homeless},
 		{report.Rule{
 			Code: "SPW510", Level: report.Error, Title: "A budget of a module that allows no update",
 			Why:    "With no cluster allowed to be unready, or none in a stage, nothing could be assigned. The API server refuses it.",
 			Action: "Set it to 1 or more, or to a percentage.",
 		}, zeroBudgets},
+		{report.Rule{
+			Code: "SPW513", Level: report.Note, Title: "Failures that a module tolerates are not part of its budget",
+			Why:    "A cluster that has failed, and that maxFailures tolerates, takes no place in maxUnreadyClusters. As many clusters may be unready as both allow together.",
+			Action: "Nothing if that is intended; otherwise lower maxFailures.",
+		}, toleratedFailures},
 	}
 }
 
@@ -306,6 +311,7 @@ func homeless(m *manifest.Manifests, r *reporter) {
 			members += len(stages[i].Clusters)
 		}
 		switch {
+		case spec.AllowEmpty:
 		case spec.Selector == nil:
 			r.findf(o, manifest.Fields("spec"), "no selector is set, so no cluster is selected")
 		case len(clusters) > 0 && members == 0:
@@ -340,6 +346,20 @@ func zeroBudgets(m *manifest.Manifests, r *reporter) {
 		for i := range spec.Rollout.Stages {
 			check(spec.Rollout.Stages[i].MaxUnreadyClusters, manifest.Item("spec.rollout.stages", i, "maxUnreadyClusters"))
 			check(spec.Rollout.Stages[i].Clusters, manifest.Item("spec.rollout.stages", i, "clusters"))
+		}
+	})
+}
+
+// toleratedFailures says how many clusters of a stage may be unready where some may fail.
+func toleratedFailures(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
+		for _, t := range decision.Tolerances(o.Typed) {
+			path := manifest.Fields("spec.rollout.maxFailures")
+			i := slices.IndexFunc(spec.Rollout.Stages, func(s v1alpha1.Stage) bool { return s.Name == t.Stage && s.MaxFailures != nil })
+			if i >= 0 {
+				path = manifest.Item("spec.rollout.stages", i, "maxFailures")
+			}
+			r.findf(o, path, "%s", t.Sentence)
 		}
 	})
 }

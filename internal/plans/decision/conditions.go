@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -29,13 +30,14 @@ func (d *decider) describe() {
 	s := &d.Status
 	s.ObservedGeneration = d.Instance.Generation
 	s.Place = d.place()
-	reason, message := d.summary()
+	reason, sentence := d.summary()
+	sentence = message.Sentence(sentence)
 	s.WaitingFor, s.Since = "", nil
 	if reason != ReasonIdle {
-		d.Sentence = message
-		s.WaitingFor, s.Since = message, d.since(message)
+		d.Sentence = sentence
+		s.WaitingFor, s.Since = sentence, d.since(sentence)
 	}
-	for _, c := range d.conditions(reason, message) {
+	for _, c := range d.conditions(reason, sentence) {
 		c.ObservedGeneration, c.LastTransitionTime = d.Instance.Generation, metav1.NewTime(d.Now)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -46,7 +48,7 @@ func (d *decider) describe() {
 // keepQuiet keeps the messages for a while if nothing else has changed: a plan that
 // waits and makes progress, or that soon continues, does not cause a write each time.
 func (d *decider) keepQuiet(reason rollout.Reason) {
-	if d.before.Since == nil || reason != ReasonInProgress {
+	if d.before.Since == nil || reason != ReasonInProgress || d.Status.Running() == nil {
 		return
 	}
 	until := d.before.Since.Add(quietFor)
@@ -123,6 +125,10 @@ func (d *decider) summary() (reason rollout.Reason, message string) {
 	case d.Status.Attempted != nil:
 		a := d.Status.Attempted
 		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", a.Plan, EndedAs(a.Result), a.Message)
+	case d.Instance.DeletionTimestamp != nil:
+		return ReasonDeleting, "Instance " + d.Instance.Name + " is being deleted"
+	case d.next != "":
+		return ReasonInProgress, d.beginning()
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:
@@ -157,9 +163,19 @@ func (d *decider) starting(step *rollout.Step) string {
 	return name + " is starting"
 }
 
+// beginning is the message of an Instance whose next plan begins in the next pass.
+func (d *decider) beginning() string {
+	if len(d.Writes) > 0 {
+		if refusal, ok := d.Refusals[d.Writes[0].Ref]; ok {
+			return "plan " + d.next + " is waiting: cannot update Instance " + d.Instance.Name + ": " + refusal.Reason
+		}
+	}
+	return "plan " + d.next + " is starting"
+}
+
 // conditions are Ready, Reconciling and Stalled, without their times.
 func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Condition {
-	running := d.Status.Running() != nil && d.block == nil
+	running := reason == ReasonInProgress || d.Status.Running() != nil && d.block == nil
 	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
 	ready := kube.Truth(reason == ReasonIdle)
 	if running {
@@ -167,7 +183,7 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 	}
 	return []metav1.Condition{
 		{Type: ring.ConditionReady, Status: ready, Reason: string(reason), Message: message},
-		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
+		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion || reason == ReasonDeleting), Reason: string(reason), Message: message},
 		{Type: ring.ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -39,12 +40,17 @@ type member struct {
 	moves bool
 }
 
+// KindOfFlux is the kind that the hub applies what a BootstrapModule assigns with.
+var KindOfFlux = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
+
 // The stages of members that belong to none.
 const (
 	// unmatched: no stage selects it.
 	unmatched = -1
 	// pinned: a user holds it.
 	pinned = -2
+	// anyStage: it is unknown which stage selects it.
+	anyStage = -3
 )
 
 // findMembers finds the clusters of the module, in the order in which they go. One
@@ -67,24 +73,20 @@ func (d *decision) findMembers(selector labels.Selector) {
 // there is one block of memory, and one map.
 func (d *decision) joinRecords() []member {
 	all := make([]member, len(d.o.Clusters))
-	d.known, d.orphans = make(map[string]*member, len(all)), map[string]*model.Record{}
+	d.known, d.absent = make(map[string]*member, len(all)), map[string]*member{}
 	for i := range all {
 		all[i].Cluster = &d.o.Clusters[i]
 		d.known[all[i].Name] = &all[i]
 	}
 	for i := range d.o.Records {
 		r := &d.o.Records[i]
-		if m := d.known[r.Cluster]; m != nil {
-			m.record = r
-		} else {
-			d.orphans[r.Cluster] = r
-		}
+		d.findOrAdd(r.Cluster).record = r
 	}
 	for i := range d.o.Module.Status.Moves {
 		move := &d.o.Module.Status.Moves[i]
-		m := d.known[move.Cluster]
+		m := d.findOrAdd(move.Cluster)
 		switch {
-		case m == nil || isDone(move, m.record):
+		case isDone(move, m.record):
 		case move.Remove:
 			m.removing = true
 		default:
@@ -184,6 +186,9 @@ func (d *decision) assess(m *member) {
 	case m.isAssigned():
 		m.leaf = m.record.Leaf()
 		m.started = m.record.AssignedAt
+		if !m.record.Reported && d.o.LacksFlux {
+			m.leaf.Reason = "not applied: the hub does not know the kinds of Flux (" + KindOfFlux.Kind + ", " + KindOfFlux.GroupVersion().String() + ")"
+		}
 	default: // the cluster has nothing of ours that could be unready
 		m.leaf = rollout.Leaf{Health: rollout.Healthy}
 	}
@@ -231,10 +236,10 @@ func (d *decision) isNew(m *member) bool {
 
 // record is what the assemblage of a cluster says, nil if there is none.
 func (d *decision) record(cluster string) *model.Record {
-	if m := d.known[cluster]; m != nil {
+	if m := d.find(cluster); m != nil {
 		return m.record
 	}
-	return d.orphans[cluster]
+	return nil
 }
 
 // member is a cluster of the module by name, nil if it is none.

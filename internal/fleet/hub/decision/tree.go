@@ -21,6 +21,8 @@ const (
 	// stage selects.
 	unitRemovals  = "removals"
 	unitUnmatched = "no stage"
+	// unitUnknown are clusters that are unknown, and so is their stage.
+	unitUnknown = "unknown clusters"
 )
 
 // root returns what the engine decides upon: the new clusters, which do not wait,
@@ -29,7 +31,8 @@ func (d *decision) root() rollout.Unit {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{
 		OnFailure: rollout.Continue, MaxRemoved: MaxRemoved(d.o.Module.Spec.Rollout), RemovalsApproved: d.approved, ApproveWith: model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name),
 	}}
-	stages := rollout.Unit{Name: unitStages, Group: true, Policy: rollout.Policy{Order: rollout.Series}, Block: d.block()}
+	stages := rollout.Unit{Name: unitStages, Group: true, Policy: d.totalPolicy(), Block: d.block()}
+	stages.Policy.Order = rollout.Series
 	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
 	for i := range d.stages {
 		s := &d.stages[i]
@@ -44,6 +47,9 @@ func (d *decision) root() rollout.Unit {
 				d.leafUnit(&unit.Children[len(unit.Children)-1], m, d.target)
 			}
 		}
+		if lost := d.unknownIn(i); len(lost) > 0 {
+			unit.Children = append(unit.Children, d.unknownUnit(lost, i))
+		}
 		stages.Children = append(stages.Children, unit)
 	}
 	if d.o.Module.Spec.Suspend {
@@ -53,6 +59,9 @@ func (d *decision) root() rollout.Unit {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
 	}
 	root.Children = []rollout.Unit{fresh, stages, d.removalUnit()}
+	if lost := d.unknownIn(anyStage); len(lost) > 0 {
+		root.Children = append(root.Children, d.unknownUnit(lost, anyStage))
+	}
 	return root
 }
 
@@ -86,7 +95,7 @@ func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
 func (d *decision) stageUnit(s *stage) rollout.Unit {
 	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
-	policy.MaxFailures = limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))
+	policy.MaxFailures = limitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
@@ -98,8 +107,24 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	if !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	budget := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
-	return rollout.Policy{MaxUnavailable: limitOf(budget), Budget: s.name}
+	return rollout.Policy{MaxUnavailable: limitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
+}
+
+// totalPolicy is the budget of the module as a whole, which all its stages and removals share.
+func (d *decision) totalPolicy() rollout.Policy {
+	total := d.o.Module.Rollout().MaxUnreadyTotal
+	if total == nil || !d.o.Module.IsStaged() {
+		return rollout.Policy{}
+	}
+	return rollout.Policy{MaxUnavailable: limitOf(total), Budget: unitStages}
+}
+
+func maxUnready(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))
+}
+
+func maxFailures(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxFailures, r.MaxFailures, intstr.FromInt32(0))
 }
 
 // block is what keeps all stages from going on.
@@ -112,6 +137,8 @@ func (d *decision) block() *rollout.Block {
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
 		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag resolves to cannot be recorded: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
+	case d.pinning() != "":
+		return &rollout.Block{Reason: ReasonPinning, Message: d.pinning() + " is assigned the commit of its tag first"}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+)
+
+// story is a world in which everything happens on purpose. It is for what needs more
+// coincidences than random worlds have: a user who goes back while a move is permitted, and
+// a manager that is slow, or whose view is old, at just that time.
+type story struct {
+	*simulation
+
+	first, second *manager
+}
+
+// stories are played before the worlds of the seeds.
+func stories() map[string]func(*story) {
+	return map[string]func(*story){
+		"a user goes back while a manager is about to act":        theUserGoesBackBeforeTheAct,
+		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
+	}
+}
+
+// playStories plays each story, and its world to the end.
+func playStories(t *testing.T) {
+	t.Helper()
+
+	for name, tell := range stories() {
+		s := newStory()
+		tell(s)
+		s.settle()
+
+		if failure := s.verdict(); failure != "" {
+			t.Errorf("story %q: %s", name, failure)
+		}
+	}
+}
+
+// newStory is a world of three clusters, all of which run the first revision, of which one
+// may be down. The user wants the second revision, and one cluster has it.
+func newStory() *story {
+	const seed = 3 // neither tags nor wrong clocks
+
+	w := newWorld(seed, false)
+	w.clusters, w.assemblages, w.revisions, w.flaps, w.storm = nil, map[string]assemblage{}, nil, false, false
+	w.module.status = v1alpha1.ModuleStatus{}
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Strategy, s.Rollout = v1alpha1.Incremental, &v1alpha1.Rollout{ProgressDeadlineSeconds: new(int32(600))}
+	})
+
+	for range 3 {
+		w.join()
+		c := &w.clusters[len(w.clusters)-1]
+		c.Ready, c.deselected, c.Labels = true, false, map[string]string{"env": "prod"}
+	}
+
+	w.settled()
+	w.newTag(true)
+
+	s := &story{simulation: &simulation{world: w}}
+	s.first, s.second = newManager(w, allRules(), "hub-1"), newManager(w, allRules(), "hub-2")
+	s.managers = []*manager{s.first, s.second}
+
+	for w.assigned(w.wanted()) == 0 || !w.allUp() {
+		s.passes(s.first)
+		s.after(time.Second)
+		w.worked()
+	}
+
+	return s
+}
+
+// passes has a manager look, decide, and write all that it decides.
+func (s *story) passes(m *manager) {
+	m.refresh(0)
+	s.decides(m)
+	s.acts(m)
+}
+
+// decides has a manager decide from the view that it has.
+func (s *story) decides(m *manager) {
+	m.looked = false
+	m.decide()
+}
+
+// acts has a manager write what it has decided.
+func (s *story) acts(m *manager) {
+	for len(m.requests) > 0 {
+		m.goOn()
+	}
+
+	s.world.oracle.look()
+}
+
+// permits has a manager permit the next move, and look at what it has permitted.
+func (s *story) permits(m *manager) {
+	for len(s.world.module.status.Moves) == 0 || len(m.requests) == 0 || m.requests[0].status != nil {
+		s.acts(m)
+		m.refresh(0)
+		s.decides(m)
+	}
+}
+
+// after is some time later.
+func (s *story) after(d time.Duration) { s.world.now = s.world.now.Add(d) }
+
+// goesBack has the user want the revision again that ran at first.
+func (s *story) goesBack() {
+	s.world.respec(func(spec *v1alpha1.ModuleSpec) { spec.TargetRevision = s.world.module.status.CurrentRevision })
+}
+
+// suspends has the user suspend the module, or resume it.
+func (s *story) suspends(yes bool) {
+	s.world.respec(func(spec *v1alpha1.ModuleSpec) { spec.Suspend = yes })
+}
+
+// theUserGoesBackBeforeTheAct: the first manager has permitted a move and is slow to make
+// it. The user suspends the module and goes back, so the second manager does not want that
+// move any more, but has to count it for as long as the first may make it. Its view is
+// behind, so it looks live, which shows what was made and not what may still be.
+func theUserGoesBackBeforeTheAct(s *story) {
+	s.permits(s.first)
+	s.after(time.Second)
+	s.suspends(true)
+	s.second.see(0)
+	s.second.see(3)
+	s.decides(s.second)
+	s.acts(s.second)
+	s.goesBack()
+	s.suspends(false)
+
+	for range 4 {
+		s.after(time.Second)
+		s.passes(s.second)
+	}
+
+	s.acts(s.first)
+}
+
+// theUserGoesBackAfterTheAct: the first manager has made a move that was permitted, and
+// does not run any more. The view of the second does not show what was made, however late
+// it is.
+func theUserGoesBackAfterTheAct(s *story) {
+	s.second.refresh(0)
+	s.permits(s.first)
+	s.acts(s.first)
+	s.goesBack()
+
+	for range 8 {
+		s.after(10 * time.Second)
+		s.second.see(0)
+		s.decides(s.second)
+		s.acts(s.second)
+	}
+}
+
+// assigned is how many clusters are assigned a revision.
+func (w *world) assigned(revision string) (n int) {
+	for _, a := range w.assemblages {
+		n += one(a.assigned && a.revision == revision)
+	}
+
+	return n
+}
+
+// allUp is true if every cluster is up.
+func (w *world) allUp() bool {
+	for i := range w.clusters {
+		if !w.isUp(w.clusters[i].Name) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// worked is that every cluster goes on with its work.
+func (w *world) worked() {
+	for i := range w.clusters {
+		w.work(&w.clusters[i])
+	}
+}
