@@ -95,7 +95,7 @@ func (s *simulation) unplayed(change []*unstructured.Unstructured) []Risk {
 	for _, obj := range s.Store.Objects(&appsv1.StatefulSet{}, "") {
 		follows := followed(obj.GetLabels(), obj.GetAnnotations())
 		changes := func(u *unstructured.Unstructured) bool {
-			return u.GetNamespace() == obj.GetNamespace() && slices.Contains(follows, u.GetKind()+" "+u.GetName())
+			return slices.Contains([]string{"", obj.GetNamespace()}, u.GetNamespace()) && slices.Contains(follows, u.GetKind()+" "+u.GetName())
 		}
 		if s.GroupOf(obj) == "" || !slices.ContainsFunc(change, changes) {
 			continue
