@@ -185,6 +185,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
+	e.Problems = slices.Clone(w.LeftOut)
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())
 	}

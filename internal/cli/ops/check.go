@@ -201,6 +201,10 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 		if trace.Suspended() {
 			findings = append(findings, suspendedFinding(what, trace, unknown || isManaged(managers, trace.Namespace)))
 		}
+		for _, left := range trace.LeftOut {
+			findings = append(findings, finding{Advice: true, What: what + "names config of another namespace that does not count: " + left,
+				Action: "share it before changing over from wave, or run the manager with --allow-cross-namespace"})
+		}
 		if trace.Finalizer {
 			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
 				Action: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})

@@ -96,7 +96,7 @@ func (a attempt) complete(now time.Time) answer {
 		e.DropBaseline()
 		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})
 	}
-	return answer{operations: e.Operations()}
+	return answer{operations: e.Operations(), warnings: a.now.LeftOut}
 }
 
 // sameTemplate is true if two versions of a workload ask for the same Pods, apart

@@ -10,8 +10,12 @@ import (
 type Known struct {
 	demand Demand
 	// facts and denied were observed when the workload was at version.
-	facts   Facts
-	denied  []string
+	facts  Facts
+	denied []string
+	// leftOut says which extra objects of other namespaces do not count, and hidden is
+	// true if wave may have counted one of them.
+	leftOut []string
+	hidden  bool
 	version string
 	// fingerprint is of the digests that count. The hashes were computed when it
 	// was hashedFor; the values that were read then, which may have been newer, had
@@ -51,6 +55,14 @@ func (k *Known) Facts() Facts { return k.facts }
 
 // Denied says, as sentences, what must not be read and how to fix it.
 func (k *Known) Denied() []string { return slices.Concat(k.denied, k.forbidden) }
+
+// LeftOut says, as sentences, which extra objects of other namespaces do not count, and
+// how to fix it.
+func (k *Known) LeftOut() []string { return k.leftOut }
+
+// HidesWave is true if wave may have counted an object that must not be read, so that
+// its hash cannot be computed.
+func (k *Known) HidesWave() bool { return k.hidden }
 
 // Hashes are of the present contents; nil if they are not known.
 func (k *Known) Hashes() *Hashes {

@@ -119,6 +119,8 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; ")}
 	case len(w.Missing) > 0:
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
+	case len(w.LeftOut) > 0:
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: strings.Join(w.LeftOut, "; ")}
 	case len(w.Settings.Problems) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
 	default:

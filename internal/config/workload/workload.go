@@ -36,6 +36,10 @@ type Workload struct {
 	Missing []content.Missing
 	// Denied says, as sentences, what must not be read and how to fix it.
 	Denied []string
+	// LeftOut says, as sentences, which extra objects of other namespaces do not count.
+	LeftOut []string
+	// hidesWave is true if wave may have counted one of them.
+	hidesWave bool
 	// Hashes are of the present contents; nil if they were not needed, because
 	// something is missing, denied or still changing, or could not be read.
 	Hashes *content.Hashes
@@ -104,6 +108,7 @@ func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 func (w *Workload) Observe(known *content.Known) {
 	if w.Settings.Tracked {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
+		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
 	}
 }
 
@@ -149,7 +154,7 @@ func (w *Workload) HashIsRight() bool {
 	if w.Hashes == nil || w.Template.Hash == "" {
 		return false
 	}
-	return w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
+	return w.Template.Hash == w.Hashes.Desired || w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
 
 // Adopts is true if the hash is of the present config in another scope, and that
@@ -161,10 +166,12 @@ func (w *Workload) Adopts() bool {
 
 // adoptsWave is true if the hash is wave's, and no baseline is recorded. A hash
 // that the ring or admission wrote is never taken for wave's: what only ours reads
-// may have had no values when it was written.
+// may have had no values when it was written. Where wave may have counted an object that
+// must not be read now, its hash is taken as it is.
 func (w *Workload) adoptsWave() bool {
 	written := !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero()
-	return !written && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Wave
+	isWaves := w.Template.Hash == w.Hashes.Wave || w.hidesWave && w.Template.Hash != w.Hashes.Desired
+	return !written && !w.hasBaseline() && w.Template.Hash != "" && isWaves
 }
 
 // ignoresMore is true if nothing but what the user ignores has changed since the
