@@ -80,6 +80,8 @@ var table = map[string]entry{
 	"PlanInProgress":               {"planinprogress", "a plan is running; the message says what it waits for", "nothing, it continues automatically; if it does not, fix what the message names"},
 	"PlanStarted":                  {"planstarted", "a plan has started", "nothing, for information only"},
 	"PodEvicted":                   {"podevicted", "a node has evicted a Pod", "check what the node has run out of; a Pod with a controller is replaced"},
+	"PodStuck":                     {"podstuck", "a Pod of an earlier revision is not ready, and its StatefulSet waits for it before it updates", "delete the Pod, as the command says; it is created at the present revision"},
+	"PodsKept":                     {"podskept", "Pods run an earlier revision, and the update strategy of the workload leaves it to a user to replace them", "delete the Pods that spillway explain names, lower the partition, or resume the Deployment, as the message says"},
 	"ProbeFails":                   {"probefails", "a container runs, and its readiness probe fails", "read its log; check that the probe requests what it serves"},
 	"Progressing":                  {"progressing", "the unit is updating, and is not healthy yet", "nothing, the update normally completes without help; if it does not, fix what the message names"},
 	"PruneFailed":                  {"prunefailed", "objects that are no longer wanted could not be deleted", "grant the permission or remove the finalizer that the message names"},

@@ -133,7 +133,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	case isLate:
 		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
 	case w.IsSettled() && !rolling:
-		return unit, false
+		return w.keptUnit(unit, now)
 	}
 	if !w.IsSettled() {
 		unit.Block = w.block(now, options)
@@ -158,8 +158,26 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	return unit, true
 }
 
+// keptUnit is a workload that has its hash, and whose Pods run an earlier revision until a
+// user replaces them; false if all run the present one. Pods of a zone are replaced by the
+// group.
+func (w *Workload) keptUnit(unit rollout.Unit, now time.Time) (rollout.Unit, bool) {
+	pods, of := workload.Kept(w.Object)
+	if pods == 0 || w.Zone.Group != "" || !w.Settings.Tracked {
+		return unit, false
+	}
+	unit.Leaf = rollout.Leaf{Current: earlier, Target: w.Accepted(), Health: rollout.Healthy}
+	unit.Block = &rollout.Block{Reason: ReasonPodsKept, Since: w.Records.Roll.At, Message: fmt.Sprintf(
+		"%d of %d Pods run an earlier revision: %s", pods, of, workload.KeptBy(w.Object))}
+	if unit.Block.Since.IsZero() || unit.Block.Since.After(now) {
+		unit.Block.Since = now
+	}
+	return unit, true
+}
+
 // Revisions that are not hashes.
 const (
+	earlier   = "earlier"
 	suspended = "suspended"
 	released  = "released"
 	unhashed  = "changed"
