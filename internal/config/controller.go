@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -46,8 +48,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	permitted := &permissions{reader: mgr.GetAPIReader(), namespaces: o.Namespaces, missing: map[content.Kind]bool{}, granted: make(chan event.GenericEvent, 2)}
+	if err := permitted.askFor(ctx, content.ConfigMap, content.Secret); err != nil {
+		return err
+	}
+	config := content.Source{Digests: mgr.GetCache(), Values: mgr.GetAPIReader(), Provided: provided, Forbidden: permitted.isMissing}
 	r := &reconciler{
-		observer: newObserver(o, mgr.GetClient(), content.Source{Digests: mgr.GetCache(), Values: mgr.GetAPIReader(), Provided: provided}),
+		observer: newObserver(o, mgr.GetClient(), config),
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
@@ -59,17 +66,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters()))
 	}
-	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
-	}
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
 	}
-	err = b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(r)
+	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing()))
+	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return nil
+	return permitted.watchConfig(ctx, mgr, c)
 }
 
 // reconciler runs the ring. There is one request for all workloads, because

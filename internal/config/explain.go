@@ -164,7 +164,7 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 // explain puts the facts of one workload together.
 func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := notTracked(w.Name)
-	if w.Settings.Tracked || !w.Suspension.IsSettled() {
+	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
 		if w.IsLate(now) {

@@ -119,6 +119,9 @@ func (p *pass) observeOwned(ctx context.Context, w *workload.Workload) error {
 		return nil
 	}
 	w.Legacy.Owns = nil
+	if w.Legacy.Unknown = p.source.IsForbidden(content.ConfigMap) || p.source.IsForbidden(content.Secret); w.Legacy.Unknown {
+		return nil
+	}
 	var (
 		configMaps corev1.ConfigMapList
 		secrets    corev1.SecretList

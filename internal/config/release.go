@@ -88,13 +88,15 @@ func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 		return nil, err
 	}
 	var traces []Trace
-	lookup := content.Source{Digests: content.Digesting(reader)}.Lookup()
+	source := content.Source{Digests: content.Digesting(reader)}
+	lookup, p := source.Lookup(), &pass{observer: newObserver(Options{}, reader, source)}
 	for _, obj := range objects {
 		w := workload.Read(obj)
 		var leftOut []string
 		if w.Settings.Tracked {
 			leftOut = lookup.LeftOut(ctx, w.Namespace, w.Settings.Extra)
 		}
+		_ = p.observeOwned(ctx, &w) // as far as it may be seen
 		if w.Legacy.Finalizer || w.Suspension.IsSuspended() || w.Suspension.Freeing || len(leftOut) > 0 {
 			traces = append(traces, Trace{Name: w.Name, Legacy: w.Legacy, Suspension: w.Suspension, LeftOut: leftOut})
 		}

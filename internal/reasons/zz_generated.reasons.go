@@ -130,6 +130,7 @@ var table = map[string]entry{
 	"Unschedulable":                {"unschedulable", "no node fits the Pod, or no scheduler processes it", "change what the Pod requires of a node, or add a node that has it"},
 	"WaitingForPrevious":           {"waitingforprevious", "an earlier unit is not complete", "nothing if that unit progresses; otherwise fix what the message says about it"},
 	"WaitingForTurn":               {"waitingforturn", "another unit of the group is disrupted, and only one may be at a time", "nothing if that unit becomes healthy; otherwise fix what the message says about it"},
+	"WaveFinalizer":                {"wavefinalizer", "the finalizer of wave before 2024 cannot be removed, so the workload cannot be deleted", "grant the manager patch on the objects that the message names, by a Role in their namespace, as spillway check shows; or install with --wave-cleanup"},
 	"WebhookDown":                  {"webhookdown", "a webhook that must be called does not answer", "start its server again, or delete its configuration if the server was removed"},
 	"WorkloadNotReady":             {"workloadnotready", "no plan is running and a workload is not ready", "fix the workload that the message names"},
 	"WriteRefused":                 {"writerefused", "the API server refuses a write: it is not permitted or not valid, a quota is exhausted, or a policy or a webhook refuses it", "change what is refused as the message says; the write is retried automatically. If a cluster has an older version of the kind, update Spillway there"},

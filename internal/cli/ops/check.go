@@ -206,11 +206,25 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 				Action: "share it before changing over from wave, or run the manager with --allow-cross-namespace"})
 		}
 		if trace.Finalizer {
-			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
-				Action: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
+			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024", Action: disownAction(&trace)})
 		}
 	}
 	return findings
+}
+
+// disownAction says what the manager needs to remove wave's finalizer: permissions for the
+// objects of this workload alone.
+func disownAction(t *config.Trace) string {
+	const removes = "the manager removes it"
+	if len(t.Owns) == 0 {
+		return removes
+	}
+	role := "kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name + " -n " + t.Namespace + " --verb=patch --resource=configmaps,secrets"
+	for _, owned := range t.Owns {
+		role += " --resource-name=" + owned.Name
+	}
+	return removes + " with the owner references on its config, once it may patch that: " + role +
+		", and bind it to the ServiceAccount of the manager; or install with --wave-cleanup"
 }
 
 // isManaged is true if one of the managers watches the namespace.

@@ -19,6 +19,8 @@ type Source struct {
 	Digests client.Reader
 	// Values reads ConfigMaps and Secrets as they are, from the API server.
 	Values client.Reader
+	// Forbidden is true for a kind that must not be read. Nil if all may be.
+	Forbidden func(Kind) bool
 	// Provided is true where the secrets store CSI driver is installed.
 	Provided bool
 	// Namespaces are those that may be read, all if empty.
@@ -54,6 +56,9 @@ func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *cor
 	}
 	return lacks, nil
 }
+
+// IsForbidden is true for a kind that must not be read.
+func (s Source) IsForbidden(kind Kind) bool { return s.Forbidden != nil && s.Forbidden(kind) }
 
 // Lookup begins a pass.
 func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}} }
@@ -131,6 +136,9 @@ func (l *Lookup) isUnchanged(ctx context.Context, k *Known, version string) bool
 func (l *Lookup) find(ctx context.Context, namespace string, o Object) (fact, string, error) {
 	if len(l.Namespaces) > 0 && !slices.Contains(l.Namespaces, o.Namespace) {
 		return fact{exists: true, out: true}, fmt.Sprintf("%s is in a namespace that the manager does not watch; add it to --namespaces", o.From(namespace)), nil
+	}
+	if l.IsForbidden(o.Kind) {
+		return fact{}, forbidden(o, namespace), nil
 	}
 	f, err := l.factOf(ctx, o)
 	if apierrors.IsForbidden(err) {

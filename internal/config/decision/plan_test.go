@@ -188,7 +188,9 @@ func TestDecide(t *testing.T) {
 				outdated("a", current, ofKind(kept(statefulSet(3, "v2"), appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}))),
 				outdated("b", current, ofKind(kept(statefulSet(3, "v2"), partition(2)))),
 				outdated("c", current, ofKind(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}, Status: appsv1.DeploymentStatus{Replicas: 2}})),
-				outdated("z", current, ofKind(kept(statefulSet(3, "v2"), partition(2))), zone(false)),
+				outdated("z", current, ofKind(kept(statefulSet(3, "v2"), partition(2))), zone(false), func(w *Workload) {
+					w.Object.SetLabels(map[string]string{"rollout-group": "ingester"})
+				}),
 				outdated("o"),
 			}, Options{MaxRolling: 1},
 			"rolls o\n" +

@@ -37,9 +37,10 @@ func IsReplacing(obj client.Object) bool { return !isHeldBack(obj) && isUnfinish
 
 // Kept are the Pods at an earlier revision that the workload's controller does not
 // replace, because another client decides which Pods are replaced, and of how many; none
-// while the controller has not observed the workload.
+// while the controller has not observed the workload. Those of a group are replaced by
+// the zones ring.
 func Kept(obj client.Object) (kept, of int32) {
-	if !isHeldBack(obj) || observedGeneration(obj) < obj.GetGeneration() {
+	if vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()) != "" || !isHeldBack(obj) || observedGeneration(obj) < obj.GetGeneration() {
 		return 0, 0
 	}
 	switch o := obj.(type) {

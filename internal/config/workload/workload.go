@@ -65,8 +65,10 @@ type Template struct {
 type Legacy struct {
 	// Finalizer is true if the workload has wave's finalizer.
 	Finalizer bool
-	// Owns are ConfigMaps and Secrets that would be deleted with the workload.
-	Owns []Owned
+	// Owns are ConfigMaps and Secrets that would be deleted with the workload. They are
+	// Unknown if they must not be listed.
+	Owns    []Owned
+	Unknown bool
 }
 
 // Owned is an object with an owner reference to a workload.
