@@ -26,6 +26,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
+// batch is about how many objects a pass reads before it writes, so that the first
+// workloads roll while the config of others is not read yet.
+const batch = 64
+
 // usesIndex finds the tracked workloads that use an object.
 const usesIndex = "spillway.dev/config"
 
@@ -58,6 +62,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
+	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
 	b := ctrl.NewControllerManagedBy(mgr).Named("config")
 	for _, kind := range workload.Kinds() {
@@ -97,7 +102,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Report: r.reporter.report,
 		Learn: func(_ context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
 			wake := ring.Earlier(p.Wake, r.observer.learn(done))
-			if r.observer.budget.learn(o, p, done) {
+			if r.observer.budget.learn(o, p, done) || r.observer.unread {
 				wake = o.Now
 			}
 			return ring.Next{Wake: wake}, nil

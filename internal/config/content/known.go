@@ -1,7 +1,11 @@
 package content
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -24,6 +28,8 @@ type Known struct {
 	hashes                           *Hashes
 	// forbidden says which values could not be read, when last tried.
 	forbidden []string
+	// inputs is the result of [Known.Inputs] of some hash; empty after each change.
+	inputs, inputsOf string
 }
 
 // Use is a reference and what is known of its object.
@@ -49,6 +55,25 @@ func (m Missing) String(namespace string) string {
 	}
 	return m.Object.From(namespace) + " has no key " + m.Key
 }
+
+// Inputs identifies what a hash was computed from: the references, and the versions of
+// their objects. It is a digest with the name of the workload as its key, so that it counts
+// for no other one, and it says nothing of values. While it stays the same, so does the hash.
+func (k *Known) Inputs(workload, hash string) string {
+	if k.inputs != "" && k.inputsOf == hash {
+		return k.inputs
+	}
+	mac := hmac.New(sha256.New, []byte(inputsFormat+workload))
+	_, _ = fmt.Fprintf(mac, "%q %+v", hash, k.scopes())
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+		_, _ = fmt.Fprintf(mac, "%q %v %q\n", o, k.facts[o].exists, k.facts[o].version)
+	}
+	k.inputs, k.inputsOf = hex.EncodeToString(mac.Sum(nil)[:digestSize]), hash
+	return k.inputs
+}
+
+// inputsFormat changes with what [Known.Inputs] covers, and with how hashes are computed.
+const inputsFormat = "1 "
 
 // Facts are what was observed last.
 func (k *Known) Facts() Facts { return k.facts }
@@ -132,11 +157,13 @@ func (k *Known) scopes() scopes {
 // scope is what counts now; the ignored objects are left out of it.
 func (k *Known) scope() scope {
 	ignored := slices.Clone(k.demand.Ignored)
+	own := len(ignored)
 	for o, f := range k.facts {
 		if f.ignored {
 			ignored = append(ignored, Reference{Object: o})
 		}
 	}
+	slices.SortFunc(ignored[own:], func(a, b Reference) int { return a.Object.compare(b.Object) })
 	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
 }
 

@@ -70,6 +70,7 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 	if l.isUnchanged(ctx, k, version) {
 		return false, nil
 	}
+	k.inputs = ""
 	k.demand, k.denied, k.leftOut, k.hidden, k.version, k.facts = d, nil, nil, false, version, Facts{}
 	out := map[Object]bool{}
 	for _, ref := range slices.Concat(d.Uses, d.Wave) {
@@ -178,6 +179,9 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 		}
 		versions, err := provided(ctx, l.Digests, o)
 		return providedFact(versions), err
+	}
+	if !isName(o.Name) {
+		return fact{}, nil // a Pod may name it, and no object can have it
 	}
 	obj := o.Kind.New()
 	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)

@@ -172,7 +172,7 @@ func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, 
 	}
 }
 
-// disowning is why what wave left is still there.
+// disowning is why what wave left was not removed yet.
 func (w *Workload) disowning() string {
 	var names []string
 	for _, owned := range w.Legacy.Owns {
@@ -308,8 +308,12 @@ func (w *Workload) freeing(since time.Time) *rollout.Block {
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 	window := options.Window(&w.Workload)
 	until := w.Change.SettlesAt(window)
-	if !until.After(now) {
+	switch {
+	case until.After(now):
+	case w.Retry != nil:
 		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
+	default:
+		return &rollout.Block{Reason: ReasonUnread, Message: "its config is read next"}
 	}
 	return &rollout.Block{
 		Reason:  ReasonCoalescing,

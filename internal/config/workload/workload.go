@@ -44,6 +44,12 @@ type Workload struct {
 	// something is missing, denied or still changing, or could not be read.
 	Hashes *content.Hashes
 
+	// Unchanged is true if the hash on the template was computed from what is observed now, by
+	// the record of it: then no Hashes are needed.
+	Unchanged bool
+	// inputs identifies what Hashes were computed from.
+	inputs string
+
 	// Object is the workload itself.
 	Object client.Object
 }
@@ -91,6 +97,7 @@ func Read(obj client.Object) Workload {
 	w.Demand = content.DemandOf(namespace, &template.Spec, w.Settings.Extra, w.Settings.PullSecrets)
 	w.Demand.Ignored = w.Settings.Ignored
 	w.Template = readTemplate(template, w.Settings.Dialect)
+	w.Demand.First = w.Template.Hash == ""
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
 	}
@@ -111,7 +118,19 @@ func (w *Workload) Observe(known *content.Known) {
 	if w.Settings.Tracked {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
+		if w.Hashes != nil {
+			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
+		}
+		w.Unchanged = IsUnchanged(w, known)
 	}
+}
+
+// IsUnchanged is true if the record of the last roll says that the hash on the template was
+// computed from what is known now. The record is the users' as well: it counts for their
+// workload alone.
+func IsUnchanged(w *Workload, known *content.Known) bool {
+	r := &w.Records.Roll
+	return r.Inputs != "" && w.Template.Hash != "" && known.IsComplete() && r.Inputs == known.Inputs(w.String(), w.Template.Hash)
 }
 
 // MissingText says what does not exist.
@@ -153,8 +172,11 @@ func (w *Workload) IsCurrent() bool {
 
 // HashIsRight is [Workload.IsCurrent] for the hash alone.
 func (w *Workload) HashIsRight() bool {
-	if w.Hashes == nil || w.Template.Hash == "" {
+	switch {
+	case w.Template.Hash == "":
 		return false
+	case w.Hashes == nil:
+		return w.Unchanged
 	}
 	return w.Template.Hash == w.Hashes.Desired || w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
