@@ -38,8 +38,9 @@ test: ## Run all tests, on control planes that they start
 	echo "The slowest packages:"; awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%8s  %s\n", $$3, $$2}' $$log | sort -rn | head -10
 
 .PHONY: build
-build: ## Build bin/spillway
-	$(GO) build -trimpath -o bin/spillway ./cmd/spillway
+build: ## Build bin/spillway, one static file
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/spillway ./cmd/spillway
+	@$(GO) run ./hack/static bin/spillway
 
 .PHONY: lint
 lint: ## Run the linters, and find words that the project does not use

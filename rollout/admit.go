@@ -97,12 +97,16 @@ func (d *decision) take(n *node) {
 // that share it.
 type budget struct {
 	leaves, down int
+	// spared counts the failed leaves that take no place because they are tolerated.
+	spared int
 	// taken counts the steps of this plan that take something down.
 	taken int
 	// removing counts the leaves that are being removed, by steps of this plan too.
 	removing int
 	// queue counts the leaves that wait for it.
 	queue int
+	// example is a leaf that is down, nil if none is.
+	example *node
 }
 
 // share gives each unit its budget, one to all that share it.
@@ -124,8 +128,13 @@ func (d *decision) share() {
 			n.budget = shared[name]
 		}
 
+		if n.down > n.spared && n.budget.example == nil {
+			n.budget.example = n.firstDown
+		}
+
 		n.budget.leaves += n.leaves
-		n.budget.down += n.down
+		n.budget.down += n.down - n.spared
+		n.budget.spared += n.spared
 		n.budget.removing += n.removing
 	}
 }

@@ -39,15 +39,21 @@ func (d *decision) clock(n *node) {
 	n.failed += n.unfinished
 	n.untolerated, n.unfinished = n.failed, 0
 	n.downFailed, n.removingFailed, n.moving = n.down, n.removing, 0
+	n.spared = 0
 	n.firstFailed = n
 }
 
-// waive takes failed leaves out of the budgets, where the policy says Continue.
+// waive takes failed leaves out of the budgets: where the policy says Continue, and those
+// that are tolerated. The latter keep the turn under OneAtATime, and the place of a removal.
 func (n *node) waive() {
-	if n.unit.Policy.OnFailure == Continue {
+	switch {
+	case n.unit.Policy.OnFailure == Continue:
 		n.down -= n.downFailed
 		n.removing -= n.removingFailed
 		n.downFailed, n.removingFailed = 0, 0
+		n.spared = 0
+	case n.tolerates:
+		n.spared = n.downFailed - n.removingFailed
 	}
 }
 

@@ -94,6 +94,26 @@ func (s *seen) sharing(units []*seen) []*seen {
 	return leaves
 }
 
+// tolerable is how many failures are tolerated beneath the units of a budget.
+func (s *seen) tolerable(units []*seen) int {
+	n := 0
+
+	for _, u := range units {
+		shares := u == s || s.unit.Policy.Budget != "" && u.unit.Policy.Budget == s.unit.Policy.Budget
+		if !shares {
+			continue
+		}
+
+		for _, beneath := range units {
+			if !beneath.isLeaf() && beneath.unit.Policy.MaxFailures.Set && (beneath == u || slices.Contains(beneath.above, u)) {
+				n += allows(beneath.unit.Policy.MaxFailures, len(beneath.leaves))
+			}
+		}
+	}
+
+	return n
+}
+
 func (s *seen) isDone() bool { return !s.outdated() && s.available() }
 
 // allows is a limit of so many leaves.

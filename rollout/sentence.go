@@ -58,12 +58,29 @@ func (n *node) failureMessage() string {
 
 // failureCause is why nothing more moves beneath a unit where too much has failed.
 func (n *node) failureCause() *cause {
+	n = n.whereFailed()
 	message := n.name() + " failed: "
 	if limit := n.unit.Policy.MaxFailures; limit.Set || n.untolerated > 1 {
 		message += share(n.untolerated, n.leaves) + " units failed, " + strconv.Itoa(limit.Of(n.leaves)) + " allowed; "
 	}
 
 	return &cause{reason: ReasonFailed, on: n.firstFailed, message: message + n.firstFailed.name() + " " + n.firstFailed.failure()}
+}
+
+// whereFailed is the unit whose limit the failures beneath a unit have exceeded: itself, or
+// where it has none the first beneath that has one, as the numbers are those of that.
+func (n *node) whereFailed() *node {
+	if n.unit.Policy.MaxFailures.Set {
+		return n
+	}
+
+	for _, c := range n.children {
+		if at := c.whereFailed(); at.unit.Policy.MaxFailures.Set && at.stopped && !at.timedOut {
+			return at
+		}
+	}
+
+	return n
 }
 
 // failure is a clause that says how a unit failed, after its name.
@@ -143,7 +160,7 @@ func (n *node) budgetCause(full *node) *cause {
 	case allowed == 0:
 		c.message = n.waits() + "0 allowed unavailable" + full.within()
 	case n.up:
-		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.example()
+		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides()
 	default:
 		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()
 	}
@@ -173,13 +190,22 @@ func (n *node) waits() string {
 	return n.name() + " is waiting: "
 }
 
-// example names one of those that are down.
-func (n *node) example() string {
-	if n.down == 0 || n.firstDown == nil {
+// besides says how many are down and take no place.
+func (b *budget) besides() string {
+	if b.spared == 0 {
 		return ""
 	}
 
-	return " (" + n.firstDown.name() + " is " + n.firstDown.condition() + ")"
+	return ", besides " + strconv.Itoa(b.spared) + " failed (maxFailures)"
+}
+
+// oneDown names one of those that take a place in a budget.
+func (b *budget) oneDown() string {
+	if b.example == nil {
+		return ""
+	}
+
+	return " (" + b.example.name() + " is " + b.example.condition() + ")"
 }
 
 // condition says of a leaf that is not available what it is, as what may follow

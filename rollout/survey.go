@@ -58,6 +58,8 @@ type tally struct {
 	// removing are those that are being removed, removingFailed those of them that
 	// have failed.
 	removing, removingFailed int
+	// spared are those of downFailed that take no place in a budget because they are tolerated.
+	spared int
 	// failed are all that have failed, untolerated those that no unit beneath tolerates.
 	failed, untolerated int
 	// unfinished are those that a timeout would fail, moving those at their target
@@ -259,6 +261,7 @@ func (t *tally) add(c *tally) {
 	t.downFailed += c.downFailed
 	t.removing += c.removing
 	t.removingFailed += c.removingFailed
+	t.spared += c.spared
 	t.failed += c.failed
 	t.untolerated += c.untolerated
 	t.unfinished += c.unfinished

@@ -196,8 +196,9 @@ type Policy struct {
 	// MaxFailures is how many failed leaves beneath are tolerated before OnFailure
 	// applies. The zero value tolerates none but those that a unit beneath tolerates
 	// already; a limit that is Set counts every failed leaf beneath. A failure
-	// that is tolerated does not keep the unit from being complete; it does keep its
-	// place in the budget, and the turn under OneAtATime.
+	// that is tolerated does not keep the unit from being complete, and takes no place
+	// in its budget or in those above it: of a unit as many leaves may be unavailable as
+	// both limits allow together. It does keep the turn under OneAtATime.
 	MaxFailures Limit
 	// OnFailure says what happens when more have failed.
 	OnFailure OnFailure

@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 			namespace := testenv.Namespace(t)
 			env.Setenv("KUBECONFIG", testenv.Shared().Kubeconfig())
 			env.Setenv("NS", namespace)
+			env.Setenv("SERVER", testenv.Shared().Config().Host)
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},

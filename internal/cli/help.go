@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/completion"
@@ -86,14 +87,26 @@ func writeUsage(w io.Writer, cmd *cobra.Command) {
 		_, _ = fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
 	}
 	writeCommands(w, cmd)
-	if cmd.HasAvailableLocalFlags() {
-		_, _ = fmt.Fprintf(w, "\nFlags:\n%s", display.TrimLines(cmd.LocalFlags().FlagUsagesWrapped(helpWidth)))
-	}
+	writeFlags(w, "Flags", cmd.LocalFlags(), false)
+	writeFlags(w, "Connection flags, as for kubectl", cmd.LocalFlags(), true)
 	if cmd.HasAvailableInheritedFlags() {
 		_, _ = fmt.Fprintf(w, "\nGlobal flags:\n%s", display.TrimLines(cmd.InheritedFlags().FlagUsagesWrapped(helpWidth)))
 	}
 	if cmd.HasAvailableSubCommands() {
 		_, _ = fmt.Fprintf(w, "\n%s\n", folded(`Use "`+cmd.CommandPath()+` [command] --help" for more about a command.`))
+	}
+}
+
+// writeFlags writes the flags by which a command connects to a cluster, or the others.
+func writeFlags(w io.Writer, title string, flags *pflag.FlagSet, connection bool) {
+	some := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if (f.Annotations[command.ConnectionFlags] != nil) == connection {
+			some.AddFlag(f)
+		}
+	})
+	if some.HasAvailableFlags() {
+		_, _ = fmt.Fprintf(w, "\n%s:\n%s", title, display.TrimLines(some.FlagUsagesWrapped(helpWidth)))
 	}
 }
 

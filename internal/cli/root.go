@@ -8,12 +8,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -36,7 +38,7 @@ func Run(ctx context.Context, env command.Environment) int {
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), err))
+		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), command.Plain(err)))
 		if coded := (command.ExitError{}); errors.As(err, &coded) {
 			return coded.Code
 		}
@@ -71,12 +73,14 @@ func newRoot(env command.Environment) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() != "manager" { // of what libraries log, an error says what matters
+				log.SetLogger(logr.Discard())
+				klog.SetLogger(logr.Discard())
+			}
 			return command.FromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(command.FlagError)
 	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), ops.NewCheck(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	finish(root, env)

@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // batch is about how many objects a pass reads before it writes, so that the first
 // workloads roll while the config of others is not read yet.

@@ -106,11 +106,9 @@ func indexUses(obj client.Object) []string {
 	if !m.Tracked {
 		return nil
 	}
-	var used []string
+	used := map[string]bool{}
 	for _, ref := range m.Uses {
-		if key := ref.Object.From(""); !slices.Contains(used, key) {
-			used = append(used, key)
-		}
+		used[ref.Object.From("")] = true
 	}
-	return used
+	return slices.Collect(maps.Keys(used))
 }

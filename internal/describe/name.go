@@ -7,6 +7,8 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
 // kindNames are the names that kubectl takes for a kind.
@@ -61,6 +63,9 @@ func Named(mapper func() (apimeta.RESTMapper, error), namespace, arg string) (Re
 	}
 	gvk, err := kinds.KindFor(resourceOf(word))
 	if err != nil {
+		if near := nearest.Meant(word, words()); near != "" {
+			return Ref{}, fmt.Errorf("%q is not known: the cluster has no kind %q; did you mean %s/%s?", arg, word, near, name)
+		}
 		return Ref{}, fmt.Errorf("%q is not known: the cluster has no kind %q; %w", arg, word, ErrNotNamed)
 	}
 	mapping, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -84,6 +89,16 @@ func kindOf(word string) string {
 		}
 	}
 	return ""
+}
+
+// words are the kinds as they are most often written. A short name is too short to be
+// nearly another.
+func words() []string {
+	words := make([]string, len(named))
+	for i := range named {
+		words[i] = named[i].names[0]
+	}
+	return words
 }
 
 // Split splits KIND/NAME as a person types it.

@@ -16,6 +16,7 @@ var table = map[string]entry{
 	"CannotBeSeen":                 {"cannotbeseen", "the chain continues at an object that the caller may not or cannot read", "request the permission that the message names, or run the command that explain shows"},
 	"ClaimUnbound":                 {"claimunbound", "no volume is bound to a claim", "find out why none is provisioned"},
 	"ClusterSilent":                {"clustersilent", "a cluster of the fleet does not respond", "check that its API server runs, and that its kubeconfig is up to date"},
+	"ClusterUnknown":               {"clusterunknown", "neither a Cluster nor a labeled Secret stands for a cluster that was assigned the module, so that it counts as down", "restore the Secret with its kubeconfig, or the Cluster; if the cluster is gone for good, annotate its assemblage with spillway.dev/abandon-cluster=true and delete it"},
 	"ClusterUnreachable":           {"clusterunreachable", "the cluster does not answer", "check that the API server of the cluster runs, and that the hub can reach the address in its kubeconfig"},
 	"Coalescing":                   {"coalescing", "the config has changed and may change again", "nothing, the wait ends automatically; spillway.dev/coalesce-window sets how long changes are collected"},
 	"Complete":                     {"complete", "everything is at its revision, and healthy", "nothing, this is the desired state"},

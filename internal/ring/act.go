@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -164,6 +165,14 @@ func isFailedTest(err error) bool {
 	}
 	details := status.Status().Details
 	return details == nil || len(details.Causes) == 0
+}
+
+// IsUnacceptable is true if a write was refused for what it says or for its size, so that
+// the same write is refused again.
+func IsUnacceptable(err error) bool {
+	const size = "request is too large" // what the storage answers, as an internal error
+	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) && !isFailedTest(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), size)
 }
 
 // IsTerminating is true if a write was refused because its namespace is being deleted.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -41,7 +42,7 @@ func (c Conditions) Set(on *[]metav1.Condition, generation int64, now time.Time)
 		is   bool
 	}{{ConditionReady, c.Ready}, {ConditionReconciling, c.Reconciling}, {ConditionStalled, c.Stalled}} {
 		meta.SetStatusCondition(on, metav1.Condition{
-			Type: one.kind, Status: kube.Truth(one.is), Reason: string(c.Reason), Message: c.Message,
+			Type: one.kind, Status: kube.Truth(one.is), Reason: string(c.Reason), Message: message.Sentence(c.Message),
 			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}

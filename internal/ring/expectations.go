@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Change identifies a write: what is done, to which object, at which version of it. Two
@@ -70,7 +72,7 @@ func (e *Expectations) Learn(now time.Time, c Change, err error) {
 func (e *Expectations) Refuse(now time.Time, object, reason string) {
 	e.init()
 	r := e.refusals[object]
-	r.Refusal = Refusal{At: now.Add(Refused().After(r.attempts)), Reason: reason}
+	r.Refusal = Refusal{At: now.Add(Refused().After(r.attempts)), Reason: message.Sentence(reason)}
 	r.attempts++
 	e.refusals[object] = r
 }

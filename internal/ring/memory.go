@@ -52,6 +52,10 @@ type Memory[O Object] struct {
 	conflicts Streak
 	// differs is since when the status that is written is not the present one.
 	differs time.Time
+	// refused is how often in a row the API server did not accept the status for what it
+	// says, and putOff until when it is not written.
+	refused int
+	putOff  time.Time
 }
 
 // Newest returns the newer of what the cache shows of the object and what the API server
@@ -83,9 +87,12 @@ type Status struct {
 
 // StatusDue is true if the status is to be written in this pass; otherwise wake is when
 // it is, zero for never. A status that differs waits for delay, because it may become
-// part of another write.
+// part of another write. One that the API server did not accept waits longer each time,
+// whatever a watch shows meanwhile.
 func (m *Memory[O]) StatusDue(now time.Time, delay time.Duration, s Status) (due bool, wake time.Time) {
 	switch {
+	case now.Before(m.putOff):
+		return false, m.putOff
 	case s.Permits, s.Differs && s.Urgent:
 		return true, time.Time{}
 	case !s.Differs:
@@ -131,9 +138,9 @@ func (r *Results[O, W]) Written() bool {
 }
 
 // Failure is the error that the queue of the controller has to know of: that of the
-// object, unless it is decided anew or the namespace is being deleted.
+// object, unless it is decided anew, is put off or the namespace is being deleted.
 func (r *Results[O, W]) Failure() error {
-	if IsConflict(r.Err) || IsTerminating(r.Err) {
+	if IsConflict(r.Err) || IsUnacceptable(r.Err) || IsTerminating(r.Err) {
 		return nil
 	}
 	return r.Err
@@ -150,7 +157,19 @@ func Learn[O Object, W any](m *Memory[O], now time.Time, r *Results[O, W], diffe
 		var none O
 		m.written = none
 	}
-	return Earlier(m.Refusals(now).Wake(now), m.conflicts.Again(now, r.Conflict()))
+	wake := m.learnRefusal(now, r.Err)
+	return Earlier(Earlier(wake, m.Refusals(now).Wake(now)), m.conflicts.Again(now, r.Conflict()))
+}
+
+// learnRefusal puts off the next write of the object if this one was not accepted. It
+// returns until when, zero if it was.
+func (m *Memory[O]) learnRefusal(now time.Time, err error) time.Time {
+	if !IsUnacceptable(err) {
+		return time.Time{}
+	}
+	m.putOff = now.Add(Refused().After(m.refused))
+	m.refused++
+	return m.putOff
 }
 
 // Conflict is true if some write lost a conflict.
@@ -168,6 +187,7 @@ func (m *Memory[O]) learnObject(now time.Time, written O, created, differs bool)
 	switch {
 	case written != none:
 		m.written, m.differs = written, time.Time{}
+		m.refused, m.putOff = 0, time.Time{}
 		if created {
 			m.created = now
 		}

@@ -3,6 +3,7 @@ package ring_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -259,6 +261,48 @@ func TestDo(t *testing.T) {
 		})
 		if !errors.Is(err, errDenied) {
 			t.Error(err)
+		}
+	}
+}
+
+// A status that the API server does not accept is not tried again by each event, and the
+// attempts become fewer.
+func TestAStatusThatIsRefusedIsPutOff(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupKind{Kind: "RolloutGroup"}
+	invalid := apierrors.NewInvalid(kind, "g", field.ErrorList{field.TooLong(field.NewPath("status"), "", 32768)})
+	for name, err := range map[string]error{
+		"invalid": invalid, "wrapped": fmt.Errorf("write the status: %w", invalid), "too large": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+		"too large for the storage": apierrors.NewInternalError(errors.New("etcdserver: request is too large")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, now, writes := memory{}, noon, 0
+			for now.Before(noon.Add(time.Hour)) { // an event comes each second
+				if due, _ := m.StatusDue(now, time.Second, ring.Status{Differs: true, Urgent: true}); due {
+					writes++
+					r := results{Err: err}
+					wake := ring.Learn(&m, now, &r, true)
+					if r.Failure() != nil || !wake.After(now) {
+						t.Fatalf("it is tried again at %s, and fails with %v", wake, r.Failure())
+					}
+				}
+				now = now.Add(time.Second)
+			}
+			if writes > 40 {
+				t.Errorf("%d writes in an hour", writes)
+			}
+			ring.Learn(&m, now, &results{Object: aConfigMap("1", 7)}, false)
+			if due, _ := m.StatusDue(now, time.Second, ring.Status{Permits: true}); !due {
+				t.Error("it is put off after one was accepted")
+			}
+		})
+	}
+	for name, err := range map[string]error{"conflict": aConflict(), "outage": apierrors.NewInternalError(errors.New("context deadline exceeded"))} {
+		m := memory{}
+		ring.Learn(&m, noon, &results{Err: err}, true)
+		if due, _ := m.StatusDue(noon, time.Second, ring.Status{Permits: true}); !due {
+			t.Errorf("%s: it is put off", name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -62,12 +64,16 @@ func (r *Reporter) Turned(about client.Object, was, is Course) {
 
 // Normal emits an Event about an object.
 func (r *Reporter) Normal(about client.Object, reason rollout.Reason, note string, args ...any) {
-	r.Events.Eventf(about, nil, corev1.EventTypeNormal, string(reason), r.Action, note, args...)
+	r.emit(about, corev1.EventTypeNormal, reason, fmt.Sprintf(note, args...))
 }
 
 // Warning emits a warning about an object.
 func (r *Reporter) Warning(about client.Object, reason rollout.Reason, note string, args ...any) {
-	r.Events.Eventf(about, nil, corev1.EventTypeWarning, string(reason), r.Action, note, args...)
+	r.emit(about, corev1.EventTypeWarning, reason, fmt.Sprintf(note, args...))
+}
+
+func (r *Reporter) emit(about client.Object, eventType string, reason rollout.Reason, note string) {
+	r.Events.Eventf(about, nil, eventType, string(reason), r.Action, "%s", message.Cut(note, message.NoteLength))
 }
 
 // Said are the sentences that were reported last, by what they are about. The zero value

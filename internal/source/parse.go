@@ -13,19 +13,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parse reads the documents of one file, and the mistakes in it.
-func parse(file string, raw []byte) ([]Document, []error) {
-	p := parser{file: file}
+// parse reads the documents of one file, and the mistakes in it. Of a file that was not
+// named, what is no manifest is left out.
+func (r *reader) parse(file string, raw []byte) ([]Document, []error) {
+	p := parser{file: file, skips: r.walking && r.Skip != nil}
 	for _, c := range split(raw) {
 		p.chunk(c)
+	}
+	if p.broken && p.skips && isOther(raw) {
+		p.errs = nil
+	}
+	if p.skips && len(p.documents) == 0 && len(p.errs) == 0 {
+		r.Skip(Skipped{Path: file, Why: "a file without manifests"})
 	}
 	return p.documents, p.errs
 }
 
 type parser struct {
-	file      string
-	documents []Document
-	errs      []error
+	file string
+	// skips is true if what is no object is left out, broken if something is no YAML.
+	skips, broken bool
+	documents     []Document
+	errs          []error
 }
 
 // chunk reads one document twice: for where things stand, and for what they mean to
@@ -37,15 +46,18 @@ func (p *parser) chunk(c chunk) {
 	}
 	raw, err := yaml.YAMLToJSONStrict(c.text)
 	if err != nil {
-		line, problem := c.located(err)
-		p.fail(line, "invalid YAML: "+problem, "fix the text there")
+		p.noYAML(c, err)
 		return
 	}
 	if bytes.Equal(raw, []byte("null")) {
 		return
 	}
 	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &u.Object); err != nil {
+	err = json.Unmarshal(raw, &u.Object)
+	switch {
+	case p.skips && (err != nil || isNoObject(u)):
+		return
+	case err != nil:
 		p.fail(c.line(root.Line), "is not a Kubernetes object", fixObject)
 		return
 	}
@@ -87,11 +99,11 @@ func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, false
 	} else if err != nil {
-		line, problem := c.located(err)
-		p.fail(line, "invalid YAML: "+problem, "fix the text there")
+		p.noYAML(c, err)
 		return nil, false
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		p.broken = true
 		p.fail(max(c.first, c.line(second.Line)), "another document begins without a line of its own", "put three dashes, ---, alone on a line before it")
 		return nil, false
 	}
@@ -99,6 +111,12 @@ func (p *parser) node(c chunk) (*yamlv3.Node, bool) {
 		return nil, false
 	}
 	return document.Content[0], true
+}
+
+func (p *parser) noYAML(c chunk, err error) {
+	p.broken = true
+	line, problem := c.located(err)
+	p.fail(line, "invalid YAML: "+problem, "fix the text there")
 }
 
 func (p *parser) fail(line int, problem, action string) {

@@ -23,7 +23,11 @@ const Stdin = "-"
 // lines; what is named twice is read once. What could be read is returned also with
 // an error; [Errors] takes that apart.
 func Read(stdin io.Reader, paths ...string) ([]Document, error) {
-	r := reader{stdin: stdin, seen: map[string]bool{}}
+	return ReadTree(stdin, Options{}, paths...)
+}
+
+// all reads the paths that a user names.
+func (r *reader) all(paths []string) ([]Document, error) {
 	for _, path := range paths {
 		r.path(path)
 	}
@@ -34,7 +38,12 @@ func Read(stdin io.Reader, paths ...string) ([]Document, error) {
 }
 
 type reader struct {
+	Options
+
 	stdin io.Reader
+	// walking is true below a directory that was named, ignored is what is left out there.
+	walking bool
+	ignored *ignored
 	// seen are the files that were read.
 	seen      map[string]bool
 	documents []Document
@@ -83,29 +92,49 @@ func (r *reader) path(path string) {
 // directory reads what is in and below a directory. A link to a directory is not
 // followed, so that no circle of them is walked.
 func (r *reader) directory(root string) {
+	r.walking, r.ignored = true, &ignored{}
+	if r.Skip != nil || len(r.Exclude) > 0 {
+		r.ignored = newIgnored(root, r.Exclude)
+	}
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			r.unreadable(path, err)
 			return fs.SkipDir
-		case entry.IsDir() && path != root && isHidden(entry.Name()):
-			return fs.SkipDir
+		case path != root && r.isLeftOut(path, entry):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
 		case entry.IsDir():
-			return r.enter(path)
+			return r.enter(root, path)
 		case isManifest(entry.Name()) && !leadsToDirectory(path, entry):
 			r.file(path)
 		}
 		return nil
 	})
+	r.walking = false
 }
 
-// enter refuses a directory that must be rendered before it is a manifest.
-func (r *reader) enter(path string) error {
+func (r *reader) isLeftOut(path string, entry fs.DirEntry) bool {
+	return entry.IsDir() && isHidden(entry.Name()) || r.ignored.has(path, entry.IsDir())
+}
+
+// enter refuses a directory that must be rendered before it is a manifest. One that was not
+// named is left out of a repository.
+func (r *reader) enter(root, path string) error {
 	for _, s := range sentinels {
-		if _, err := os.Stat(filepath.Join(path, s.file)); err == nil {
-			r.unrendered(path, s)
-			return fs.SkipDir
+		if _, err := os.Stat(filepath.Join(path, s.file)); err != nil {
+			continue
 		}
+		if r.Skip != nil && path != root {
+			r.Skip(Skipped{Path: path, Why: s.is, Action: s.command + " " + path})
+		} else {
+			r.unrendered(path, s)
+		}
+		return fs.SkipDir
+	}
+	if r.Skip != nil {
+		r.ignored.enter(path)
 	}
 	return nil
 }
@@ -139,7 +168,7 @@ func (r *reader) read(file string, content func() ([]byte, error)) {
 		r.unreadable(file, err)
 		return
 	}
-	documents, errs := parse(file, raw)
+	documents, errs := r.parse(file, raw)
 	r.documents = append(r.documents, documents...)
 	r.errs = append(r.errs, errs...)
 }

@@ -216,6 +216,59 @@ func read(t *testing.T, text string) source.Document {
 	return documents[0]
 }
 
+func TestRepositoriesHoldOtherFiles(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+	named := func(name string) string { return fmt.Sprintf(manifest, name) }
+	tree(t, map[string]string{
+		"a.yaml": named("a"), "mixed.yaml": "x: 1\n---\n" + named("mixed"), "config.json": "{}", "values.yaml": "a: 1", "empty.yaml": "",
+		"template.yaml": "{{ if .Values.x }}\napiVersion: v1\nkind: ConfigMap\n{{ end }}", "list.yaml": "- a\n- b\n", "broken.yaml": "a: [",
+		"kind.yaml": "apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\n", "chart/Chart.yaml": "name: x", "chart/templates/b.yaml": named("b"),
+		"overlay/kustomization.yaml": "resources: [c.yaml]", "overlay/c.yaml": named("c"),
+		".gitignore": "# made\n/out/\n", "out/d.yaml": named("d"), "sub/out/e.yaml": named("e"), "sub/.spillwayignore": "f.yaml\n", "sub/f.yaml": named("f"),
+		"testdata/g.yaml": named("g"), "wrong.yaml": "apiVersion: v1\nkind: ConfigMap\n", "half.yaml": "kind: ConfigMap\nmetadata: {name: half}\n",
+		"typo.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [}\n",
+	})
+	var skipped []string
+	o := source.Options{Exclude: []string{"testdata/"}, Skip: func(s source.Skipped) { skipped = append(skipped, s.Path+" is "+s.Why) }}
+	documents, err := source.ReadTree(nil, o, ".")
+	same(t, `
+a.yaml:1 ConfigMap a
+mixed.yaml:3 ConfigMap mixed
+sub/out/e.yaml:1 ConfigMap e
+half.yaml:1: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out
+typo.yaml:3: invalid YAML: did not find expected node content; fix the text there
+wrong.yaml:1: has no metadata.name; give it apiVersion, kind and metadata.name, or leave the file out
+`, shown(documents, err))
+	same(t, `
+broken.yaml is a file without manifests
+chart is a Helm chart
+config.json is a file without manifests
+empty.yaml is a file without manifests
+kind.yaml is a file without manifests
+list.yaml is a file without manifests
+overlay is a Kustomize overlay
+template.yaml is a file without manifests
+values.yaml is a file without manifests`, strings.Join(skipped, "\n"))
+}
+
+func TestWhatIsNamedIsRead(t *testing.T) {
+	tree(t, map[string]string{"values.yaml": "a: 1", ".gitignore": "*\n", "chart/Chart.yaml": "name: x"})
+	o := source.Options{Skip: func(s source.Skipped) { t.Errorf("%s was left out", s.Path) }}
+	documents, err := source.ReadTree(nil, o, "values.yaml", "chart")
+	same(t, `
+values.yaml:1: has no apiVersion; give it apiVersion, kind and metadata.name, or leave the file out
+chart: is a Helm chart, which is not rendered here; render it first, and pipe that to -f -: helm template chart
+`, shown(documents, err))
+}
+
+func TestIgnoreFilesOfTheRepositoryCount(t *testing.T) {
+	tree(t, map[string]string{
+		".git/HEAD": "", ".gitignore": "*.gen.yaml\n", "deploy/a.gen.yaml": "apiVersion: v1", "deploy/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}",
+	})
+	documents, err := source.ReadTree(nil, source.Options{Skip: func(source.Skipped) {}}, "deploy")
+	same(t, "deploy/b.yaml:1 ConfigMap b\n", shown(documents, err))
+}
+
 func TestLineOf(t *testing.T) {
 	d := read(t, deployment)
 	for path, want := range map[string]int{

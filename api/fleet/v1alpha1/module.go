@@ -223,7 +223,8 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
 	// MaxFailures is how many clusters of a stage may fail before onFailure
-	// applies: a number, or a percentage of the stage. Default 0.
+	// applies: a number, or a percentage of the stage. Those take no place in
+	// maxUnreadyClusters. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`

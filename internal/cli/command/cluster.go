@@ -3,7 +3,10 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,15 +20,55 @@ import (
 
 	fleetcluster "github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
-// Cluster are the flags that say which cluster is meant.
+// Cluster are the flags that say which cluster is meant, and who asks.
 type Cluster struct {
 	Kubeconfig, Context, Namespace string
+	// overrides are what the flags of kubectl say instead of the kubeconfig.
+	overrides clientcmd.ConfigOverrides
+	flags     *pflag.FlagSet
 }
 
-// AddFlags adds the flags that name a cluster.
+// ConnectionFlags is the annotation of flags that are the same as those of kubectl.
+const ConnectionFlags = "spillway.dev/connection-flag"
+
+// AddFlags adds the flags that name a cluster, and those of kubectl that say how to
+// connect to it.
 func (c *Cluster) AddFlags(flags *pflag.FlagSet) {
+	c.AddKubeconfigFlags(flags)
+	c.flags = flags
+	like := clientcmd.RecommendedConfigOverrideFlags("")
+	like.CurrentContext, like.ContextOverrideFlags = clientcmd.FlagInfo{}, clientcmd.ContextOverrideFlags{}
+	like.ClusterOverrideFlags.ProxyURL, like.ClusterOverrideFlags.DisableCompression = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	like.AuthOverrideFlags.Username, like.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	mine := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&c.overrides, mine, like)
+	mine.VisitAll(func(f *pflag.Flag) {
+		f.Usage = connectionUsage[f.Name]
+		f.Annotations = map[string][]string{ConnectionFlags: {"true"}}
+	})
+	flags.AddFlagSet(mine)
+}
+
+// connectionUsage says what the flags of kubectl do.
+var connectionUsage = map[string]string{
+	clientcmd.FlagImpersonate:      "user to act as",
+	clientcmd.FlagImpersonateGroup: "group to act as; repeat it for several",
+	clientcmd.FlagImpersonateUID:   "UID to act as",
+	clientcmd.FlagAPIServer:        "address of the API server",
+	clientcmd.FlagCAFile:           "path of the certificate of the API server's authority",
+	clientcmd.FlagCertFile:         "path of the client certificate",
+	clientcmd.FlagKeyFile:          "path of the client key",
+	clientcmd.FlagInsecure:         "do not verify the API server's certificate, which makes the connection insecure",
+	clientcmd.FlagTLSServerName:    "name to verify the API server's certificate by (default: its host)",
+	clientcmd.FlagBearerToken:      "bearer token to authenticate with",
+	clientcmd.FlagTimeout:          "how long a request may take, such as 5s; 0 is no limit",
+}
+
+// AddKubeconfigFlags adds the flags that name a cluster, and no others.
+func (c *Cluster) AddKubeconfigFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in)")
 	flags.StringVar(&c.Context, "context", "", "context of the kubeconfig (default: its current one)")
 }
@@ -44,6 +87,20 @@ func (c *Cluster) Words() []string {
 	if c.Context != "" {
 		words = append(words, "--context", quoted(c.Context))
 	}
+	return append(words, c.connection()...)
+}
+
+// connection are the flags of kubectl as they were given, but for secrets.
+func (c *Cluster) connection() []string {
+	var words []string
+	if c.flags == nil {
+		return nil
+	}
+	c.flags.Visit(func(f *pflag.Flag) {
+		if f.Annotations[ConnectionFlags] != nil && f.Name != clientcmd.FlagBearerToken {
+			words = append(words, "--"+f.Name+"="+quoted(f.Value.String()))
+		}
+	})
 	return words
 }
 
@@ -82,7 +139,7 @@ func (c *Cluster) ResolveNamespace() (string, error) {
 	}
 	namespace, _, err := c.Loader().Namespace()
 	if err != nil {
-		return "", unusable(err)
+		return "", c.unusable(err)
 	}
 	return namespace, nil
 }
@@ -139,7 +196,7 @@ func (c *Cluster) Client() (client.WithWatch, error) {
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := c.Loader().ClientConfig()
 	if err != nil {
-		return nil, unusable(err)
+		return nil, c.unusable(err)
 	}
 	config.QPS = -1
 	return config, nil
@@ -149,13 +206,55 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 func (c *Cluster) Loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+	overrides := c.overrides
+	overrides.CurrentContext = c.Context
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
 // unusable says what is wrong with a kubeconfig.
-func unusable(err error) error {
-	if clientcmd.IsEmptyConfig(err) {
-		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+func (c *Cluster) unusable(err error) error {
+	if t := c.overrides.Timeout; t != "" {
+		if _, failed := clientcmd.ParseTimeout(t); failed != nil {
+			return fmt.Errorf("--%s: %s", clientcmd.FlagTimeout, notDuration(t))
+		}
 	}
-	return fmt.Errorf("kubeconfig: %w", err)
+	switch raw, failed := c.Loader().RawConfig(); {
+	case clientcmd.IsEmptyConfig(err):
+		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+	case errors.Is(failed, fs.ErrNotExist):
+		return fmt.Errorf("kubeconfig %s not found: name another with --kubeconfig or $KUBECONFIG", c.Kubeconfig)
+	case failed != nil:
+		return fmt.Errorf("kubeconfig: %s; name another with --kubeconfig or $KUBECONFIG", invalid(failed))
+	case c.Context != "" && raw.Contexts[c.Context] == nil:
+		return unknownContext(c.Context, slices.Sorted(maps.Keys(raw.Contexts)))
+	default:
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+}
+
+// couldNotLoad is how the library says that a kubeconfig cannot be read.
+var couldNotLoad = regexp.MustCompile(`error loading config file "([^"]*)": (.*)`)
+
+// invalid says which file is no kubeconfig. Of what the decoder says the first words are
+// enough: the others are about types of Go.
+func invalid(err error) string {
+	m := couldNotLoad.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	if strings.Contains(m[2], "permission denied") {
+		return m[1] + " may not be read: permission denied"
+	}
+	return m[1] + " is not a kubeconfig"
+}
+
+// unknownContext says which contexts there are.
+func unknownContext(name string, known []string) error {
+	if near := nearest.Meant(name, known); near != "" {
+		return fmt.Errorf("--context: %q not found in the kubeconfig; did you mean %s?", name, near)
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("--context: %q not found in the kubeconfig, which has no contexts", name)
+	}
+	return fmt.Errorf("--context: %q not found in the kubeconfig; choose from %s", name, strings.Join(known, ", "))
 }

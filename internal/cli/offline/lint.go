@@ -20,7 +20,7 @@ import (
 
 // linting holds the arguments and flags of the command.
 type linting struct {
-	files                     []string
+	files, exclude            []string
 	namespace, output, failOn string
 }
 
@@ -31,21 +31,28 @@ const never = "never"
 func NewLint(env command.Environment) *cobra.Command {
 	var l linting
 	cmd := &cobra.Command{
-		Use:   "lint -f DIR",
+		Use:   "lint [FILE | DIR]...",
 		Short: "Find mistakes in manifests, before they reach a cluster",
 		Long: "Find settings in manifests that are wrong, contradictory or without effect, with file,\n" +
 			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
 			"\n" +
+			"Of a directory, what is no manifest is left out: files without apiVersion and kind, Helm\n" +
+			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name.\n" +
+			"\n" +
 			"Each finding has a code. To ignore findings for an object, annotate it with\n" +
 			"spillway.dev/lint-ignore and their codes.",
-		Example: "  spillway lint -f deploy/\n" +
+		Example: "  spillway lint deploy/\n" +
+			"  spillway lint . --exclude 'testdata/'\n" +
 			"  kubectl kustomize overlays/prod | spillway lint -f - -n shop\n" +
-			"  spillway lint -f deploy/ -o sarif > lint.sarif",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd, env) },
+			"  spillway lint deploy/ -o sarif > lint.sarif",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l.files = append(l.files, args...)
+			return l.run(cmd, env)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
+	flags.StringArrayVar(&l.exclude, "exclude", nil, "leave out what matches, as a line of .gitignore; may be given several times")
 	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
 	flags.StringVarP(&l.output, "output", "o", "", `output format: "json" or "sarif" (default: text)`)
 	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
@@ -60,7 +67,9 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	if err != nil {
 		return err
 	}
-	documents, unread := source.Read(cmd.InOrStdin(), l.files...)
+	var skipped []source.Skipped
+	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
+	documents, unread := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, l.files...)
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
 	if err != nil {
 		return err
@@ -68,6 +77,7 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	if err := l.show(cmd.OutOrStdout(), env.Lookup, findings, len(documents)); err != nil {
 		return err
 	}
+	tellSkipped(cmd.ErrOrStderr(), skipped)
 	return l.verdict(findings)
 }
 
@@ -97,6 +107,22 @@ func (l *linting) show(w io.Writer, lookup func(string) (string, bool), findings
 	return command.Show(w, l.output, findings, func(w io.Writer) {
 		report.WriteText(w, findings, objects, display.StyleOf(w, lookup).Fold)
 	})
+}
+
+// tellSkipped says what was left out: of what could be rendered, where and how, and of the
+// rest how much.
+func tellSkipped(w io.Writer, skipped []source.Skipped) {
+	files := 0
+	for _, s := range skipped {
+		if s.Action == "" {
+			files++
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "note: %s is %s, which is not rendered here: %s | spillway lint -\n", s.Path, s.Why, s.Action)
+	}
+	if files > 0 {
+		_, _ = fmt.Fprintf(w, "note: %s without manifests left out\n", report.Plural(files, "file"))
+	}
 }
 
 // verdict is the error that makes the exit code 1.

@@ -63,7 +63,7 @@ func NewDemo(env command.Environment) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
-	r.cluster.AddFlags(cmd.Flags())
+	r.cluster.AddKubeconfigFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&r.ofFleet, "fleet", false, "watch a Module roll over three clusters instead; all that it starts is stopped at the end")
 	cmd.Flags().StringVar(&r.stop, "stop", "", "stop the control plane that an earlier demo left running, given its folder")
 	return cmd

@@ -2,14 +2,11 @@ package ops
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
+	"os"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -57,6 +54,7 @@ func NewManager(env command.Environment) *cobra.Command {
 			if err := f.locate(&o); err != nil {
 				return err
 			}
+			manager.LimitMemory(manager.Root(), os.Getenv, o.Log)
 			return manager.Run(cmd.Context(), cfg, o)
 		},
 	}
@@ -65,7 +63,7 @@ func NewManager(env command.Environment) *cobra.Command {
 }
 
 func (f *managerFlags) add(flags *pflag.FlagSet) {
-	f.cluster.AddFlags(flags)
+	f.cluster.AddKubeconfigFlags(flags)
 	f.rings.Add(flags)
 	o := &f.options
 	command.RingsFlag(flags, &o.Rings)
@@ -215,38 +213,4 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
 	return o, nil
-}
-
-// newLog is a structured log that a person can read.
-func newLog(w io.Writer, format, level string) (logr.Logger, error) {
-	options := &slog.HandlerOptions{ReplaceAttr: shorten}
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return logr.Logger{}, fmt.Errorf("--log-level: %q is not known; use debug, info, warn or error", level)
-	}
-	options.Level = l
-	if l == slog.LevelDebug {
-		options.Level = slog.Level(-1) // what the rings tell beyond info is at V(1)
-	}
-	switch format {
-	case "text":
-		return logr.FromSlogHandler(slog.NewTextHandler(w, options)), nil
-	case "json":
-		return logr.FromSlogHandler(slog.NewJSONHandler(w, options)), nil
-	default:
-		return logr.Logger{}, fmt.Errorf("--log-format: %q is not known; use text or json", format)
-	}
-}
-
-// shorten leaves out of each line what says nothing: there is one request for
-// all workloads, and its name is no news.
-func shorten(_ []string, a slog.Attr) slog.Attr {
-	switch a.Key {
-	case "reconcileID", "controllerGroup", "controllerKind":
-		return slog.Attr{}
-	case slog.LevelKey:
-		return slog.String(a.Key, strings.SplitN(a.Value.String(), "+", 2)[0])
-	default:
-		return a
-	}
 }

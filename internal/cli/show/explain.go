@@ -58,6 +58,9 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	}
 	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
 	if err != nil {
+		if missing := command.NamespaceMissing(cmd.Context(), reader, namespace); missing != nil && ref.Namespace != "" {
+			return missing
+		}
 		return err
 	}
 	return command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })

@@ -39,7 +39,7 @@ func NewStatus(env command.Environment) *cobra.Command {
 			"Instances with their plans and steps, the modules with their stages and clusters.\n" +
 			"A unit that is complete takes one line, and many of them share one; -o wide shows all.",
 		Example: "  spillway status -A\n  spillway status -n mimir --ring zones\n  spillway status -A --waiting -o name",
-		Args:    cobra.NoArgs,
+		Args:    noNamespace,
 	}
 	s := &overview{Query: command.NewQuery(env, cmd)}
 	flags := cmd.Flags()
@@ -49,6 +49,14 @@ func NewStatus(env command.Environment) *cobra.Command {
 	flags.Lookup("output").Usage = "output format: json, wide or name (default: text)"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
+}
+
+// noNamespace says how a namespace is named, which is all that a person can mean.
+func noNamespace(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: name a namespace with -n %s, or an object with spillway explain KIND/NAME", args[0], args[0])
+	}
+	return nil
 }
 
 func (s *overview) run(cmd *cobra.Command) error {
@@ -69,6 +77,11 @@ func (s *overview) run(cmd *cobra.Command) error {
 	snapshot, err := describe.Describe(cmd.Context(), c, describe.Options{Config: rules, Namespace: namespace, Rings: s.show})
 	if err != nil {
 		return err
+	}
+	if len(snapshot.Units) == 0 && !s.all {
+		if err := command.NamespaceMissing(cmd.Context(), c, namespace); err != nil {
+			return err
+		}
 	}
 	for _, unseen := range snapshot.Unseen {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not shown: %s\n", unseen.Ring, unseen.Why)

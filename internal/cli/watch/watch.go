@@ -10,14 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -75,8 +72,6 @@ type onlooker interface {
 }
 
 func (w *watching) run(cmd *cobra.Command, args []string) error {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // a watch that breaks is begun again, and is no news
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	if err := w.prepare(ctx, args); err != nil {

@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,7 +34,7 @@ func decide(a attempt, o Options) answer {
 	case a.replacesNothing():
 		return a.keepHash()
 	case len(w.Denied) > 0:
-		return answer{warnings: []string{"config changes do not roll it: " + strings.Join(w.Denied, "; ")}}
+		return answer{warnings: []string{"config changes do not roll it: " + w.DeniedText()}}
 	case a.starts() && len(w.Missing) > 0:
 		return a.suspend(o.SuspendBy)
 	case len(w.Missing) > 0, w.Hashes == nil:
@@ -96,7 +95,11 @@ func (a attempt) complete(now time.Time) answer {
 		e.DropBaseline()
 		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})
 	}
-	return answer{operations: e.Operations(), warnings: a.now.LeftOut}
+	done := answer{operations: e.Operations()}
+	if len(a.now.LeftOut) > 0 {
+		done.warnings = []string{a.now.LeftOutText()}
+	}
+	return done
 }
 
 // sameTemplate is true if two versions of a workload ask for the same Pods, apart

@@ -118,9 +118,10 @@ func (k *Known) Uses() []Use {
 // Missing is what a Pod cannot start without and does not exist, each once.
 func (k *Known) Missing() []Missing {
 	var missing []Missing
+	known := map[Missing]bool{}
 	add := func(m Missing) {
-		if !slices.Contains(missing, m) {
-			missing = append(missing, m)
+		if !known[m] {
+			known[m], missing = true, append(missing, m)
 		}
 	}
 	for _, ref := range k.demand.Uses {

@@ -149,7 +149,14 @@ func (s *scan) pullSecrets(secrets []corev1.LocalObjectReference) {
 	}
 }
 
+// MostReferences bounds what one workload may cost: each reference is an object to be
+// read and watched. A Pod template may have tens of thousands.
+const MostReferences = 2000
+
 func (s *scan) add(kind Kind, name string, keys []KeyUse, optional *bool) {
+	if len(s.refs) >= MostReferences {
+		return
+	}
 	s.refs = append(s.refs, Reference{
 		Object:   Object{Kind: kind, Namespace: s.namespace, Name: name},
 		Keys:     keys,

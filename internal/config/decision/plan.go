@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -174,16 +175,13 @@ func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, 
 
 // disowning is why what wave left was not removed yet.
 func (w *Workload) disowning() string {
-	var names []string
-	for _, owned := range w.Legacy.Owns {
-		names = append(names, owned.From(w.Namespace))
-	}
+	names := message.Join(w.Legacy.Owns, ", ", func(o workload.Owned) string { return o.From(w.Namespace) })
 	cause := "the manager removes it"
 	switch {
 	case w.Legacy.Unknown:
 		cause = "the manager may not list the ConfigMaps and Secrets that have it as owner; grant it list and watch on them"
 	case len(names) > 0:
-		cause = "grant the manager patch on what has it as owner (" + strings.Join(names, ", ") + ") in namespace " + w.Namespace
+		cause = "grant the manager patch on what has it as owner (" + names + ") in namespace " + w.Namespace
 	case w.Disown != nil:
 		cause = w.Disown.Reason
 	}
@@ -279,7 +277,7 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 	case !w.Settings.Tracked:
 		return nil
 	case len(w.Denied) > 0:
-		return &rollout.Block{Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; "), Since: since}
+		return &rollout.Block{Reason: ReasonNotPermitted, Message: w.DeniedText(), Since: since}
 	case len(w.Missing) > 0:
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):

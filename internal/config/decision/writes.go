@@ -1,12 +1,12 @@
 package decision
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -128,16 +128,17 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	var c *workload.Condition
 	switch {
 	case len(w.Denied) > 0:
-		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: strings.Join(w.Denied, "; ")}
+		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: w.DeniedText()}
 	case len(w.Missing) > 0:
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
 	case len(w.LeftOut) > 0:
-		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: strings.Join(w.LeftOut, "; ")}
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
 	case len(w.Settings.Problems) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
 	default:
 		return nil
 	}
+	c.Message = message.Sentence(c.Message)
 	c.Since = now.UTC().Truncate(time.Second)
 	if old := w.Records.Condition; old != nil && old.Reason == c.Reason {
 		c.Since = old.Since
@@ -146,11 +147,7 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 }
 
 func (w *Workload) problems() string {
-	parts := make([]string, 0, len(w.Settings.Problems))
-	for _, p := range w.Settings.Problems {
-		parts = append(parts, p.String())
-	}
-	return strings.Join(parts, "; ")
+	return message.Join(w.Settings.Problems, "; ", workload.Problem.String)
 }
 
 // missingText says what does not exist, and what that means for Pods that have not

@@ -20,6 +20,7 @@ type Manifest struct {
 func ManifestOf(workload client.Object) Manifest {
 	m := Manifest{Settings: settingsOf(workload.GetNamespace(), workload.GetAnnotations())}
 	m.Uses = content.References(workload.GetNamespace(), &TemplateOf(workload).Spec, m.Extra, m.PullSecrets)
+	m.bound(m.Uses)
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -37,7 +38,7 @@ type Problem struct {
 
 // String is the problem as a sentence.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: invalid value %q: %s", p.Annotation, p.Value, p.Action)
+	return fmt.Sprintf("annotation %s: invalid value %s: %s", p.Annotation, message.Quote(p.Value), p.Action)
 }
 
 // settingsOf reads the annotations of a workload in a namespace.
@@ -55,6 +56,13 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	r.s.Extra = slices.Concat(r.extra(vocabulary.ExtraConfigMaps, content.ConfigMap), r.extra(vocabulary.ExtraSecrets, content.Secret))
 	r.s.Ignored = slices.Concat(r.ignored(vocabulary.IgnoredConfigMaps, content.ConfigMap), r.ignored(vocabulary.IgnoredSecrets, content.Secret))
 	return r.s
+}
+
+// bound reports that a Pod template has more references than are followed.
+func (s *Settings) bound(uses []content.Reference) {
+	if s.Tracked && len(uses) >= content.MostReferences {
+		s.Problems = append(s.Problems, Problem{Annotation: s.Dialect, Value: "true", Action: MustBeSmall})
+	}
 }
 
 // boolean is exact, as in wave: only "true" is true.
@@ -120,7 +128,12 @@ func (r *settingsReader) list(key vocabulary.Key, kind content.Kind, action stri
 		return nil
 	}
 	var refs []content.Reference
+	n := 0
 	for entry := range strings.SplitSeq(value, ",") {
+		if n++; n > maxEntries {
+			r.problem(name, value, MustBeShort)
+			break
+		}
 		ref, ok := parse(kind, r.namespace, entry)
 		if !ok {
 			r.problem(name, entry, action)
@@ -131,8 +144,13 @@ func (r *settingsReader) list(key vocabulary.Key, kind content.Kind, action stri
 	return refs
 }
 
+// maxEntries bounds what a list may cost: each entry is an object to be watched.
+const maxEntries = 1000
+
 // What the value of an annotation must be, and what is used until it is.
 const (
+	MustBeSmall    = "must be on a workload with fewer than 2000 references to ConfigMaps and Secrets; ignoring the others"
+	MustBeShort    = "must be a list of at most 1000 entries; ignoring the others"
 	MustBeBoolean  = `must be "true" or "false"; using "false"`
 	MustBePause    = `must be "true" or "false"; using "true"`
 	MustBeInteger  = "must be an integer such as 10; using 0"

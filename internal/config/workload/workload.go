@@ -2,13 +2,13 @@ package workload
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -96,6 +96,7 @@ func Read(obj client.Object) Workload {
 	}
 	w.Demand = content.DemandOf(namespace, &template.Spec, w.Settings.Extra, w.Settings.PullSecrets)
 	w.Demand.Ignored = w.Settings.Ignored
+	w.Settings.bound(w.Demand.Uses)
 	w.Template = readTemplate(template, w.Settings.Dialect)
 	w.Demand.First = w.Template.Hash == ""
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
@@ -135,11 +136,17 @@ func IsUnchanged(w *Workload, known *content.Known) bool {
 
 // MissingText says what does not exist.
 func (w *Workload) MissingText() string {
-	parts := make([]string, 0, len(w.Missing))
-	for _, m := range w.Missing {
-		parts = append(parts, m.String(w.Namespace))
-	}
-	return strings.Join(parts, ", ")
+	return message.Join(w.Missing, ", ", func(m content.Missing) string { return m.String(w.Namespace) })
+}
+
+// DeniedText says what must not be read and how to fix it.
+func (w *Workload) DeniedText() string {
+	return message.Join(w.Denied, "; ", func(sentence string) string { return sentence })
+}
+
+// LeftOutText says which extra objects of other namespaces do not count.
+func (w *Workload) LeftOutText() string {
+	return message.Join(w.LeftOut, "; ", func(sentence string) string { return sentence })
 }
 
 // IsMarkedInVain is true if annotations say that the workload is suspended, and

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -234,7 +235,7 @@ func evaluate(a *Assemblage, s *Sync, known binding.Known) (substitute map[strin
 	for _, name := range slices.Sorted(maps.Keys(s.Package.Kustomize.Substitute)) {
 		value, err := r.Values.Expand(s.Package.Kustomize.Substitute[name])
 		if err != nil {
-			r.Err = fmt.Errorf("substitute %q: %w", name, err)
+			r.Err = fmt.Errorf("substitute %s: %w", message.Quote(name), err)
 			return nil, r
 		}
 		substitute[name] = value

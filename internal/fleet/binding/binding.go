@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // ClusterName is bound to the name of the cluster, unless a binding of that name
@@ -239,7 +241,8 @@ func (e *evaluation) field(name string, f Field) (value string, ok bool) {
 		return "", false
 	}
 	if f.APIVersion == "" || f.Kind == "" || f.Name == "" {
-		e.failf(name, "objectFieldRef needs an apiVersion, a kind and a name; it has %q, %q and %q", f.APIVersion, f.Kind, f.Name)
+		e.failf(name, "objectFieldRef needs an apiVersion, a kind and a name; it has %s, %s and %s",
+			message.Quote(f.APIVersion), message.Quote(f.Kind), message.Quote(f.Name))
 		return "", false
 	}
 	look, looked := e.known[f.Object]
@@ -259,16 +262,16 @@ func (e *evaluation) field(name string, f Field) (value string, ok bool) {
 func (e *evaluation) read(name string, f Field, content map[string]any) (value string, ok bool) {
 	at, err := lookup(content, f.Path)
 	if err != nil && isUnset(err) {
-		e.waitf(name, "%s: fieldPath %q: %s", f.Object, f.Path, err)
+		e.waitf(name, "%s: fieldPath %s: %s", f.Object, message.Quote(f.Path), err)
 		return "", false
 	}
 	if err != nil {
-		e.failf(name, "%s: fieldPath %q: %s", f.Object, f.Path, err)
+		e.failf(name, "%s: fieldPath %s: %s", f.Object, message.Quote(f.Path), err)
 		return "", false
 	}
 	value, err = text(at)
 	if err != nil {
-		e.failf(name, "%s: fieldPath %q: %s", f.Object, f.Path, err)
+		e.failf(name, "%s: fieldPath %s: %s", f.Object, message.Quote(f.Path), err)
 		return "", false
 	}
 	return value, true
@@ -285,12 +288,14 @@ func (e *evaluation) waitf(name, format string, args ...any) {
 // failf notes the first thing that is wrong with a binding.
 func (e *evaluation) failf(name, format string, args ...any) {
 	if e.errs[name] == nil {
-		e.errs[name] = &Error{Binding: name, Reason: fmt.Sprintf(format, args...)}
+		e.errs[name] = &Error{Binding: name, Reason: message.Sentence(fmt.Sprintf(format, args...))}
 	}
 }
 
 // Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("binding %q: %s", e.Binding, e.Reason) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("binding %s: %s", message.Quote(e.Binding), e.Reason)
+}
 
 // text is a value as text: strings as they are, all else as JSON.
 func text(v any) (string, error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // errEmptyPath: the empty pointer is the whole object, which is no value.
@@ -51,7 +53,7 @@ func step(at any, token string) (any, error) {
 	case []any:
 		i, err := strconv.ParseUint(token, 10, 31)
 		if err != nil || token != strconv.FormatUint(i, 10) {
-			return nil, fmt.Errorf("%q is not an index of a list", token)
+			return nil, fmt.Errorf("%s is not an index of a list", message.Quote(token))
 		}
 		if i >= uint64(len(at)) {
 			return nil, fmt.Errorf("the list has %d elements", len(at))

@@ -319,7 +319,8 @@ func (d *Directory) state() (settled, withClusterAPI bool) {
 	return d.settled, d.withClusterAPI
 }
 
-// among are the clusters that stand among some objects.
+// among are the clusters that stand among some objects. A Secret that is being deleted is
+// none any more: that it is replaced by another is no reason to take the cluster for gone.
 func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectMetadata) []Cluster {
 	has, taken := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for i := range secrets {
@@ -334,7 +335,7 @@ func among(clusters []unstructured.Unstructured, secrets []metav1.PartialObjectM
 	}
 	for i := range secrets {
 		c := fromSecret(&secrets[i])
-		if isCluster(c.Labels) && isNamed(secrets[i].Name) && !taken[c.NamespacedName] {
+		if isCluster(c.Labels) && isNamed(secrets[i].Name) && !c.Deleting && !taken[c.NamespacedName] {
 			all, taken[c.NamespacedName] = append(all, c), true
 		}
 	}

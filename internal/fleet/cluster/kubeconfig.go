@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 const (
@@ -58,14 +60,14 @@ func permitted(k *clientcmdapi.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(k.AuthInfos)) {
 		switch user := k.AuthInfos[name]; {
 		case user.Exec != nil || user.AuthProvider != nil:
-			return &InvalidError{fmt.Sprintf("user %q runs a program; use a token or a certificate", name)}
+			return &InvalidError{fmt.Sprintf("user %s runs a program; use a token or a certificate", message.Quote(name))}
 		case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "":
-			return &InvalidError{fmt.Sprintf("user %q refers to files; put their content into the kubeconfig", name)}
+			return &InvalidError{fmt.Sprintf("user %s refers to files; put their content into the kubeconfig", message.Quote(name))}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Clusters)) {
 		if k.Clusters[name].CertificateAuthority != "" {
-			return &InvalidError{fmt.Sprintf("cluster %q refers to a file; put its content into the kubeconfig", name)}
+			return &InvalidError{fmt.Sprintf("cluster %s refers to a file; put its content into the kubeconfig", message.Quote(name))}
 		}
 	}
 	return nil

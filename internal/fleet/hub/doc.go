@@ -10,7 +10,7 @@
 //
 //   - Of the clusters of a stage never more are taken down by Spillway than the
 //     budget of the stage allows, those included that are unready for reasons of
-//     their own.
+//     their own, or unknown and maybe unready.
 //   - No cluster is assigned a new revision before its stage is open: every earlier
 //     stage is at that revision, ready, soaked, its gates passed.
 //   - Every selected cluster is in exactly one stage, or pinned, or belongs to none.

@@ -3,6 +3,8 @@ package outcome
 import (
 	"regexp"
 	"strings"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // MessageLength bounds a message that is quoted, in bytes.
@@ -13,10 +15,6 @@ var temporary = regexp.MustCompile(`\S*/kustomization-[0-9]+/`)
 
 // Shortened returns a message of Flux without what differs each time, bounded by
 // [MessageLength].
-func Shortened(message string) string {
-	message = strings.TrimSpace(temporary.ReplaceAllString(message, ""))
-	if len(message) <= MessageLength {
-		return message
-	}
-	return strings.ToValidUTF8(message[:MessageLength], "") + " ..."
+func Shortened(text string) string {
+	return message.Cut(strings.TrimSpace(temporary.ReplaceAllString(text, "")), MessageLength)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -53,7 +54,7 @@ func (r *Reporter) Report(obj metav1.Object, gvk schema.GroupVersionKind, was, n
 		s := &now.Syncs[i]
 		states = append(states, s.State)
 		if b := before[s.Name]; written && eventReasons[s.State] != "" && (b == nil || b.State != s.State || b.Revision != s.Revision) {
-			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(eventReasons[s.State]), "Sync", "%s", "sync "+s.Name+": "+s.Message)
+			r.events.Eventf(referenceTo(obj, gvk), nil, eventType(s.State), string(eventReasons[s.State]), "Sync", "%s", message.Cut("sync "+s.Name+": "+s.Message, message.NoteLength))
 		}
 	}
 	r.count(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, states)

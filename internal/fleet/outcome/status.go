@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -72,7 +73,7 @@ func StatusOf(was *v1alpha1.AssemblageStatus, reports []Report, generation int64
 
 func statusOf(was *v1alpha1.SyncStatus, r Report, generation int64, now metav1.MicroTime) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
-		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: r.Message,
+		Name: r.Name, Revision: r.Revision, AssignedAt: r.AssignedAt, State: r.State, Reason: string(r.Reason), Message: message.Sentence(r.Message),
 		ObservedGeneration: generation, LastTransitionTime: &now, DeletionPolicy: r.Policy,
 	}
 	if was != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/watch"
 )
 
@@ -73,7 +74,7 @@ func (r *Reader) look(ctx context.Context, seeker types.NamespacedName, o bindin
 func (r *Reader) kind(o binding.Object) (gvk schema.GroupVersionKind, refused string, err error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
-		return gvk, fmt.Sprintf("has the invalid apiVersion %q", o.APIVersion), nil //nolint:nilerr // the author of the binding must fix it
+		return gvk, fmt.Sprintf("has the invalid apiVersion %s", message.Quote(o.APIVersion)), nil //nolint:nilerr // the author of the binding must fix it
 	}
 	gvk = gv.WithKind(o.Kind)
 	if gv.Group == "" && o.Kind == "Secret" {

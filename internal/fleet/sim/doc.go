@@ -1,6 +1,6 @@
 // Package sim is a model world in which the plan of the fleet ring is tried: an
 // API server with resource versions and preconditions; clusters that join, leave,
-// are not ready for a while, or do not answer; a client that carries out what they are
+// are not ready for a while, do not answer, or are unknown for a while; a client that carries out what they are
 // assigned, late, and fails at bad revisions; readiness that flaps; users who edit
 // templates and selectors, move tags, suspend, pin clusters and edit what they have, go back, and decide gates; and two managers at
 // the same time, each with views that are out of date for every kind on its own, that crash

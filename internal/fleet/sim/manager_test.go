@@ -108,7 +108,7 @@ func (m *manager) see(kind int) {
 	case kind == 0 && m.view.module.version != w.module.version:
 		m.view.module, m.looked = w.module, false
 	case kind == 1 && m.view.clustersAt != w.clustersAt:
-		m.view.clusters, m.view.clustersAt, m.looked = slices.Clone(w.clusters), w.clustersAt, false
+		m.view.clusters, m.view.clustersAt, m.looked = w.shown(), w.clustersAt, false
 	case kind == 2 && m.view.recordsAt != w.recordsAt:
 		m.view.assemblages, m.view.recordsAt, m.looked = maps.Clone(w.assemblages), w.recordsAt, false
 	case kind == 3 && m.view.othersAt != w.othersAt:
@@ -254,9 +254,11 @@ func (m *manager) observed() model.Observed {
 	o.Clusters = make([]model.Cluster, len(v.clusters))
 	for i := range v.clusters {
 		o.Clusters[i] = v.clusters[i].Cluster
-		if a, ok := v.assemblages[o.Clusters[i].Name]; ok {
-			o.Records = append(o.Records, a.record(o.Clusters[i].Name, v.module.spec.DeletionPolicy, v.resolved(a.revision)))
-		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(v.assemblages)) {
+		a := v.assemblages[name]
+		o.Records = append(o.Records, a.record(name, v.module.spec.DeletionPolicy, v.resolved(a.revision)))
 	}
 
 	return o
@@ -376,7 +378,7 @@ func (m *manager) isRight(r *request) bool {
 	}
 
 	c := m.world.cluster(r.write.Cluster.Name)
-	r.deselected = c == nil || !m.world.isSelected(&c.Cluster)
+	r.deselected = c == nil || !c.hidden && !m.world.isSelected(&c.Cluster)
 
 	return r.deselected || m.blindly
 }

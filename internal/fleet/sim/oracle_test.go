@@ -27,13 +27,15 @@ type oracle struct {
 	// are the clusters of which one was permitted and not made.
 	grants   map[string]int
 	removals map[string]bool
+	// failed is of which assignment a cluster has failed last.
+	failed map[string]time.Time
 	// charged is the approval for which a removal that was permitted counts.
 	charged    map[string]string
 	violations []string
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}}
+	return &oracle{world: w, disrupted: map[string]bool{}, rolledBack: map[string]bool{}, grants: map[string]int{}, removals: map[string]bool{}, charged: map[string]string{}, failed: map[string]time.Time{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -53,11 +55,41 @@ func (o *oracle) breaks(cluster string) {
 
 // look forgets what is up again.
 func (o *oracle) look() {
+	o.note()
+
 	for name := range o.disrupted {
 		if c := o.world.cluster(name); c == nil || o.isBack(name) || !o.world.isSelected(&c.Cluster) {
 			delete(o.disrupted, name)
 		}
 	}
+}
+
+// note remembers which clusters have failed.
+func (o *oracle) note() {
+	for name, a := range o.world.assemblages {
+		if a.state == v1alpha1.StateFailed {
+			o.failed[name] = a.reportOf
+		}
+	}
+}
+
+// borne is how many of the clusters that are down have failed or are late, and take no
+// place because maxFailures tolerates them.
+func (o *oracle) borne(down []string) int {
+	w := o.world
+	if w.module.spec.Rollout.MaxFailures == nil {
+		return 0
+	}
+	failed, now := 0, w.now.Add(skewMost)
+
+	for _, name := range down {
+		a := w.assemblages[name]
+		at, has := o.failed[name]
+		late := !now.Before(a.at.Add(time.Duration(*w.module.spec.Rollout.ProgressDeadlineSeconds) * time.Second))
+		failed += one(late || has && at.Equal(a.at))
+	}
+
+	return min(failed, w.module.spec.Rollout.MaxFailures.IntValue())
 }
 
 // isBack is true once a cluster is up again, for long enough if it is at the revision
@@ -90,6 +122,7 @@ func (o *oracle) written(m *manager, r *request, c *cluster, a assemblage) {
 	case write.Act == decision.Correct && a.hold != nil && !c.deselected:
 		o.complainf("%s is written to though it is pinned", c.Name)
 	case write.Act == decision.Assign && a.assigned && write.Revision != a.revision:
+		o.keepsOrder(c, write.Revision)
 		// That a cluster answers again is something that no precondition can tell.
 		o.tookDown(m, c, o.world.isUp(c.Name) && write.Cluster.Ready && !write.Cluster.Unreachable)
 	}
@@ -121,8 +154,28 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 		}
 	}
 
-	if limit := o.budget(stage, len(all)); len(down) > limit {
+	if limit := o.budget(stage, len(all)) + o.borne(down); len(down) > limit {
 		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
+	}
+}
+
+// keepsOrder checks that a cluster moves while none of an earlier stage is unknown that the
+// same revision took down.
+func (o *oracle) keepsOrder(c *cluster, revision string) {
+	w := o.world
+	r := w.module.spec.Rollout
+	if w.module.spec.Strategy == v1alpha1.Replace || revision == w.module.status.CurrentRevision || r.OnFailure == v1alpha1.Continue || r.MaxFailures != nil {
+		return
+	}
+
+	for i := range w.clusters {
+		other := &w.clusters[i]
+		a := w.assemblages[other.Name]
+		down := other.hidden && o.disrupted[other.Name] && a.assigned && a.revision == revision && a.hold == nil
+
+		if down && !other.deselected && o.stageNumber(&other.Cluster) < o.stageNumber(&c.Cluster) {
+			o.complainf("%s moves to %s while %s of an earlier stage is unknown, which that took down", c.Name, revision, other.Name)
+		}
 	}
 }
 

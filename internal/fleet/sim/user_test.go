@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -155,6 +156,10 @@ func (w *world) users() {
 		w.moveTag()
 	}
 
+	if w.lossy && w.chance(0.1) {
+		w.hide()
+	}
+
 	if w.thrifty && w.chance(0.05) {
 		w.newTag(true)
 	}
@@ -174,6 +179,19 @@ func (w *world) reselect() {
 		c := &w.clusters[i]
 		c.deselected = c.deselected || !w.isSelected(&c.Cluster)
 	}
+}
+
+// hide takes away what stands for a cluster on the hub, or puts it back as another object.
+func (w *world) hide() {
+	if len(w.clusters) == 0 {
+		return
+	}
+	c := &w.clusters[w.rnd.IntN(len(w.clusters))]
+	w.oracle.breaks(c.Name)
+	c.hidden, c.UID = !c.hidden, types.UID("u"+number(w.next()))
+	w.clustersAt = w.next()
+	w.notef("%s is unknown: %v", c.Name, c.hidden)
+	w.count("unknown")
 }
 
 // approveRemovals is that the user approves what the status asks for. An approval is
@@ -327,7 +345,7 @@ func (w *world) endStorm() {
 
 	for i := range w.clusters {
 		c := &w.clusters[i]
-		c.Ready, c.Unreachable = true, false
+		c.Ready, c.Unreachable, c.hidden = true, false, false
 		if a, ok := w.assemblages[c.Name]; ok && a.hold != nil {
 			w.unpin(c.Name, &a)
 			w.changed(c.Name, a, true)

@@ -57,6 +57,8 @@ type cluster struct {
 	fetched string
 	// deselected is true once it was not selected at some moment.
 	deselected bool
+	// hidden is true while nothing on the hub stands for it.
+	hidden bool
 }
 
 // module is the Module as the API server holds it.
@@ -106,6 +108,9 @@ type world struct {
 	thrifty bool
 	// flaps is true of a world in which clusters become unready without a write.
 	flaps bool
+	// lossy is true of a world in which what stands for a cluster is taken away and put
+	// back.
+	lossy bool
 	storm bool
 	names int
 	// writes are those of the managers.
@@ -134,7 +139,7 @@ func newWorld(seed uint64, told bool) *world {
 		assemblages: map[string]assemblage{}, good: map[string]bool{}, moved: map[string]int{}, counts: map[string]int{},
 	}
 	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
-	w.fickle, w.thrifty = seed%8 == 4, seed%16 == 14
+	w.fickle, w.thrifty, w.lossy = seed%8 == 4, seed%16 == 14, seed%8 == 3
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,
@@ -262,6 +267,11 @@ func (w *world) relabelled(c *cluster, key, value string) {
 	w.clustersAt = w.next()
 }
 
+// shown are the clusters for which something stands on the hub.
+func (w *world) shown() []cluster {
+	return slices.DeleteFunc(slices.Clone(w.clusters), func(c cluster) bool { return c.hidden })
+}
+
 func (w *world) cluster(name string) *cluster {
 	for i := range w.clusters {
 		if w.clusters[i].Name == name {
@@ -317,7 +327,7 @@ func (w *world) live() {
 // work carries out what a cluster is assigned, or goes on with it.
 func (w *world) work(c *cluster) {
 	a, ok := w.assemblages[c.Name]
-	if !ok || !c.Ready || c.Unreachable {
+	if !ok || !c.Ready || c.Unreachable || c.hidden {
 		return
 	}
 
@@ -367,7 +377,7 @@ func (w *world) fetches(c *cluster, a *assemblage) {
 func (w *world) isUp(name string) bool {
 	c, a := w.cluster(name), w.assemblages[name]
 
-	return c != nil && c.Ready && !c.Unreachable && a.assigned && a.state == v1alpha1.StateSucceeded && a.reported == a.revision && a.reportOf.Equal(a.at)
+	return c != nil && c.Ready && !c.Unreachable && !c.hidden && a.assigned && a.state == v1alpha1.StateSucceeded && a.reported == a.revision && a.reportOf.Equal(a.at)
 }
 
 // isSelected is true of a cluster that the module is for.

@@ -40,20 +40,24 @@ const guideHead = `# Lint
 
 <!-- Generated from internal/lint by make generate. -->
 
-` + "`spillway lint -f DIR`" + ` checks manifests, and needs no cluster.
+` + "`spillway lint DIR`" + ` checks manifests, and needs no cluster.
+Of a directory it leaves out what is no manifest: files without ` + "`apiVersion`" + ` and ` + "`kind`" + `, Helm charts and Kustomize overlays, which must be rendered first, and what ` + "`.gitignore`" + `, a ` + "`.spillwayignore`" + ` of the same form, or ` + "`--exclude`" + ` names.
+It says how much that was.
+A file that is named is read in any case.
+
 Settings are parsed by the code that reads them in the cluster.
 Where a ring would stall, or ignore a setting, there is a finding, with file, line and action.
 
 ` + "```console" + `
-$ spillway lint -f deploy/
+$ spillway lint deploy/
 deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:
   "OnDelete" differs from "RollingUpdate" of StatefulSet store-zone-a; use the
   same for all of a group [SPW202]
     Give all StatefulSets of the group the same spec.updateStrategy.type:
     RollingUpdate, which also keeps evicted Pods at their revision, or OnDelete.
 14 objects checked, 1 error
-$ kubectl kustomize overlays/prod | spillway lint -f - -n shop   # overlays and charts are rendered first
-$ spillway lint -f deploy/ -o sarif > lint.sarif                  # for code scanning; -o json for everything else
+$ kubectl kustomize overlays/prod | spillway lint - -n shop   # overlays and charts are rendered first
+$ spillway lint deploy/ -o sarif > lint.sarif                  # for code scanning; -o json for everything else
 ` + "```" + `
 
 The exit code is 1 if there is an error; ` + "`--fail-on=warning`, `note` or `never`" + ` sets another level.

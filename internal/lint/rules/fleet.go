@@ -74,6 +74,11 @@ func fleetRules() []rule {
 			Why:    "With no cluster allowed to be unready, or none in a stage, nothing could be assigned. The API server refuses it.",
 			Action: "Set it to 1 or more, or to a percentage.",
 		}, zeroBudgets},
+		{report.Rule{
+			Code: "SPW513", Level: report.Note, Title: "Failures that a module tolerates are not part of its budget",
+			Why:    "A cluster that has failed, and that maxFailures tolerates, takes no place in maxUnreadyClusters. As many clusters may be unready as both allow together.",
+			Action: "Nothing if that is intended; otherwise lower maxFailures.",
+		}, toleratedFailures},
 	}
 }
 
@@ -340,6 +345,20 @@ func zeroBudgets(m *manifest.Manifests, r *reporter) {
 		for i := range spec.Rollout.Stages {
 			check(spec.Rollout.Stages[i].MaxUnreadyClusters, manifest.Item("spec.rollout.stages", i, "maxUnreadyClusters"))
 			check(spec.Rollout.Stages[i].Clusters, manifest.Item("spec.rollout.stages", i, "clusters"))
+		}
+	})
+}
+
+// toleratedFailures says how many clusters of a stage may be unready where some may fail.
+func toleratedFailures(m *manifest.Manifests, r *reporter) {
+	modules(m, func(o *manifest.Object, spec *v1alpha1.ModuleSpec) {
+		for _, t := range decision.Tolerances(o.Typed) {
+			path := manifest.Fields("spec.rollout.maxFailures")
+			i := slices.IndexFunc(spec.Rollout.Stages, func(s v1alpha1.Stage) bool { return s.Name == t.Stage && s.MaxFailures != nil })
+			if i >= 0 {
+				path = manifest.Item("spec.rollout.stages", i, "maxFailures")
+			}
+			r.findf(o, path, "%s", t.Sentence)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/nearest"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -24,8 +25,8 @@ func unknownKeys(m *manifest.Manifests, r *reporter) {
 				continue
 			}
 			r.findf(o, u.Path, "nothing reads the %s %s", where(u.At), u.Name)
-			if near, distance := nearest(u.Name); distance <= len(u.Name)/3 {
-				r.actionf("Did you mean %s? Otherwise remove it.", near)
+			if key, distance := near(u.Name); distance <= len(u.Name)/3 {
+				r.actionf("Did you mean %s? Otherwise remove it.", key)
 			}
 		}
 	}
@@ -44,41 +45,13 @@ func isUnknown(u *manifest.KeyUse) bool {
 	if !slices.Contains(foreignDomains, domain) {
 		return false
 	}
-	_, distance := nearest(u.Name)
+	_, distance := near(u.Name)
 	return distance <= 2
 }
 
-// nearest is the known name that is most like another, and how many letters differ.
-func nearest(name string) (near string, distance int) {
-	distance = len(name) + 1
-	for _, known := range manifest.SortedKeys(manifest.Entries()) {
-		if d := difference(name, known); d < distance {
-			near, distance = known, d
-		}
-	}
-	return near, distance
-}
-
-// difference is how many letters must be inserted, removed or replaced to make
-// one text the other.
-func difference(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, replaced)
-		}
-	}
-	return row[len(b)]
+// near is the known key that is most like another, and how many letters differ.
+func near(name string) (key string, distance int) {
+	return nearest.Of(name, manifest.SortedKeys(manifest.Entries()))
 }
 
 // misplacedKeys finds keys among the labels that are read as annotations, the other

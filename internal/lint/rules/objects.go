@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"path/filepath"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -93,14 +95,16 @@ func refusedValues(m *manifest.Manifests, r *reporter) {
 	}
 }
 
+// twice finds objects that overwrite one another. Those of two directories are most often
+// variants, such as one for each environment, of which only one is applied.
 func twice(m *manifest.Manifests, r *reporter) {
 	type identity struct {
 		schema.GroupKind
-		namespace, name string
+		namespace, name, directory string
 	}
 	seen := map[identity]*manifest.Object{}
 	for _, o := range m.Objects {
-		key := identity{o.Object.GroupVersionKind().GroupKind(), o.Namespace(), o.Name()}
+		key := identity{o.Object.GroupVersionKind().GroupKind(), o.Namespace(), o.Name(), filepath.Dir(o.File)}
 		if first := seen[key]; first != nil && o.Is(v1alpha1.GroupVersion.Group, "RolloutGroup") && !sameSpec(first, o) {
 			continue // which has a rule of its own
 		} else if first != nil && o.Name() != "" {

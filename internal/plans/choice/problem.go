@@ -2,9 +2,9 @@ package choice
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Problem is a mistake of a user, and how to fix it. Values of parameters may be
@@ -18,11 +18,7 @@ type Problem struct {
 
 // Sentences joins problems into one line.
 func Sentences(problems []Problem) string {
-	parts := make([]string, len(problems))
-	for i, p := range problems {
-		parts[i] = p.String()
-	}
-	return strings.Join(parts, "; ")
+	return message.Join(problems, "; ", Problem.String)
 }
 
 // String is the problem as a sentence.

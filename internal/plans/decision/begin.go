@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/plans/task"
@@ -120,27 +121,28 @@ func (d *decider) fail(why string) {
 // end ends the execution that is running, if there is one: its plan gets a final state,
 // the snapshot of what was last applied moves if it succeeded, and the history gets an
 // entry.
-func (d *decider) end(result v1beta1.Result, message string) {
+func (d *decider) end(result v1beta1.Result, why string) {
 	s := &d.Status
 	e := s.Running()
 	if e == nil {
 		return
 	}
-	e.FinishedAt, e.Result, e.Message = new(d.stamp()), result, message
+	why = message.Sentence(why)
+	e.FinishedAt, e.Result, e.Message = new(d.stamp()), result, why
 	final := v1beta1.FatalError
 	if result == v1beta1.ResultComplete {
 		final = v1beta1.Complete
 	}
 	s.AggregatedStatus = v1beta1.AggregatedStatus{Status: final}
 	s.PlanStatus = maps.Clone(s.PlanStatus)
-	s.PlanStatus[e.Plan] = execution.Ended(s.PlanStatus[e.Plan], final, message)
+	s.PlanStatus[e.Plan] = execution.Ended(s.PlanStatus[e.Plan], final, why)
 	switch {
 	case !e.Advances:
 	case result == v1beta1.ResultComplete:
 		s.LastAppliedInstanceSpec, s.Attempted = choice.Target(&e.Spec), nil
 	default:
 		touched := e.Touched || s.Attempted != nil && s.Attempted.Touched
-		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), Plan: e.Plan, Touched: touched, Result: result, Message: message}
+		s.Attempted = &v1beta1.Attempt{Spec: *choice.Target(&e.Spec), Plan: e.Plan, Touched: touched, Result: result, Message: why}
 	}
 	s.History = execution.Record(s.History, e)
 	d.Writes = nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/execution"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -29,13 +30,14 @@ func (d *decider) describe() {
 	s := &d.Status
 	s.ObservedGeneration = d.Instance.Generation
 	s.Place = d.place()
-	reason, message := d.summary()
+	reason, sentence := d.summary()
+	sentence = message.Sentence(sentence)
 	s.WaitingFor, s.Since = "", nil
 	if reason != ReasonIdle {
-		d.Sentence = message
-		s.WaitingFor, s.Since = message, d.since(message)
+		d.Sentence = sentence
+		s.WaitingFor, s.Since = sentence, d.since(sentence)
 	}
-	for _, c := range d.conditions(reason, message) {
+	for _, c := range d.conditions(reason, sentence) {
 		c.ObservedGeneration, c.LastTransitionTime = d.Instance.Generation, metav1.NewTime(d.Now)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}

@@ -17,7 +17,8 @@ type Decision struct {
 	// Needs must be read, and the decision made again; if it is not empty, there is
 	// nothing else in the decision.
 	Needs task.Needs
-	// Pin is content to keep before the status is written, nil if there is none.
+	// Pin is content to keep before the status is written, nil if there is none. It is that
+	// of an execution that begins, so the status changes.
 	Pin *choice.Version
 	// Status is the new status. If it changes, it is written first, with the
 	// resourceVersion that was observed, and nothing is done if that fails.
@@ -46,9 +47,6 @@ func Decide(s *Snapshot) Decision {
 	}
 	d.describe()
 	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
-	if !d.Changes {
-		d.Pin = nil
-	}
 	return d.Decision
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -75,12 +76,13 @@ func (a *activeStep) hasWrites() bool {
 }
 
 // failed records a failure, once. One that is not tried again has no time.
-func (a *activeStep) failed(message string, at time.Time) {
+func (a *activeStep) failed(why string, at time.Time) {
 	s := a.status
-	if s.Status == v1beta1.Error && (at.IsZero() && s.Message == message || s.FailedAt != nil && !at.After(s.FailedAt.Time)) {
+	why = message.Sentence(why)
+	if s.Status == v1beta1.Error && (at.IsZero() && s.Message == why || s.FailedAt != nil && !at.After(s.FailedAt.Time)) {
 		return
 	}
-	s.Status, s.Message = v1beta1.Error, message
+	s.Status, s.Message = v1beta1.Error, why
 	s.FailedAt, s.RetryAt = nil, nil
 	if at.IsZero() {
 		return

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/render"
@@ -36,7 +37,7 @@ func (r *Run) Assess(phase, step, name string) Finding {
 	}
 	kind, ok := kinds()[tasks[i].Kind]
 	if !ok {
-		return fatal("task %s: unknown kind %q", name, tasks[i].Kind)
+		return fatal("task %s: unknown kind %s", name, message.Quote(tasks[i].Kind))
 	}
 	w := &work{Run: r, o: r.Snapshot, phase: phase, step: step, name: name, spec: tasks[i].Spec}
 	f := w.checked(kind.assess(w))

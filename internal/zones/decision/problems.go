@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -44,7 +45,7 @@ func Nameless(name string) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("rollout-group %q cannot be the name of a RolloutGroup; choose another: %s", name, strings.Join(problems, "; "))
+	return fmt.Sprintf("rollout-group %s cannot be the name of a RolloutGroup; choose another: %s", message.Quote(name), strings.Join(problems, "; "))
 }
 
 // problems are all mistakes in a group.
@@ -69,9 +70,9 @@ func (p Problem) String() string {
 // Cause is the problem without its object.
 func (p Problem) Cause() string {
 	if strings.HasPrefix(p.Action, "must be ") {
-		return fmt.Sprintf("%s: invalid value %q: %s", p.Field, p.Value, p.Action)
+		return fmt.Sprintf("%s: invalid value %s: %s", p.Field, message.Quote(p.Value), p.Action)
 	}
-	return fmt.Sprintf("%s: %q %s", p.Field, p.Value, p.Action)
+	return fmt.Sprintf("%s: %s %s", p.Field, message.Quote(p.Value), p.Action)
 }
 
 // orderProblems: a zone that is named twice, and two zones in one place.

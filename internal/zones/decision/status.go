@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
@@ -101,7 +102,7 @@ func (d *decision) row(z *zone) v1alpha1.Zone {
 		row.Target, row.StartedAt = z.UpdateRevision, z.started()
 	}
 	answer := d.plan.At(z.Name)
-	row.State, row.Message, row.Since = StateComplete, answer.Message(), nil
+	row.State, row.Message, row.Since = StateComplete, message.Sentence(answer.Message()), nil
 	switch {
 	case answer.Step != nil:
 		row.State = StateUpdating
@@ -121,13 +122,13 @@ func share(part, whole int) string { return strconv.Itoa(part) + "/" + strconv.I
 // waitingFor is the sentence that tells most, and since when it is so.
 func (d *decision) waitingFor() (string, *metav1.Time) {
 	if len(d.problems) > 0 {
-		return sentences(d.problems), nil
+		return message.Sentence(sentences(d.problems)), nil
 	}
 	answer := d.plan.At()
 	if answer.Hold == nil {
 		return "", nil
 	}
-	return answer.Hold.Message, at(answer.Hold.Since)
+	return message.Sentence(answer.Hold.Message), at(answer.Hold.Since)
 }
 
 func at(t time.Time) *metav1.Time {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -168,11 +169,7 @@ func comparePlaces(a, b *Set) int {
 }
 
 func sentences(problems []Problem) string {
-	parts := make([]string, len(problems))
-	for i, p := range problems {
-		parts[i] = p.String()
-	}
-	return strings.Join(parts, "; ")
+	return message.Join(problems, "; ", Problem.String)
 }
 
 // unit is the zone as the engine sees it.

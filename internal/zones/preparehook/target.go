@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -41,7 +42,7 @@ func EndpointOf(set *appsv1.StatefulSet) (e Endpoint, missing string) {
 	case e.Service == "":
 		missing = "the serviceName is not set or empty."
 	case scheme != "http" && scheme != "https":
-		missing = "the " + vocabulary.PrepareDownscaleScheme.Native + " annotation is " + strconv.Quote(scheme) + ` and must be "http" or "https".`
+		missing = "the " + vocabulary.PrepareDownscaleScheme.Native + " annotation is " + message.Quote(scheme) + ` and must be "http" or "https".`
 	}
 	return e, missing
 }

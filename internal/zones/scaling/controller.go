@@ -38,7 +38,7 @@ import (
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=replicatemplates/scale,verbs=get
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=replicatemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=rollout-operator.grafana.com,resources=zoneawarepoddisruptionbudgets,verbs=list
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Interests are what is looked at besides the RolloutGroups, whose kind may not be
 // installed yet when the cache is made: StatefulSets of groups.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -204,11 +205,7 @@ func (o *Observed) wish(s *Set) (wish, bool) {
 }
 
 func problems(s *Set) string {
-	parts := make([]string, len(s.Settings.Problems))
-	for i, p := range s.Settings.Problems {
-		parts[i] = p.String()
-	}
-	return strings.Join(parts, "; ")
+	return message.Join(s.Settings.Problems, "; ", Problem.String)
 }
 
 // follow is the rule for followers of a leader.

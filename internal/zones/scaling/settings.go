@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
@@ -64,7 +65,7 @@ type Problem struct {
 
 // String is the problem as a clause.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: invalid value %q: %s", p.Field, p.Value, p.Action)
+	return fmt.Sprintf("annotation %s: invalid value %s: %s", p.Field, message.Quote(p.Value), p.Action)
 }
 
 // reader reads settings.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/window"
 	"github.com/spillway-dev/spillway/rollout"
@@ -29,9 +30,10 @@ type decision struct {
 	windowNext           time.Time
 	// selector is nil if it cannot be understood.
 	selector labels.Selector
-	// known are all clusters by name, orphans the records of clusters that are not known.
-	known   map[string]*member
-	orphans map[string]*model.Record
+	// known are all clusters by name, absent those that are not known and have a record or a
+	// move; unknown are those of them that may be down.
+	known, absent map[string]*member
+	unknown       []*member
 	// members are the clusters of the module, in order. Those aside belong to no
 	// stage.
 	members []*member
@@ -90,7 +92,7 @@ func (d *decision) noSuchRevision(pin string) string {
 		names = append(names, d.o.Revisions[i].Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("spec.targetRevision: %s has no revision %q; choose from %s", d.o.Module.Name, pin, strings.Join(names, ", "))
+	return fmt.Sprintf("spec.targetRevision: %s has no revision %s; choose from %s", d.o.Module.Name, message.Quote(pin), strings.Join(names, ", "))
 }
 
 // validate finds what may be wrong in the spec though the API server accepts it.
@@ -158,9 +160,12 @@ func (d *decision) distribute() {
 				m.hold, holds = take(holds, m.Name, 3)
 			}
 		}
+		for _, m := range d.unknownIn(i) {
+			m.hold, holds = take(holds, m.Name, 3+len(d.stages))
+		}
 		d.stagePlans[i].Holds = rest[:len(rest)-len(holds)]
 	}
-	d.distributeRemovals(holds)
+	d.distributeOthers(holds)
 	rest := d.restPlan.Holds
 	for _, m := range d.inOrderAside() {
 		m.hold, rest = take(rest, m.Name, 2)
@@ -205,11 +210,12 @@ func (d *decision) distributeSteps() {
 	}
 }
 
-// distributeRemovals tells each cluster that loses the module what the plan says of it.
-func (d *decision) distributeRemovals(holds []rollout.Hold) {
+// distributeOthers tells each cluster that loses the module, or is unknown, what the plan
+// says of it.
+func (d *decision) distributeOthers(holds []rollout.Hold) {
 	for i := range holds {
-		if h := &holds[i]; len(h.Path) > 1 && h.Path[0] == unitRemovals {
-			d.known[h.Path[len(h.Path)-1]].hold = h
+		if h := &holds[i]; len(h.Path) > 1 && (h.Path[0] == unitRemovals || h.Path[0] == unitUnknown) {
+			d.find(h.Path[len(h.Path)-1]).hold = h
 		}
 	}
 }
@@ -241,9 +247,9 @@ func parseWindow(w *v1alpha1.Window) (window.Window, error) {
 	parsed, err := window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
 	switch {
 	case errors.Is(err, window.ErrTimeZone):
-		return parsed, fmt.Errorf("timeZone: %q %w", w.TimeZone, err)
+		return parsed, fmt.Errorf("timeZone: %s %w", message.Quote(w.TimeZone), err)
 	case err != nil:
-		return parsed, fmt.Errorf("schedule: %q %w", w.Schedule, err)
+		return parsed, fmt.Errorf("schedule: %s %w", message.Quote(w.Schedule), err)
 	default:
 		return parsed, nil
 	}

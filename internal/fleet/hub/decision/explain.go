@@ -127,6 +127,11 @@ func Explain(o *model.Observed) Explanation {
 	for _, m := range d.members {
 		e.Clusters = append(e.Clusters, d.explainMember(m))
 	}
+	for _, m := range d.unknown {
+		if !m.isLeaving() {
+			e.Clusters = append(e.Clusters, d.explainUnknown(m))
+		}
+	}
 	for i := range d.removals {
 		e.Clusters = append(e.Clusters, d.explainRemoval(&d.removals[i]))
 	}
@@ -142,6 +147,9 @@ func ExplainCluster(o *model.Observed, name string) ClusterExplanation {
 	}
 	if i := slices.IndexFunc(d.removals, func(r removal) bool { return r.Name == name }); i >= 0 {
 		return d.explainRemoval(&d.removals[i])
+	}
+	if i := slices.IndexFunc(d.unknown, func(m *member) bool { return m.Name == name }); i >= 0 {
+		return d.explainUnknown(d.unknown[i])
 	}
 	return d.explainUnselected(name)
 }
@@ -201,6 +209,9 @@ func (d *decision) notes() []string {
 	} else if len(d.members) == 0 && d.selector != nil {
 		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
 	}
+	for _, t := range d.tolerances() {
+		notes = append(notes, t.Sentence)
+	}
 	if d.isRemovalHeld() {
 		notes = append(notes, fmt.Sprintf("%d clusters no longer match spec.selector; if that is intended: %s%d",
 			len(d.removals), model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name), len(d.removals)))
@@ -233,6 +244,22 @@ func (d *decision) explainMember(m *member) ClusterExplanation {
 		e.State, e.Since = m.record.State, momentOrNil(model.Later(m.record.Since, m.started))
 	}
 	d.describeMember(m, &e)
+	return e
+}
+
+// explainUnknown is the state of a cluster that nothing stands for, and that counts as down.
+func (d *decision) explainUnknown(m *member) ClusterExplanation {
+	e := ClusterExplanation{Name: m.Name, Revision: m.leaf.Current, Target: m.leaf.Current, Since: momentOrNil(m.started)}
+	if m.stage >= 0 {
+		e.Stage = d.stages[m.stage].name
+	}
+	if m.record != nil && m.record.Reported && m.move == nil {
+		e.State = m.record.State
+	}
+	e.Reason, e.Sentence = ReasonUnknown, m.Name+" is unknown: "+d.whyUnknown(m)
+	if m.hold != nil {
+		e.Reason, e.Sentence = m.hold.Reason, m.hold.Message
+	}
 	return e
 }
 

@@ -45,6 +45,8 @@ const (
 	unmatched = -1
 	// pinned: a user holds it.
 	pinned = -2
+	// anyStage: it is unknown which stage selects it.
+	anyStage = -3
 )
 
 // findMembers finds the clusters of the module, in the order in which they go. One
@@ -67,24 +69,20 @@ func (d *decision) findMembers(selector labels.Selector) {
 // there is one block of memory, and one map.
 func (d *decision) joinRecords() []member {
 	all := make([]member, len(d.o.Clusters))
-	d.known, d.orphans = make(map[string]*member, len(all)), map[string]*model.Record{}
+	d.known, d.absent = make(map[string]*member, len(all)), map[string]*member{}
 	for i := range all {
 		all[i].Cluster = &d.o.Clusters[i]
 		d.known[all[i].Name] = &all[i]
 	}
 	for i := range d.o.Records {
 		r := &d.o.Records[i]
-		if m := d.known[r.Cluster]; m != nil {
-			m.record = r
-		} else {
-			d.orphans[r.Cluster] = r
-		}
+		d.findOrAdd(r.Cluster).record = r
 	}
 	for i := range d.o.Module.Status.Moves {
 		move := &d.o.Module.Status.Moves[i]
-		m := d.known[move.Cluster]
+		m := d.findOrAdd(move.Cluster)
 		switch {
-		case m == nil || isDone(move, m.record):
+		case isDone(move, m.record):
 		case move.Remove:
 			m.removing = true
 		default:
@@ -231,10 +229,10 @@ func (d *decision) isNew(m *member) bool {
 
 // record is what the assemblage of a cluster says, nil if there is none.
 func (d *decision) record(cluster string) *model.Record {
-	if m := d.known[cluster]; m != nil {
+	if m := d.find(cluster); m != nil {
 		return m.record
 	}
-	return d.orphans[cluster]
+	return nil
 }
 
 // member is a cluster of the module by name, nil if it is none.

@@ -20,8 +20,8 @@ import (
 // planned is a module at v2, that was at v1, and its clusters, one a line: "name tag
 // state key=value ...". The state is up, updating, failed, unreachable or waiting; a
 // cluster without a tag is assigned nothing. A word that begins with "@" is for how
-// long it has been in its state; "held", "new", "notready", "drifted", "stale" and "gone" say
-// more.
+// long it has been in its state; "held", "new", "notready", "drifted", "stale", "gone" and
+// "unknown" say more.
 func planned(t *testing.T, spec, clusters string) model.Observed {
 	t.Helper()
 	o := model.Observed{Now: noon, AsOf: "1", Revisions: []model.Revision{{Name: revisionOf("v1"), Number: 1}, {Name: revisionOf("v2"), Number: 2}}}
@@ -34,7 +34,9 @@ func planned(t *testing.T, spec, clusters string) model.Observed {
 	o.Module.Status.CurrentRevision = revisionOf("v1")
 	for line := range strings.SplitSeq(strings.TrimSpace(clusters), "\n") {
 		c, r := read(strings.Fields(line))
-		o.Clusters = append(o.Clusters, c)
+		if !strings.Contains(line, " unknown") {
+			o.Clusters = append(o.Clusters, c)
+		}
 		o.Records = append(o.Records, r)
 	}
 	return o
@@ -66,6 +68,7 @@ func read(words []string) (model.Cluster, model.Record) {
 			r.Drifted = true
 		case word == "stale":
 			r.Stale = true
+		case word == "unknown":
 		case word == "gone":
 			c.Deleting = true
 		default:
@@ -114,6 +117,26 @@ func TestPlans(t *testing.T) {
 			incremental, "a v2 up unreachable @10m\nb v1 up",
 			"a failed: not ready for 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable",
 		},
+		"what is unknown takes a place unless it is ready": {
+			incremental, "a v2 updating unknown @1m\nb v1 up\nc v2 up unknown\nd v1 up unknown",
+			"b is queued (position 1): 1 of 1 allowed unavailable in all (a is unknown at present)\n" +
+				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2",
+		},
+		"at another revision too": {
+			incremental + `, rollout: {maxUnreadyClusters: 2}`, "a v1 waiting unknown\nb v1 up\nc v1 up",
+			"c is updating from v1 to v2\nb is queued (position 1): 2 of 2 allowed unavailable in all (a is unknown at present)\n" +
+				"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v1",
+		},
+		"what is unknown and new, or pinned, takes none": {
+			incremental, "a v1 updating new unknown @1m\nb v1 up\nc v1 failed held unknown",
+			"b is updating from v1 to v2",
+		},
+		"what is unknown at the target keeps later stages from beginning": {
+			incremental + `, rollout: {maxUnreadyClusters: 2, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`,
+			"a v2 updating unknown @1m\nb v1 up\nc v2 up c=1",
+			"a is waiting: neither a Cluster nor a labeled Secret a-kubeconfig found, and it is assigned v2\n" +
+				"rest is waiting: canary has 1 of 2 ready, a is unknown at present",
+		},
 		"what was unready moves whatever the budget": {
 			incremental, "a v1 failed\nb v1 up\nc v2 updating @1m",
 			"a is updating from v1 to v2 (already unavailable)\nc is updating: updating\nb is queued (position 1): 2 of 1 allowed unavailable in all (a is not healthy)",
@@ -125,6 +148,16 @@ func TestPlans(t *testing.T) {
 		"as many failures as maxFailures tolerates do not": {
 			incremental + `, rollout: {maxFailures: 1, maxUnreadyClusters: 2}`, "a v2 failed\nb v1 up",
 			"b is updating from v1 to v2\na failed: not healthy",
+		},
+		"as many as there may be unready take no place": {
+			incremental + `, rollout: {maxFailures: 2}`, "a v2 failed\nb v1 up\nc v2 failed\nd v1 up",
+			"d is updating from v1 to v2\na failed: not healthy\nc failed: not healthy\nb is queued (position 1): 1 of 1 allowed unavailable in all, besides 2 failed (maxFailures)",
+		},
+		"one more, and the sentence has the numbers of the stage": {
+			incremental + `, rollout: {maxFailures: 1, stages: [{name: canary, selector: {matchLabels: {c: "1"}}}, {name: rest}]}`,
+			"a v2 failed c=1\nb v1 up\nc v2 failed c=1\nd v2 up c=1\ne v1 up",
+			"a failed: not healthy\nc failed: not healthy\n" +
+				"canary failed: 2 of 3 units failed, 1 allowed; a failed: not healthy\ncanary failed: 2 of 3 units failed, 1 allowed; a failed: not healthy",
 		},
 		"Continue goes on": {
 			incremental + `, rollout: {onFailure: Continue}`, "a v2 failed\nb v1 up",

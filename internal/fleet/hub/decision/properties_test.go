@@ -20,9 +20,9 @@ import (
 var wishes = rapid.Custom(func(t *rapid.T) string {
 	draw := func(label string, words ...string) string { return rapid.SampledFrom(words).Draw(t, label) }
 	stages := draw("stages", "", `, stages: [{name: first, selector: {matchLabels: {stage: a}}}, {name: then, selector: {matchLabels: {stage: b}}}]`)
-	return fmt.Sprintf("strategy: %s, suspend: %s, rollout: {maxUnreadyClusters: %s, onFailure: %s, unmatchedClusters: %s%s}",
+	return fmt.Sprintf("strategy: %s, suspend: %s, rollout: {maxUnreadyClusters: %s, maxFailures: %s, onFailure: %s, unmatchedClusters: %s%s}",
 		draw("strategy", "Incremental", "Incremental", "Incremental", "Replace"), draw("suspend", "false", "false", "false", "true"),
-		draw("budget", "1", "2", "50%", "100%"), draw("onFailure", "Pause", "Continue", "Rollback"), draw("unmatched", "Last", "Exclude"), stages)
+		draw("budget", "1", "2", "50%", "100%"), draw("failures", "0", "0", "1", "2"), draw("onFailure", "Pause", "Continue", "Rollback"), draw("unmatched", "Last", "Exclude"), stages)
 })
 
 // standings are how a cluster may stand, in the words of [planned].
@@ -127,7 +127,17 @@ func (f *facts) isBorne(i int) bool {
 	late := f.isLate(i) && f.Records[i].Succeeded != f.Records[i].Revision && !f.isUp(i)
 	failed := f.hasFailed(i) && !f.Records[i].Drifted
 	continues := f.Module.Spec.Rollout.OnFailure == v1alpha1.Continue || !f.staged() && f.Module.Spec.Rollout.OnFailure == v1alpha1.Pause
-	return f.isAt(i, "v2") && continues && (failed || late)
+	return f.isAt(i, "v2") && (continues || f.isWithin(i)) && (failed || late)
+}
+
+// isWithin is true if no more clusters of the stage of one have failed than may.
+func (f *facts) isWithin(i int) bool {
+	n := 0
+	for _, j := range f.in(f.stage(i)) {
+		late := f.isLate(j) && f.Records[j].Succeeded != f.Records[j].Revision && !f.isUp(j)
+		n += one(f.isAt(j, "v2") && (late || f.hasFailed(j) && !f.Records[j].Drifted))
+	}
+	return n <= f.Module.Spec.Rollout.MaxFailures.IntValue()
 }
 
 // steps are what moves, by cluster.

@@ -23,6 +23,12 @@ const (
 	// the cluster.
 	// Action: remove or rename one of the two.
 	ReasonForeign rollout.Reason = "DuplicateSync"
+	// ReasonUnknown: neither a Cluster nor a labeled Secret stands for a cluster that was
+	// assigned the module, so that it counts as down.
+	// Action: restore the Secret with its kubeconfig, or the Cluster; if the cluster is
+	// gone for good, annotate its assemblage with spillway.dev/abandon-cluster=true and
+	// delete it.
+	ReasonUnknown rollout.Reason = "ClusterUnknown"
 	// ReasonTerminating: the assemblage of the cluster is being deleted.
 	ReasonTerminating = reasons.Terminating
 	// ReasonRevision: the ModuleRevision does not exist yet.

@@ -41,9 +41,14 @@ func (d *decision) findRemovals(specs []stageSpec) {
 		if !m.isAssigned() && !m.record.Leaving {
 			continue
 		}
-		r := removal{member: m, leaving: !m.isAssigned() || m.removing, stage: stageByLabels(specs, m)}
+		r := removal{member: m, leaving: m.isLeaving(), stage: stageByLabels(specs, m)}
 		d.assess(m)
 		d.removals = append(d.removals, r)
+	}
+	for _, m := range d.unknown {
+		if m.isLeaving() {
+			d.removals = append(d.removals, removal{member: m, leaving: true, stage: anyStage})
+		}
 	}
 	slices.SortFunc(d.removals, func(a, b removal) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -101,11 +106,21 @@ func (d *decision) removalLeaf(r *removal) rollout.Unit {
 	unit.Leaf.Target = rollout.Removed
 	switch {
 	case r.leaving:
-		unit.Leaf.Current, unit.Leaf.Health, unit.Leaf.Reason = rollout.Removed, rollout.Progressing, ""
+		unit.Leaf = leavingLeaf("")
 	case d.isOrphanPending(r.record):
 		unit.Block = &rollout.Block{Reason: ReasonOrphan, Message: "deletionPolicy Orphan is not applied in it yet"}
 	}
 	return unit
+}
+
+// isLeaving is true of a cluster from which the module was taken away, or may be at any
+// moment, until what ran is gone.
+func (m *member) isLeaving() bool {
+	return m.removing || m.record != nil && !m.isAssigned() && m.record.Leaving
+}
+
+func leavingLeaf(reason string) rollout.Leaf {
+	return rollout.Leaf{Current: rollout.Removed, Target: rollout.Removed, Health: rollout.Progressing, Reason: reason}
 }
 
 // MaxRemoved is how many clusters may lose a module without an approval.

@@ -41,6 +41,7 @@ func (d *decision) assign() error {
 	}
 	d.addOthers()
 	d.divide()
+	d.findUnknown()
 	d.findRemovals(specs)
 	d.approve()
 	return nil

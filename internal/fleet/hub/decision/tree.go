@@ -21,6 +21,8 @@ const (
 	// stage selects.
 	unitRemovals  = "removals"
 	unitUnmatched = "no stage"
+	// unitUnknown are clusters that are unknown, and so is their stage.
+	unitUnknown = "unknown clusters"
 )
 
 // root returns what the engine decides upon: the new clusters, which do not wait,
@@ -44,6 +46,9 @@ func (d *decision) root() rollout.Unit {
 				d.leafUnit(&unit.Children[len(unit.Children)-1], m, d.target)
 			}
 		}
+		if lost := d.unknownIn(i); len(lost) > 0 {
+			unit.Children = append(unit.Children, d.unknownUnit(lost, i))
+		}
 		stages.Children = append(stages.Children, unit)
 	}
 	if d.o.Module.Spec.Suspend {
@@ -53,6 +58,9 @@ func (d *decision) root() rollout.Unit {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
 	}
 	root.Children = []rollout.Unit{fresh, stages, d.removalUnit()}
+	if lost := d.unknownIn(anyStage); len(lost) > 0 {
+		root.Children = append(root.Children, d.unknownUnit(lost, anyStage))
+	}
 	return root
 }
 
@@ -86,7 +94,7 @@ func pauseOf(h *v1alpha1.Hold) *rollout.Pause {
 func (d *decision) stageUnit(s *stage) rollout.Unit {
 	r, policy := d.o.Module.Rollout(), d.stagePolicy(s)
 	policy.MinReady, policy.Deadline, policy.OnFailure = seconds(r.MinReadySeconds), d.deadline(), d.onFailure()
-	policy.MaxFailures = limitOf(first(s.spec.MaxFailures, r.MaxFailures, intstr.FromInt32(0)))
+	policy.MaxFailures = limitOf(maxFailures(&s.spec, r))
 	if d.isNews() {
 		policy.Soak = seconds(s.spec.SoakSeconds)
 	}
@@ -98,8 +106,15 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	if !d.o.Module.IsStaged() {
 		return rollout.Policy{}
 	}
-	budget := first(s.spec.MaxUnreadyClusters, d.o.Module.Rollout().MaxUnreadyClusters, intstr.FromInt32(1))
-	return rollout.Policy{MaxUnavailable: limitOf(budget), Budget: s.name}
+	return rollout.Policy{MaxUnavailable: limitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
+}
+
+func maxUnready(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))
+}
+
+func maxFailures(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
+	return first(s.MaxFailures, r.MaxFailures, intstr.FromInt32(0))
 }
 
 // block is what keeps all stages from going on.

@@ -3,6 +3,8 @@ package model
 import (
 	"strings"
 	"time"
+
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // SaidLength bounds what others have said where it is quoted.
@@ -10,11 +12,7 @@ const SaidLength = 200
 
 // Short is the beginning of a text, on one line.
 func Short(text string, length int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= length {
-		return text
-	}
-	return strings.ToValidUTF8(text[:length], "") + "..."
+	return message.Cut(strings.Join(strings.Fields(text), " "), length)
 }
 
 // Later returns the later of two times.

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Plain says in one line why a command could not do its work, and what to do about it,
+// where the libraries say it in words of their own. Other errors stay as they are.
+func Plain(err error) error {
+	for _, plain := range []func(error) string{interrupted, unauthorized, forbidden, notInstalled, untrusted, unreachable} {
+		if text := plain(err); text != "" {
+			return &plainError{text: text, err: err}
+		}
+	}
+	return err
+}
+
+// plainError is an error in other words.
+type plainError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *plainError) Error() string { return e.text }
+
+// Unwrap returns the error as the libraries gave it.
+func (e *plainError) Unwrap() error { return e.err }
+
+func interrupted(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	return ""
+}
+
+// unauthorized is about credentials. How to log in depends on how the kubeconfig gets
+// them, so only the command that tells whether it worked is named.
+func unauthorized(err error) string {
+	if !apierrors.IsUnauthorized(err) {
+		return ""
+	}
+	return `the API server does not accept the credentials of the kubeconfig: its token or certificate may have expired; log in again, and try with "kubectl auth whoami"`
+}
+
+// refused is what the API server says of a request that is not permitted.
+var refused = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+
+// forbidden keeps what the command says itself, such as what it wanted to do.
+func forbidden(err error) string {
+	var status *apierrors.StatusError
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return ""
+	}
+	m := refused.FindStringSubmatch(status.Error())
+	if m == nil { // a webhook or a policy, which says in its own words what it wants
+		return ""
+	}
+	return strings.Replace(err.Error(), status.Error(), notPermitted(m), 1)
+}
+
+// notPermitted says who may not do what, and what to ask for.
+func notPermitted(m []string) string {
+	user, verb, resource, where := m[1], m[2], m[3], "in namespace "+m[5]
+	if m[4] != "" {
+		resource += "." + m[4]
+	}
+	advice := "ask for a Role that permits it"
+	if m[5] == "" {
+		where, advice = "in all namespaces", "name a namespace with -n, or ask for a ClusterRole that permits it"
+	}
+	return fmt.Sprintf("user %s is not permitted to %s %s %s: %s", user, verb, resource, where, advice)
+}
+
+// notInstalled is about kinds that the API server does not know.
+func notInstalled(err error) string {
+	var kind *apimeta.NoKindMatchError
+	if !errors.As(err, &kind) {
+		return ""
+	}
+	name := kind.GroupKind.String()
+	if strings.HasPrefix(name, ".") || kind.GroupKind.Group == "" {
+		name = kind.GroupKind.Kind
+	}
+	return fmt.Sprintf(`kind %s is not installed on the cluster: install it with "spillway install", or with what it belongs to`, name)
+}
+
+// untrusted is about the certificate of the API server.
+func untrusted(err error) string {
+	server := serverOf(err)
+	var (
+		unknown  x509.UnknownAuthorityError
+		hostname x509.HostnameError
+		invalid  x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("API server %s has a certificate of an unknown authority: name the right one with --certificate-authority, or update the kubeconfig", server)
+	case errors.As(err, &hostname):
+		return fmt.Sprintf("API server %s has a certificate for another name (%s): name that with --tls-server-name, or update the kubeconfig", server, strings.Join(namesOf(hostname.Certificate), ", "))
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("API server %s has a certificate that is not valid now (until %s): check the clock, or renew the certificate", server, invalid.Cert.NotAfter.Format("2006-01-02"))
+	default:
+		return ""
+	}
+}
+
+// namesOf are the names for which a certificate is good.
+func namesOf(c *x509.Certificate) []string {
+	names := append([]string(nil), c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	return names
+}
+
+// unreachable is about the network between here and the API server.
+func unreachable(err error) string {
+	server := serverOf(err)
+	if server == "" {
+		return ""
+	}
+	var (
+		dns     *net.DNSError
+		timeout net.Error
+	)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("API server %s refuses connections: start it, or choose another cluster with --context or --kubeconfig", server)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("API server %s not found: there is no host %s; check the address in the kubeconfig, and the network", server, dns.Name)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("API server %s not found: the name server does not answer; check the network", server)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("API server %s did not answer in time: check the network, or wait longer with --request-timeout", server)
+	default:
+		return ""
+	}
+}
+
+// serverOf is the address that was asked, "" if the error is not of the network.
+func serverOf(err error) string {
+	var asked *url.Error
+	if !errors.As(err, &asked) {
+		return ""
+	}
+	at, err := url.Parse(asked.URL)
+	if err != nil {
+		return asked.URL
+	}
+	return at.Scheme + "://" + at.Host
+}

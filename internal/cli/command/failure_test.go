@@ -1,0 +1,60 @@
+package command_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+)
+
+// TestPlain has the failures that no test can bring about on a machine of its own. The
+// others are in the script of mistakes of connections.
+func TestPlain(t *testing.T) {
+	const server = "https://api.example:6443"
+	asked := func(err error) error {
+		return fmt.Errorf("list Pods: %w", &url.Error{Op: "Get", URL: server + "/api", Err: err})
+	}
+	forbidden := func(message string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(message))
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"no host":         {asked(&net.DNSError{Name: "api.example", IsNotFound: true}), "API server " + server + " not found: there is no host api.example; check the address in the kubeconfig, and the network"},
+		"no name server":  {asked(&net.DNSError{Name: "api.example", IsTimeout: true}), "API server " + server + " not found: the name server does not answer; check the network"},
+		"too slow":        {asked(os.ErrDeadlineExceeded), "API server " + server + " did not answer in time: check the network, or wait longer with --request-timeout"},
+		"another name":    {asked(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"a", "b"}}, Host: "c"}), "API server " + server + " has a certificate for another name (a, b): name that with --tls-server-name, or update the kubeconfig"},
+		"no longer valid": {asked(x509.CertificateInvalidError{Reason: x509.Expired, Cert: &x509.Certificate{NotAfter: time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)}}), "API server " + server + " has a certificate that is not valid now (until 2020-01-02): check the clock, or renew the certificate"},
+		"everywhere":      {forbidden(`User "u" cannot list resource "pods" in API group "" at the cluster scope`), "user u is not permitted to list pods in all namespaces: name a namespace with -n, or ask for a ClusterRole that permits it"},
+		"no kind":         {&apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spillway.dev", Kind: "RolloutGroup"}}, `kind RolloutGroup.spillway.dev is not installed on the cluster: install it with "spillway install", or with what it belongs to`},
+		"interrupted":     {fmt.Errorf("read: %w", context.Canceled), "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := command.Plain(test.err)
+			if got.Error() != test.want || strings.Contains(got.Error(), "\n") {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if !errors.Is(got, test.err) {
+				t.Error("the error itself is lost")
+			}
+		})
+	}
+	for _, err := range []error{errors.New("x"), forbidden("a webhook wants something"), asked(errors.New("broken"))} {
+		if got := command.Plain(err); !errors.Is(got, err) || got.Error() != err.Error() {
+			t.Errorf("got %v, want it as it was: %v", got, err)
+		}
+	}
+}

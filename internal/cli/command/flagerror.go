@@ -1,0 +1,61 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spillway-dev/spillway/internal/nearest"
+)
+
+// FlagError says what is wrong with a flag, and what it takes instead.
+func FlagError(cmd *cobra.Command, err error) error {
+	help := fmt.Sprintf("(see %s --help)", cmd.CommandPath())
+	var (
+		invalid *pflag.InvalidValueError
+		missing *pflag.NotExistError
+	)
+	switch {
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue()), help)
+	case errors.As(err, &missing):
+		if near := nearest.Meant(missing.GetSpecifiedName(), names(cmd.Flags())); near != "" {
+			return fmt.Errorf("%w; did you mean --%s? %s", err, near, help)
+		}
+	}
+	return fmt.Errorf("%w %s", err, help)
+}
+
+// valueError says what a value should have been, by the type of its flag.
+func valueError(f *pflag.Flag, value string) string {
+	switch t := f.Value.Type(); {
+	case t == "duration":
+		return notDuration(value)
+	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
+		return fmt.Sprintf(`%q is not a whole number; use one such as 3`, value)
+	case strings.HasPrefix(t, "float"):
+		return fmt.Sprintf(`%q is not a number; use one such as 0.5`, value)
+	case t == "bool":
+		return fmt.Sprintf(`%q is neither true nor false`, value)
+	default:
+		return fmt.Sprintf(`%q is not a value of type %s`, value, t)
+	}
+}
+
+func notDuration(value string) string {
+	return fmt.Sprintf(`%q is not a duration; use a number with a unit, such as 10s, 5m or 1h`, value)
+}
+
+// names are those of the flags that help shows.
+func names(flags *pflag.FlagSet) []string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
