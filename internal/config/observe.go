@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -167,7 +168,7 @@ func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 // hash computes the hashes of the workloads whose config has changed and settled.
 func (p *pass) hash(ctx context.Context, seen []*entry) {
 	due := slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return !p.isDue(e) })
-	slices.SortStableFunc(due, func(a, b *entry) int { return b.workload.Settings.Priority - a.workload.Settings.Priority })
+	slices.SortStableFunc(due, func(a, b *entry) int { return cmp.Compare(b.workload.Settings.Priority, a.workload.Settings.Priority) })
 	known, of := make([]*content.Known, len(due)), make(map[*content.Known]*entry, len(due))
 	for i, e := range due {
 		known[i], of[&e.config] = &e.config, e
