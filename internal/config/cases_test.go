@@ -197,8 +197,8 @@ func TestWhatIsNotSharedIsLeftOut(t *testing.T) {
 			if err := want(waves, w.hash("waves")); err != nil {
 				t.Error(err)
 			}
-			if e := w.explain("waves"); e.State != config.StateUpToDate || len(e.Problems) != 1 {
-				t.Errorf("explain says %s %v", e.Sentence, e.Problems)
+			if e := w.explain("waves"); e.State != config.StateUpToDate || len(e.LeftOut) != 1 {
+				t.Errorf("explain says %s %v", e.Sentence, e.LeftOut)
 			}
 			w.configMap("app", "a", "2")
 			w.hashed("new", first)

@@ -60,6 +60,8 @@ type Explanation struct {
 	Changed  []string       `json:"changed,omitempty"`
 	LastRoll *workload.Roll `json:"lastRoll,omitempty"`
 	Problems []string       `json:"problems,omitempty"`
+	// LeftOut says which extra objects of other namespaces do not count.
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // UseFact is one use of an object.
@@ -185,7 +187,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
-	e.Problems = slices.Clone(w.LeftOut)
+	e.LeftOut = w.LeftOut
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())
 	}

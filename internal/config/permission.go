@@ -56,7 +56,7 @@ func (p *permissions) set(kind content.Kind, missing bool) {
 func (p *permissions) askFor(ctx context.Context, kinds ...content.Kind) error {
 	for _, kind := range kinds {
 		permitted, err := p.has(ctx, kind)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		p.set(kind, !permitted)

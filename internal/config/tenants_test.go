@@ -69,14 +69,3 @@ func TestTheBudgetOutlivesTheManager(t *testing.T) {
 		t.Errorf("the record says %s", record)
 	}
 }
-
-// A Pod may refer to a name that no object can have, and a client refuses to ask for it.
-func TestANameThatNoObjectCanHave(t *testing.T) {
-	w := newWorld(t)
-	w.manage()
-	w.configMap("app", "a", "1")
-	w.apply(deployment("odd", envFrom(`configMapRef: {name: "a/b", optional: true}`, `secretRef: {name: "..", optional: true}`)), deployment("web", envFrom(configMapRef("app"))))
-	w.hashed("odd", "")
-	w.hashed("web", "")
-	w.eventually(func() error { return want(config.StateUpToDate, w.explain("web").State) })
-}

@@ -69,3 +69,17 @@ func TestBatch(t *testing.T) {
 		t.Errorf("%d workloads, want one that reads more than a batch", got)
 	}
 }
+
+// TestANameThatNoObjectCanHave is of a reference that older API servers accept, and that a
+// client refuses to ask for: nothing is read.
+func TestANameThatNoObjectCanHave(t *testing.T) {
+	k := &Known{}
+	odd := Reference{Object: Object{ConfigMap, "shop", "a/b"}}
+	lookup := Source{}.Lookup()
+	if _, err := lookup.Observe(t.Context(), k, "1", Demand{Namespace: "shop", Uses: []Reference{odd}, First: true}); err != nil {
+		t.Fatal(err)
+	}
+	if errs := lookup.Hash(t.Context(), []*Known{k}); errs[0] != nil || k.Hashes() == nil {
+		t.Errorf("it has the hashes %v: %v", k.Hashes(), errs)
+	}
+}
