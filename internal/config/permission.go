@@ -116,7 +116,7 @@ func (p *permissions) awaitPermission(mgr ctrl.Manager, kind content.Kind, start
 func (p *permissions) watchConfig(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	for _, kind := range []content.Kind{content.ConfigMap, content.Secret} {
 		watch := func() error {
-			return c.Watch(source.Kind(mgr.GetCache(), kind.New(), toRing(), objectMatters(ctx, mgr.GetCache()))) //nolint:wrapcheck // says what it is
+			return c.Watch(source.Kind(mgr.GetCache(), kind.New(), toRing(), objectMatters(ctx, mgr.GetCache())))
 		}
 		begin := watch
 		if p.isMissing(kind) {

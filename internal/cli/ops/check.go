@@ -219,11 +219,11 @@ func disownAction(t *config.Trace) string {
 	if len(t.Owns) == 0 {
 		return removes
 	}
-	role := "kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name + " -n " + t.Namespace + " --verb=patch --resource=configmaps,secrets"
+	words := []string{"kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name, "-n", t.Namespace, "--verb=patch --resource=configmaps,secrets"}
 	for _, owned := range t.Owns {
-		role += " --resource-name=" + owned.Name
+		words = append(words, "--resource-name="+owned.Name)
 	}
-	return removes + " with the owner references on its config, once it may patch that: " + role +
+	return removes + " with the owner references on its config, once it may patch that: " + strings.Join(words, " ") +
 		", and bind it to the ServiceAccount of the manager; or install with --wave-cleanup"
 }
 
