@@ -79,8 +79,8 @@ func tree(o Observed, options Options) rollout.Observed {
 		}
 	}
 	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
-		Group: true, Children: []rollout.Unit{alone, zones, slow},
-		Policy: rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
+		Children: []rollout.Unit{alone, zones, slow},
+		Policy:   rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
 	}}
 }
 
