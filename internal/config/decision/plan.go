@@ -146,9 +146,6 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	case isLate:
 		unit.StartedAt = w.Records.Roll.At
 	}
-	if w.IsSettled() {
-		return unit, true
-	}
 	if w.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
 	}

@@ -224,6 +224,14 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), func(w *Workload) { w.Settings.Paused = true })}, Options{},
 			"Progressing: Deployment a is updating: not ready\n",
 		},
+		"nor that it exceeded its time": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-21*time.Minute), rollout.Progressing), func(w *Workload) { w.Settings.Paused = true })}, Options{},
+			"DeadlineExceeded: StatefulSet a failed: not ready after 20m (progress deadline)\n",
+		},
+		"nor a failed write": {
+			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused"} })}, Options{},
+			"Progressing: Deployment a is updating: not ready\n",
+		},
 		"a workload is released though its hash is the present one": {
 			[]Workload{outdated("a", current, func(w *Workload) { w.Suspension.Scheduler = true })}, Options{}, "rolls a\n",
 		},
@@ -270,7 +278,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A user is told since when something is to be fixed, also by a manager that has just
+// A user sees since when something is to be fixed, also of a manager that has just
 // started: the record on the workload says it.
 func TestAHoldSaysSinceWhen(t *testing.T) {
 	before := now.Add(-time.Hour)

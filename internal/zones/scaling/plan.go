@@ -123,7 +123,7 @@ func (o *Observed) tree(wishes []wish) rollout.Observed {
 			ups.Children = append(ups.Children, unit)
 		}
 	}
-	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Group: true, Children: []rollout.Unit{ups, downs}}}
+	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Children: []rollout.Unit{ups, downs}}}
 }
 
 func text(n int) string { return strconv.Itoa(n) + " replicas" }
@@ -195,7 +195,6 @@ func (o *Observed) wish(s *Set) (wish, bool) {
 		return w, false
 	case len(s.Settings.Problems) > 0:
 		w.refuse(ReasonInvalid, problems(s))
-		return w, true
 	case s.Settings.Leader != "":
 		o.follow(&w)
 	default:
