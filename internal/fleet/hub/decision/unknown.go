@@ -51,12 +51,19 @@ func (d *decision) isSoaking(m *member) bool {
 // that was open by then, as the status says when each has begun, and the first where it
 // does not say so. Of any other it is unknown, and it keeps no stage from being complete.
 func (d *decision) stageOfUnknown(m *member) int {
-	if m.isLeaving() || m.leaf.Current != d.target || len(d.stages) == 0 {
+	since := m.since()
+	switch {
+	case m.isLeaving() || len(d.stages) == 0:
+		return anyStage
+	case m.leaf.Current == d.target:
+	case m.isAssigned() && m.record.Revision == d.target: // and is to move, which may come to nothing
+		since = m.record.AssignedAt
+	default:
 		return anyStage
 	}
 	stage := 0
 	for i := range d.stages {
-		if began, _ := d.former(d.stages[i].name); began != nil && !began.After(m.since()) {
+		if began, _ := d.former(d.stages[i].name); began != nil && !began.After(since) {
 			stage = i
 		}
 	}
