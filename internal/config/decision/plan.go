@@ -79,8 +79,8 @@ func tree(o Observed, options Options) rollout.Observed {
 		}
 	}
 	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
-		Group: true, Children: []rollout.Unit{alone, zones, slow},
-		Policy: rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
+		Children: []rollout.Unit{alone, zones, slow},
+		Policy:   rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
 	}}
 }
 
@@ -145,9 +145,6 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 		unit.StartedAt = w.Rolled
 	case isLate:
 		unit.StartedAt = w.Records.Roll.At
-	}
-	if w.IsSettled() {
-		return unit, true
 	}
 	if w.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
