@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,8 @@ type managerFlags struct {
 
 	logFormat, logLevel string
 	certSource          string
+	version             bool
+	zap                 zapFlags
 }
 
 // NewManager returns the command manager.
@@ -36,6 +39,10 @@ func NewManager(env command.Environment) *cobra.Command {
 			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.version {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "spillway "+command.CurrentVersion())
+				return err //nolint:wrapcheck // the output is gone
+			}
 			o, err := f.managerOptions(env)
 			if err != nil {
 				return err
@@ -107,9 +114,55 @@ func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
 	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")
 	flags.StringVar(&o.LeaseNamespace, "leader-election-namespace", "", "")
-	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace"} {
+	flags.BoolVar(&f.version, "version", false, "")
+	f.zap.add(flags)
+	for _, name := range append([]string{"leader-election", "leader-election-id", "leader-election-namespace", "version"}, zapNames...) {
 		_ = flags.MarkHidden(name) // it exists
 	}
+}
+
+// zapFlags are the flags of the log of wave.
+type zapFlags struct {
+	devel                             bool
+	encoder, level, stack, timeFormat string
+}
+
+var zapNames = []string{"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level", "zap-time-encoding"}
+
+func (z *zapFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&z.devel, "zap-devel", false, "")
+	flags.StringVar(&z.encoder, "zap-encoder", "", "")
+	flags.StringVar(&z.level, "zap-log-level", "", "")
+	flags.StringVar(&z.stack, "zap-stacktrace-level", "", "") // no stack traces are logged
+	flags.StringVar(&z.timeFormat, "zap-time-encoding", "", "")
+}
+
+// translate sets the format and the level of the log, where wave's flags name them.
+func (z *zapFlags) translate(format, level *string) error {
+	if z.devel {
+		*level = "debug"
+	}
+	switch z.encoder {
+	case "":
+	case "console":
+		*format = "text"
+	default:
+		*format = z.encoder
+	}
+	if n, err := strconv.Atoi(z.level); err == nil && n > 0 {
+		*level = "debug" // a verbosity
+		return nil
+	}
+	switch z.level {
+	case "":
+	case "debug", "info", "warn", "error":
+		*level = z.level
+	case "panic":
+		*level = "error"
+	default:
+		return fmt.Errorf("--zap-log-level: %q is not known; use --log-level with debug, info, warn or error", z.level)
+	}
+	return nil
 }
 
 // locate fills in the namespace that this runs in, where it is needed, and
@@ -136,6 +189,9 @@ func (f *managerFlags) locate(o *manager.Options) error {
 }
 
 func (f *managerFlags) managerOptions(env command.Environment) (manager.Options, error) {
+	if err := f.zap.translate(&f.logFormat, &f.logLevel); err != nil {
+		return manager.Options{}, err
+	}
 	log, err := newLog(env.Err, f.logFormat, f.logLevel)
 	if err != nil {
 		return manager.Options{}, err

@@ -61,6 +61,16 @@ func statefulSet(pods int32, update string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &pods}, Status: appsv1.StatefulSetStatus{CurrentRevision: "v1", UpdateRevision: update}}
 }
 
+// kept has one Pod at the present revision, and a strategy that replaces no other.
+func kept(set *appsv1.StatefulSet, s appsv1.StatefulSetUpdateStrategy) *appsv1.StatefulSet {
+	set.Spec.UpdateStrategy, set.Status.Replicas, set.Status.UpdatedReplicas = s, *set.Spec.Replicas, 1
+	return set
+}
+
+func partition(n int32) appsv1.StatefulSetUpdateStrategy {
+	return appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}}
+}
+
 func current(w *Workload) { w.Template.Hash = "new" }
 
 func in(namespace string) func(*Workload) {
@@ -187,6 +197,21 @@ func TestDecide(t *testing.T) {
 				outdated("b", current, rolledAt(now.Add(-time.Minute), rollout.Progressing)),
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is updating: not ready\n",
+		},
+		"Pods that wait for a user are reported": {
+			[]Workload{
+				outdated("a", current, ofKind(kept(statefulSet(3, "v2"), appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}))),
+				outdated("b", current, ofKind(kept(statefulSet(3, "v2"), partition(2)))),
+				outdated("c", current, ofKind(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}, Status: appsv1.DeploymentStatus{Replicas: 2}})),
+				outdated("z", current, ofKind(kept(statefulSet(3, "v2"), partition(2))), zone(false), func(w *Workload) {
+					w.Object.SetLabels(map[string]string{"rollout-group": "ingester"})
+				}),
+				outdated("o"),
+			}, Options{MaxRolling: 1},
+			"rolls o\n" +
+				"PodsKept: StatefulSet a is waiting: 2 of 3 Pods run an earlier revision: its update strategy is OnDelete; delete them\n" +
+				"PodsKept: StatefulSet b is waiting: 2 of 3 Pods run an earlier revision: its partition is 2; lower it\n" +
+				"PodsKept: Deployment c is waiting: 2 of 2 Pods run an earlier revision: its rollout is paused (spec.paused); resume it\n",
 		},
 		"nor while its config is missing": {
 			[]Workload{
