@@ -73,6 +73,7 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how often to reconcile everything even if nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `address to serve metrics at; "0" disables it`)
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
+	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
 	f.addAdmission(flags)
 	f.addZones(flags)
