@@ -268,8 +268,12 @@ func TestDecide(t *testing.T) {
 			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Missing = nil, []content.Missing{{Object: secretDB}} })}, Options{},
 			"records on a\nConfigMissing: Deployment a is waiting: Secret db not found\n",
 		},
-		"what could not be read holds": {
+		"what is not read yet holds": {
 			[]Workload{outdated("a", func(w *Workload) { w.Hashes = nil })}, Options{CoalesceWindow: time.Second},
+			"Unread: Deployment a is waiting: its config is read next\n",
+		},
+		"what could not be read holds": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Retry = nil, &Retry{At: now, Reason: "no answer"} })}, Options{CoalesceWindow: time.Second},
 			"Unread: Deployment a is waiting: its config could not be read\n",
 		},
 		"Pods that were suspended are deleted once the workload is released": {
