@@ -35,9 +35,12 @@ type Admission struct {
 	// Hosts are further names by which API servers call, such as that of the
 	// Service to which webhook configurations of users point.
 	Hosts []string
-	// Configurations are names of webhook configurations of users. With some, or
-	// with namespaces to watch, the manager may see and patch only these and ours.
+	// Configurations are names of webhook configurations of users that the manager may
+	// see and patch besides ours, or [AllLabeled].
 	Configurations []string
+	// PrepareNamespaces are those in which the webhook is asked about Scales of StatefulSets;
+	// all but those of Kubernetes itself if empty.
+	PrepareNamespaces []string
 	// FailClosed refuses what the zones ring lets pass when it cannot find out whether
 	// a downscale is forbidden or must be prepared.
 	FailClosed bool
@@ -45,6 +48,9 @@ type Admission struct {
 
 // Validate says what is wrong with the choices, by the names of their flags.
 func (a Admission) Validate() error {
+	if slices.Equal(a.Configurations, []string{AllLabeled}) {
+		a.Configurations = nil
+	}
 	options := admission.Options{Namespace: name, Source: a.Source, CertDir: certificatesDir, Hosts: a.Hosts, Only: a.Configurations}
 	return options.Validate()
 }
@@ -238,10 +244,14 @@ func (o Options) webhookArgs() []string {
 	return args
 }
 
+// AllLabeled, as the name of a configuration, stands for all that carry the labels. Who
+// may patch any webhook configuration has the whole cluster.
+const AllLabeled = "*"
+
 // webhookNames are the configurations that the manager may see and patch, all
 // if empty.
 func (o Options) webhookNames() []string {
-	if len(o.Admission.Configurations) == 0 && len(o.Watch) == 0 {
+	if slices.Contains(o.Admission.Configurations, AllLabeled) {
 		return nil
 	}
 	names := slices.Clone(o.Admission.Configurations)
@@ -264,7 +274,7 @@ func (o Options) declared(ring string) admission.Declared {
 	if o.Declarations != nil {
 		return o.Declarations(ring)
 	}
-	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
+	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed, PrepareNamespaces: o.Admission.PrepareNamespaces}}.Declarations(ring)
 }
 
 func (o Options) mountsCertificate() bool {
