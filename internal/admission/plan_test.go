@@ -177,6 +177,16 @@ func authority(t *testing.T, parent *x509.Certificate, parentKey *ecdsa.PrivateK
 	return c, key
 }
 
+// Without a CA nothing is injected: a caBundle that another program has written is kept.
+func TestACABundleOfAnotherProgramIsKept(t *testing.T) {
+	for name, bundle := range map[string][]byte{"its CA": []byte("x"), "no CA yet": nil} {
+		o := observed{now: dayOne, hosts: hosts, material: without(fresh(t), keyBundle, ""), configurations: []configuration{{name: "a", bundles: [][]byte{bundle}}}}
+		if p := decide(o); p.serve == nil || len(p.injections) > 0 {
+			t.Errorf("%s: it serves %t (%v), and injects %+v", name, p.serve != nil, p.problem, p.injections)
+		}
+	}
+}
+
 // Injections are due where a caBundle differs, and nowhere else.
 func TestInjections(t *testing.T) {
 	m := fresh(t)
@@ -296,6 +306,22 @@ func TestReplicasOfDifferentHosts(t *testing.T) {
 	o.material = made(t, decide(o).step, o)
 	if got := hostsOf(parse(o.material).leaf.Leaf); !slices.Equal(got, o.hosts) {
 		t.Errorf("renewed, it still covers %v", got)
+	}
+}
+
+// A certificate names each host once, in an order that does not depend on which replica
+// makes it.
+func TestACertificateNamesEachHostOnce(t *testing.T) {
+	old := made(t, anew, observed{now: dayOne, hosts: []string{"b.svc", "a.svc", "127.0.0.1"}})
+	for _, hosts := range [][]string{{"b.svc", "new.svc", "127.0.0.1"}, {"new.svc", "127.0.0.1", "b.svc"}} {
+		o := observed{now: dayOne, hosts: hosts, material: old, generated: true}
+		p := decide(o)
+		if p.step != reissue {
+			t.Fatalf("it makes %q", p.step)
+		}
+		if got := hostsOf(parse(made(t, p.step, o)).leaf.Leaf); strings.Join(got, " ") != "a.svc b.svc new.svc 127.0.0.1" {
+			t.Errorf("it covers %v", got)
+		}
 	}
 }
 

@@ -48,12 +48,16 @@ type made struct {
 	task.Write
 
 	refusal *task.Refusal
+	// dropped are fields that the kind of the object does not have.
+	dropped []string
 }
 
 // endedBy is the error that ended a pass, nil if none did.
 func endedBy(r *results) error {
-	if n := len(r.Writes); n > 0 && r.Writes[n-1].Write.refusal == nil {
-		return r.Writes[n-1].Err
+	if n := len(r.Writes); n > 0 {
+		if last := &r.Writes[n-1]; last.Write.refusal == nil || last.Write.IsToInstance() {
+			return last.Err
+		}
 	}
 	return r.Err
 }
@@ -76,12 +80,12 @@ func (a actor) act(ctx context.Context, s *snapshot, d *decision.Decision) (r re
 		if len(w.Path) > 0 && slices.Contains(refused, path) {
 			continue // what a task writes later may need what it writes first
 		}
-		err := a.write(ctx, s.Instance, w)
+		dropped, err := a.write(ctx, s.Instance, w)
 		refusal, ends := task.Classify(err, w, s.UIDOf(w.Ref), a.now())
-		if refusal != nil {
+		if refusal != nil && !ends {
 			refused, err = append(refused, path), errors.New(refusal.Reason)
 		}
-		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal}, err)
+		r.Add(ring.Change{Act: string(w.Act), Object: w.Ref.String()}, made{w, refusal, dropped}, err)
 		if ends {
 			return r
 		}
@@ -97,7 +101,7 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 	instance.Status = d.Status
 	err := a.do(ctx, func(ctx context.Context) error {
 		if d.Pin != nil {
-			if err := a.pin(ctx, d.Pin); err != nil {
+			if err := a.pin(ctx, observed, d.Pin); err != nil {
 				return err
 			}
 		}
@@ -109,14 +113,13 @@ func (a actor) permit(ctx context.Context, observed *v1beta1.Instance, d *decisi
 	return instance, nil
 }
 
-// pin keeps the content of an OperatorVersion in a ControllerRevision, as long as the
-// OperatorVersion exists.
-func (a actor) pin(ctx context.Context, v *choice.Version) error {
-	name := choice.PinName(v.Name, v.Hash)
+// pin keeps the content of an OperatorVersion in a ControllerRevision beside the Instance.
+func (a actor) pin(ctx context.Context, i *v1beta1.Instance, v *choice.Version) error {
+	key := choice.PinKey(i, &i.Spec, v.Hash)
 	revision := &appsv1.ControllerRevision{}
-	err := a.live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, revision)
+	err := a.live.Get(ctx, key, revision)
 	if !apierrors.IsNotFound(err) {
-		return wrapped(err, "get ControllerRevision "+name)
+		return wrapped(err, "get ControllerRevision "+key.Name)
 	}
 	raw, err := json.Marshal(v.Spec)
 	if err != nil {
@@ -124,8 +127,7 @@ func (a actor) pin(ctx context.Context, v *choice.Version) error {
 	}
 	revision = &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: name,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "OperatorVersion", Name: v.Name, UID: v.UID}},
+			Namespace: key.Namespace, Name: key.Name, OwnerReferences: []metav1.OwnerReference{choice.PinOwner(i, v)},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: 1,
 	}
@@ -137,23 +139,23 @@ func (a actor) pin(ctx context.Context, v *choice.Version) error {
 		return nil
 	}
 	if err == nil {
-		a.unpin(ctx, v)
+		a.unpin(ctx, revision)
 	}
 	return wrapped(err, "pin the content of OperatorVersion "+v.Name)
 }
 
-// unpin deletes pinned contents of an OperatorVersion, except for the newest ones and
-// those that running plans use. It runs when another content is pinned. What it misses
-// it deletes the next time, so no plan waits for it.
-func (a actor) unpin(ctx context.Context, v *choice.Version) {
+// unpin deletes pinned contents of the owner of a new one, except for the newest ones and
+// those that running plans use. What it misses it deletes the next time, so no plan
+// waits for it.
+func (a actor) unpin(ctx context.Context, pin *appsv1.ControllerRevision) {
 	kept := &metav1.PartialObjectMetadataList{}
 	kept.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	instances := &v1beta1.InstanceList{}
-	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(v.Namespace)), a.client.List(ctx, instances)); err != nil {
+	if err := errors.Join(a.live.List(ctx, kept, client.InNamespace(pin.Namespace)), a.client.List(ctx, instances, client.InNamespace(pin.Namespace))); err != nil {
 		log.FromContext(ctx).V(1).Info("cannot list pinned contents", "error", err.Error())
 		return
 	}
-	for _, old := range choice.OutdatedPins(kept.Items, v, instances.Items) {
+	for _, old := range choice.OutdatedPins(kept.Items, pin.OwnerReferences[0].UID, pin.Name, instances.Items) {
 		err := a.client.Delete(ctx, &old, client.Preconditions{UID: &old.UID}, client.DisableReadYourWritesConsistency)
 		if client.IgnoreNotFound(err) != nil {
 			log.FromContext(ctx).V(1).Info("cannot delete an outdated pinned content", "name", old.Name, "error", err.Error())
@@ -166,24 +168,27 @@ func (a actor) do(ctx context.Context, write func(context.Context) error) error 
 	return ring.Do(ctx, a.now, a.now().Add(writeTimeout), write)
 }
 
-// write makes one write.
-func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) error {
+// write makes one write, and returns the fields that it had to leave out.
+func (a actor) write(ctx context.Context, i *v1beta1.Instance, w task.Write) (dropped []string, err error) {
 	if w.Act == task.Extract {
-		return a.extract(ctx, i, w)
+		return nil, a.extract(ctx, i, w)
 	}
-	return a.do(ctx, func(ctx context.Context) error {
+	err = a.do(ctx, func(ctx context.Context) error {
 		switch w.Act {
 		case task.Apply:
 			if err := a.takeOver(ctx, w); err != nil {
 				return err
 			}
-			return a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+			var err error
+			dropped, err = a.apply(ctx, i, w.Object.DeepCopy(), w.Generate)
+			return err
 		case task.Delete:
 			return a.remove(ctx, w)
 		default:
 			return a.change(ctx, i, w)
 		}
 	})
+	return dropped, err
 }
 
 // takeOver makes the Instance the owner of the fields that KUDO has applied.
@@ -253,21 +258,43 @@ func (a actor) extract(ctx context.Context, i *v1beta1.Instance, w task.Write) e
 		if err != nil {
 			return &task.ExtractError{Err: err, Fatal: true}
 		}
-		if err := a.apply(ctx, i, kept, nil); err != nil {
+		if _, err := a.apply(ctx, i, kept, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apply applies an object by force, and then generates what it has no value for.
-func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) error {
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
-		client.DisableReadYourWritesConsistency)
-	if err != nil || len(generate) == 0 {
-		return wrapped(err, "apply "+object.RefOf(u).String())
+// apply applies an object by force, and then generates what it has no value for. Fields
+// that the kind does not have are dropped, as they are in other requests.
+func (a actor) apply(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, generate map[string]int) (dropped []string, err error) {
+	for range maxDrops {
+		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership,
+			client.DisableReadYourWritesConsistency)
+		unknown := dropUnknown(u, err)
+		if len(unknown) == 0 {
+			break
+		}
+		dropped = append(dropped, unknown...)
 	}
-	return a.generate(ctx, u, generate)
+	if err != nil || len(generate) == 0 {
+		return dropped, wrapped(err, "apply "+object.RefOf(u).String())
+	}
+	return dropped, a.generate(ctx, u, generate)
+}
+
+// dropUnknown removes the fields of an object that the API server does not accept because
+// its kind does not have them.
+func dropUnknown(u *unstructured.Unstructured, err error) (dropped []string) {
+	if err == nil {
+		return nil
+	}
+	for _, path := range object.UndeclaredFields(err.Error()) {
+		if object.Drop(u, path) {
+			dropped = append(dropped, path)
+		}
+	}
+	return dropped
 }
 
 // generate sets random values for keys of a Secret, unless another client has written

@@ -121,7 +121,7 @@ func (e *Explanation) phase(i *v1beta1.Instance) rollout.Phase {
 		return rollout.PhaseComplete
 	case isActive && vocabulary.Paused.Get(i.Annotations) == "true":
 		return rollout.PhasePaused
-	case !isActive, e.Reason != decision.ReasonInProgress, e.isRetrying():
+	case e.Reason != decision.ReasonInProgress, isActive && e.isRetrying():
 		return rollout.PhaseWaiting
 	default:
 		return rollout.PhaseProgressing

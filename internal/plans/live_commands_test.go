@@ -70,6 +70,7 @@ func TestCommandsSteer(t *testing.T) {
 	c.says("explain instance/web", "ConfigMap app exists", "IN_PROGRESS")
 	c.says("plan abandon web --reason mine --wait", "instance/web abandon of the running plan requested")
 	c.says("plan history web", "Abandoned", "mine")
+	c.fails("explain instance/web", "error: Instance web needs an action: PlanInFatalError")
 	c.remove(&corev1.ConfigMap{}, "app")
 	c.says("plan retry web --wait", "plan deploy COMPLETE")
 }

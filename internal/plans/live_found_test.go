@@ -233,6 +233,35 @@ func TestFoundInstanceWithoutOperatorVersion(t *testing.T) {
 	c.rests("web", "deploy Complete")
 }
 
+// TestFoundClaimOfItsFirstConsumer: a claim that is bound only when a Pod uses it does not
+// keep the step with that Pod from starting; of another class it does.
+func TestFoundClaimOfItsFirstConsumer(t *testing.T) {
+	c := newCluster(t)
+	for class, mode := range map[string]string{"later": "WaitForFirstConsumer", "now": "Immediate"} {
+		u := fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: %s-%s}, provisioner: example.com/none, volumeBindingMode: %s}", c.namespace, class, mode)
+		testenv.ApplyManifest(t, c.client, u)
+	}
+	const claims = `
+version: "1"
+parameters: [{name: CLASS}]
+tasks: [{name: claim, kind: Apply, spec: {resources: [claim.yaml]}}, {name: app, kind: Apply, spec: {resources: [app.yaml]}}]
+templates:
+  claim.yaml: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: '{{ .Name }}'}, spec: {storageClassName: '{{ .Namespace }}-{{ .Params.CLASS }}', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
+  app.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}}"
+plans: {deploy: {strategy: serial, phases: [{name: main, strategy: serial, steps: [{name: claim, tasks: [claim]}, {name: app, tasks: [app]}]}]}}
+`
+	c.operator("app-1", claims)
+	c.manage()
+	c.instance("later", "app-1", "CLASS", "later")
+	c.rests("later", "deploy Complete")
+	c.instance("now", "app-1", "CLASS", "now")
+	c.waits("now", "waiting for PersistentVolumeClaim now")
+	c.instance("none", "app-1", "CLASS", "none")
+	c.waits("none", "none not found")
+	testenv.ApplyManifest(t, c.client, fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: %s-none}, provisioner: example.com/none, volumeBindingMode: WaitForFirstConsumer}", c.namespace))
+	c.rests("none", "deploy Complete")
+}
+
 // TestFoundOrderOfDocuments checks that the documents of a task are applied in the
 // order of their kinds, so that a Namespace exists before its contents, and a kind
 // before its objects.
@@ -303,6 +332,55 @@ func TestFoundAdoptingAnnotatedObject(t *testing.T) {
 	if err := c.get(cm, "app"); err != nil || cm.Annotations["example.com/mine"] != "1" || cm.Data["p"] != "a" {
 		t.Errorf("it is %v with annotations %v: %v", cm.Data, cm.Annotations, err)
 	}
+	c.instance("other", "app-1")
+	c.waits("other", "ConfigMap app exists and belongs to Instance web; rename one of the two, or delete it")
+	c.change("web", set("P", "b"))
+	c.rests("web", "deploy Complete, update Complete")
+	if err := c.get(cm, "app"); err != nil || cm.Annotations["spillway.dev/adopt"] != "" || cm.Data["p"] != "b" {
+		t.Errorf("it is %v with annotations %v: %v", cm.Data, cm.Annotations, err)
+	}
+}
+
+// TestFoundUnknownFields: an object is applied without the fields that its kind does not
+// have, as KUDO did, and an Event names them.
+func TestFoundUnknownFields(t *testing.T) {
+	c := newCluster(t)
+	c.operator("app-1", one(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  replica: 2
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}, annotation: {a: b}}
+    spec: {containers: [{name: c, image: x, ports: [{containerPort: 80, hostname: x}], commands: [x]}], restart: Always}`))
+	c.manage()
+	c.instance("web", "app-1")
+	c.rests("web", "deploy Complete")
+	for _, field := range []string{".spec.replica", ".spec.template.metadata.annotation", ".spec.template.spec.restart", `containers[name="c"].commands`, ".hostname"} {
+		c.warns("UnknownFields", field)
+	}
+	if d := c.deployment("app"); d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort != 80 {
+		t.Errorf("%+v", d.Spec)
+	}
+}
+
+// TestFoundRetiredVersions: the plan fails with the version to use, instead of waiting for
+// a CustomResourceDefinition of a kind that Kubernetes has.
+func TestFoundRetiredVersions(t *testing.T) {
+	for _, object := range []string{"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: app}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1beta1, kind: Role, metadata: {name: app}}",
+		"{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: apps.example.com}}"} {
+		c := newQuietCluster(t)
+		c.operator("app-1", one(object))
+		c.manage()
+		c.instance("web", "app-1")
+		c.rests("web", "deploy Failed")
+		if got := c.now("web").Status.WaitingFor; !strings.Contains(got, "/v1beta1 is no longer served; use ") {
+			t.Error(got)
+		}
+	}
 }
 
 // TestFoundParameterRemovedWithAnUnknownOne: to remove a parameter together with
@@ -355,26 +433,27 @@ func TestFoundFinishedPlansByOmittedFields(t *testing.T) {
 	if wish := c.now("web").Spec.PlanExecution; wish != (v1beta1.PlanExecution{}) {
 		t.Errorf("there is still a wish: %+v", wish)
 	}
-	want := map[string]int{"PlanStarted plan deploy": 1, "PlanComplete plan deploy": 1, "PlanStarted plan backup": 1, "PlanComplete plan backup": 1}
+	want := map[string]int{"PlanStarted: Execution of plan deploy started": 1, "PlanFinished: Execution of plan deploy finished with status COMPLETE": 1,
+		"PlanStarted: Execution of plan backup started": 1, "PlanFinished: Execution of plan backup finished with status COMPLETE": 1,
+	}
 	c.tells(want)
 	c.halt()
 	c.manage()
 	c.change("web", ask("paint"))
 	c.rests("web", "deploy Complete, backup Complete, paint Complete")
-	want["PlanStarted plan paint"], want["PlanComplete plan paint"] = 1, 1
+	want["PlanStarted: Execution of plan paint started"], want["PlanFinished: Execution of plan paint finished with status COMPLETE"] = 1, 1
 	c.tells(want)
 }
 
-// tells waits until these are the Events of plans, by reason and plan.
+// tells waits until these are the Events of plans.
 func (c *cluster) tells(want map[string]int) {
 	c.t.Helper()
 	c.eventually(func() error {
 		list, got := &eventsv1.EventList{}, map[string]int{}
 		c.list(list)
 		for _, e := range list.Items {
-			words := strings.Fields(e.Note)
-			if strings.HasPrefix(e.Reason, "Plan") && len(words) > 1 {
-				got[e.Reason+" "+words[0]+" "+words[1]]++
+			if strings.HasPrefix(e.Reason, "Plan") {
+				got[e.Reason+": "+e.Note]++
 			}
 		}
 		if !maps.Equal(got, want) {

@@ -112,7 +112,7 @@ func TestEveryKindOfTask(t *testing.T) {
 	if env := c.data(use["env"]); env["A"] != "1" || env["B"] != "2" {
 		t.Errorf("Pipe kept %q", env)
 	}
-	c.gone(&corev1.Pod{}, "web.deploy.two.pipe.pipe.pipe")
+	c.gone(&corev1.Pod{}, "web.deploy.two.pipe.pipe.pipepod")
 	if got := c.data("web-db-db")["size"]; got != "1" {
 		t.Errorf("the child has size %q", got)
 	}

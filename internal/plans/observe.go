@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +95,7 @@ func (b *observer) observeInstance(ctx context.Context, key types.NamespacedName
 	s := snapshot{Snapshot: decision.Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: instance, Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Served: map[schema.GroupKind][]string{}, Refusals: maps.Clone(m.refusals), PipeImage: b.options.PipeImage,
 		},
 		Now: b.options.Now(), NewUID: uuid.NewUUID(),
 	}}
@@ -176,12 +177,7 @@ func (b *observer) version(ctx context.Context, i *v1beta1.Instance, spec *v1bet
 
 // pinned reads the content that a plan began with. It never changes.
 func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.Execution) (*choice.Version, error) {
-	key := choice.PinKey(i.Namespace, e)
-	if key.Namespace != i.Namespace { // what its owner shares no longer is not read in another way
-		if used, err := b.version(ctx, i, &e.Spec); used == nil {
-			return nil, err
-		}
-	}
+	key := choice.PinKey(i, &e.Spec, e.ContentHash)
 	revision := &appsv1.ControllerRevision{}
 	if err := b.live.Get(ctx, key, revision); err != nil {
 		return nil, ignoreNotFound(err, "get ControllerRevision "+key.Name)
@@ -191,7 +187,7 @@ func (b *observer) pinned(ctx context.Context, i *v1beta1.Instance, e *v1beta1.E
 		return nil, nil //nolint:nilnil,nilerr // other content is none
 	}
 	return &choice.Version{
-		Namespace: key.Namespace, Name: e.Spec.OperatorVersion.Name, Hash: e.ContentHash, Spec: spec,
+		Namespace: choice.VersionKey(i.Namespace, &e.Spec).Namespace, Name: e.Spec.OperatorVersion.Name, Hash: e.ContentHash, Spec: spec,
 		KeepsAll: vocabulary.Prune.Get(revision.Annotations) == "false",
 	}, nil
 }
@@ -216,7 +212,9 @@ func (b *observer) read(ctx context.Context, key types.NamespacedName, s *task.S
 		if err != nil {
 			return err
 		}
-		s.Kinds[gvk.GroupKind()] = scope
+		if s.Kinds[gvk] = scope; scope == object.NoSuchKind {
+			s.Served[gvk.GroupKind()] = b.served(gvk.GroupKind())
+		}
 	}
 	for _, ref := range needs.Objects {
 		u, err := b.object(ctx, key, ref)
@@ -245,6 +243,20 @@ func (b *observer) scope(gvk schema.GroupVersionKind) (object.Scope, error) {
 	default:
 		return object.Namespaced, nil
 	}
+}
+
+// served are the versions in which the API server serves a kind.
+func (b *observer) served(kind schema.GroupKind) []string {
+	mappings, err := b.mapper.RESTMappings(kind)
+	if err != nil {
+		return nil // then there is no advice to give
+	}
+	var versions []string
+	for _, m := range mappings {
+		versions = append(versions, m.GroupVersionKind.GroupVersion().String())
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
 }
 
 // object reads an object after it has started to watch it. An object without the label

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -35,7 +36,14 @@ func (r *reporter) report(ctx context.Context, s *snapshot, d *decision.Decision
 		r.emitTransitions(s.Instance, &d.Status)
 	}
 	for i := range done.Writes {
-		r.Wrote(ctx, done.Writes[i].Change, done.Writes[i].Err)
+		w := &done.Writes[i]
+		r.Wrote(ctx, w.Change, w.Err)
+		if len(w.Write.dropped) > 0 {
+			r.Warning(s.Instance, decision.EventDropped, "%s: unknown fields dropped: %s", w.Change.Object, strings.Join(w.Write.dropped, ", "))
+		}
+		if w.Write.refusal != nil && w.Write.IsToInstance() && m.IsNew("refused", w.Write.refusal.Reason) {
+			r.Warning(s.Instance, decision.EventRefused, "cannot update Instance %s: %s", s.Instance.Name, w.Write.refusal.Reason)
+		}
 	}
 	if m.IsNew("waiting", d.Sentence) {
 		log.FromContext(ctx).V(1).Info("waiting", "why", d.Sentence)
@@ -58,7 +66,7 @@ func (r *reporter) emitTransitions(i *v1beta1.Instance, now *v1beta1.InstanceSta
 		r.emitEnd(i, past)
 	}
 	if e := now.Execution; e != nil && (was.Execution == nil || was.Execution.UID != e.UID) {
-		r.Normal(i, decision.EventStarted, "plan %s started: %s", e.Plan, causeText(e))
+		r.Normal(i, decision.EventStarted, "Execution of plan %s started", e.Plan)
 	}
 	if e := now.Execution; e != nil {
 		r.emitFailures(i, was.PlanStatus[e.Plan], now.PlanStatus[e.Plan])
@@ -85,11 +93,13 @@ func newlyEnded(was, now *v1beta1.InstanceStatus) []v1beta1.PastExecution {
 	return fresh
 }
 
+// emitEnd emits an Event for an execution that ended. Those of plans that start and
+// succeed are KUDO's, to the letter, because tools wait for them.
 func (r *reporter) emitEnd(i *v1beta1.Instance, past v1beta1.PastExecution) {
 	executions.WithLabelValues(past.Plan, string(past.Result)).Inc()
 	if past.Result == v1beta1.ResultComplete {
 		executionSeconds.WithLabelValues(past.Plan).Observe(past.FinishedAt.Sub(past.StartedAt.Time).Seconds())
-		r.Normal(i, decision.EventComplete, "plan %s is complete", past.Plan)
+		r.Normal(i, decision.EventComplete, "Execution of plan %s finished with status %s", past.Plan, v1beta1.Complete)
 		return
 	}
 	r.Warning(i, decision.EventFailed, "plan %s %s: %s", past.Plan, decision.EndedAs(past.Result), past.Message)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/source"
 )
@@ -71,7 +72,7 @@ func Locate(err error, documents []source.Document) error {
 // located is one mistake for each field that was refused.
 func located(err error, d *source.Document) error {
 	if apimeta.IsNoMatchError(err) {
-		return d.Mistake(err.Error(), actionKind, "apiVersion")
+		return d.Mistake(err.Error(), actionFor(d.Object), "apiVersion")
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
@@ -82,6 +83,14 @@ func located(err error, d *source.Document) error {
 		mistakes = append(mistakes, mistakeOf(c, d))
 	}
 	return errors.Join(mistakes...)
+}
+
+// actionFor is what to do about an object of a kind that is not served.
+func actionFor(u *unstructured.Unstructured) string {
+	if _, action, isRetired := strings.Cut(object.RetiredAdvice(u.GroupVersionKind()), "; "); isRetired {
+		return action
+	}
+	return actionKind
 }
 
 // Error says what was refused, and why.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,6 +80,7 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	if len(change) == 0 {
 		base, change = nil, base
 	}
+	ctx = logr.NewContext(ctx, logr.Discard()) // the result says all that the rings would
 	s, err := newSimulation(ctx, o)
 	if err != nil {
 		return Result{}, err
@@ -109,6 +111,9 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 	return result, err
 }
 
+// mostSaid is how often the same wait is noted that ends and begins again.
+const mostSaid = 3
+
 // before is how long before the change everything else was brought about: a month, so
 // that all of it has soaked.
 const before = 31 * 24 * time.Hour
@@ -126,6 +131,8 @@ type simulation struct {
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
+	// repetition ends what would be tried for ever.
+	repetition repetition
 }
 
 func newSimulation(ctx context.Context, o Options) (*simulation, error) {
@@ -223,7 +230,7 @@ func (s *simulation) settle(ctx context.Context) error {
 		if err := s.Act(ctx); err != nil {
 			return err
 		}
-		if len(s.waiting) == 0 && !s.isBusy() || !s.Advance() {
+		if len(s.waiting) == 0 && !s.isBusy() || s.isRepeated() || !s.Advance() {
 			return nil
 		}
 	}
@@ -256,9 +263,21 @@ func (s *simulation) Act(ctx context.Context) error {
 			s.waiting[i].At = known[j].At
 			continue
 		}
-		s.waits = append(s.waits, s.waiting[i])
+		if said := countOf(s.waits, s.waiting[i].SameAs); said < mostSaid {
+			s.waits = append(s.waits, s.waiting[i])
+		}
 	}
 	return nil
+}
+
+// countOf is how many waits are alike.
+func countOf(waits []record.Wait, same func(record.Wait) bool) (n int) {
+	for i := range waits {
+		if same(waits[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *simulation) result(ctx context.Context) (Result, error) {

@@ -93,6 +93,10 @@ type ModuleSpec struct {
 	// An empty selector selects all clusters; without a selector none is selected.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// AllowEmpty says that the module may be for no cluster: it is ready then. Otherwise
+	// it is not ready while no cluster that the selector matches can be assigned anything.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
 	// Suspend pauses the rollout: no cluster is assigned anything new. Clusters that
 	// were assigned a revision already complete their update.
 	// +optional
@@ -222,6 +226,14 @@ type Rollout struct {
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnreadyClusters *intstr.IntOrString `json:"maxUnreadyClusters,omitempty"`
+	// MaxUnreadyTotal is how many clusters of the module may be unready at a time, of all
+	// stages together and in addition to their own budgets: a number, or a percentage of
+	// its clusters, rounded down, at least 1. Default: no such limit.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnreadyTotal *intstr.IntOrString `json:"maxUnreadyTotal,omitempty"`
 	// MaxFailures is how many clusters of a stage may fail before onFailure
 	// applies: a number, or a percentage of the stage. Those take no place in
 	// maxUnreadyClusters. Default 0.

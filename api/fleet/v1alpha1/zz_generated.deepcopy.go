@@ -992,6 +992,11 @@ func (in *Rollout) DeepCopyInto(out *Rollout) {
 		*out = new(intstr.IntOrString)
 		**out = **in
 	}
+	if in.MaxUnreadyTotal != nil {
+		in, out := &in.MaxUnreadyTotal, &out.MaxUnreadyTotal
+		*out = new(intstr.IntOrString)
+		**out = **in
+	}
 	if in.MaxFailures != nil {
 		in, out := &in.MaxFailures, &out.MaxFailures
 		*out = new(intstr.IntOrString)

@@ -129,6 +129,9 @@ type StepStatus struct {
 	// Attempts are how often it failed since it last succeeded.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// FailingSince is since when it has failed without succeeding.
+	// +optional
+	FailingSince *metav1.MicroTime `json:"failingSince,omitempty"`
 	// FailedAt is when it last failed.
 	// +optional
 	FailedAt *metav1.MicroTime `json:"failedAt,omitempty"`

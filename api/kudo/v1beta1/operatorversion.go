@@ -86,6 +86,7 @@ type OperatorVersionSpec struct {
 	Parameters []Parameter `json:"parameters,omitempty"`
 	// Plans are what can be run; deploy, update, upgrade and cleanup have a meaning.
 	// +optional
+	// +nullable
 	Plans map[string]Plan `json:"plans,omitempty"`
 	// ConnectionString is not used.
 	// +optional
@@ -133,6 +134,7 @@ type Plan struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Phases are its parts.
 	// +optional
+	// +nullable
 	// +listType=map
 	// +listMapKey=name
 	Phases []Phase `json:"phases,omitempty"`
@@ -153,6 +155,7 @@ type Phase struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Steps are its parts.
 	// +optional
+	// +nullable
 	// +listType=map
 	// +listMapKey=name
 	Steps []Step `json:"steps,omitempty"`
@@ -171,6 +174,7 @@ type Step struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Tasks are the names of what it does.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Tasks []string `json:"tasks,omitempty"`
 }
@@ -206,6 +210,7 @@ type Task struct {
 type TaskSpec struct {
 	// Resources are names of templates: Apply, Delete, Toggle.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Resources []string `json:"resources,omitempty"`
 	// Parameter is the parameter of a Toggle: it applies if it is true, and else
@@ -217,6 +222,7 @@ type TaskSpec struct {
 	Pod string `json:"pod,omitempty"`
 	// Pipe are the files that a Pipe keeps.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Pipe []PipeFile `json:"pipe,omitempty"`
 	// Package is the operator that a KudoOperator installs.
@@ -247,7 +253,7 @@ type TaskSpec struct {
 
 // PipeFile is a file that a Pipe keeps in a Secret or a ConfigMap.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.file) != has(self.envFile)",message="needs either a file or an envFile"
+// +kubebuilder:validation:XValidation:rule=`(has(self.file) && self.file != "") != (has(self.envFile) && self.envFile != "")`,message="needs either a file or an envFile"
 type PipeFile struct {
 	// File is the path of a file whose content is kept as it is.
 	// +optional

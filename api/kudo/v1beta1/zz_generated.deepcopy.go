@@ -702,6 +702,10 @@ func (in *StepStatus) DeepCopyInto(out *StepStatus) {
 		in, out := &in.FinishedAt, &out.FinishedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.FailingSince != nil {
+		in, out := &in.FailingSince, &out.FailingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.FailedAt != nil {
 		in, out := &in.FailedAt, &out.FailedAt
 		*out = (*in).DeepCopy()

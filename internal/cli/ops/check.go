@@ -19,6 +19,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -120,7 +121,28 @@ func check(ctx context.Context, c *command.Cluster, rings, namespaces []string) 
 	if slices.Contains(rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
 		findings = append(findings, finding{What: kudoRuns, Action: kudoAction})
 	}
+	findings = append(findings, checkFlux(reader, rings)...)
 	return append(findings, checkTraces(ctx, reader)...), nil
+}
+
+// checkFlux looks for the kinds of Flux, which applies what clusters are assigned. On a hub
+// only BootstrapModules need it.
+func checkFlux(c client.Client, rings []string) []finding {
+	onHub := slices.Contains(rings, manager.RingFleet)
+	if !onHub && !slices.Contains(rings, manager.RingAssemblage) {
+		return nil
+	}
+	kind := decision.KindOfFlux
+	f := finding{OK: true, What: fmt.Sprintf("Flux: %s %s", kind.Kind, kind.GroupVersion())}
+	if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+		return []finding{f}
+	}
+	f.OK, f.Advice = false, !slices.Contains(rings, manager.RingAssemblage)
+	f.What, f.Action = f.What+" not found", "install Flux: the assignments of this cluster are applied with it"
+	if f.Advice {
+		f.Action = "install Flux if BootstrapModules are used: the hub applies them with it; for Modules each workload cluster needs it"
+	}
+	return []finding{f}
 }
 
 func checkServer(d discovery.ServerVersionInterface) (finding, error) {

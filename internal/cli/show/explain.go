@@ -3,6 +3,7 @@ package show
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/describe/explain"
 	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/plans"
 )
 
 // explaining answers what a person asks about one object.
@@ -26,7 +28,9 @@ func NewExplain(env command.Environment) *cobra.Command {
 		Long: "Show the state of an object in one sentence, and then why it waits, link by link,\n" +
 			"down to the root cause. For example, a module waits for a cluster, the cluster for a\n" +
 			"group, the group for a Pod, and the Pod for a Secret that does not exist.\n" +
-			"KIND is any name of a kind that kubectl accepts.",
+			"KIND is any name of a kind that kubectl accepts.\n\n" +
+			"The exit code is 0, and 1 with an error that says what is wrong: also for an\n" +
+			"Instance whose plan failed, or that is invalid.",
 		Example: "  spillway explain deployment/web -n shop\n  spillway explain rolloutgroup/ingester -n mimir\n  spillway explain instance/zookeeper -n shop\n  spillway explain module/shop --cluster c1 -n clusters\n  spillway explain pod/web-0 -n shop",
 		Args:    command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
 	}
@@ -63,7 +67,11 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 		}
 		return err
 	}
-	return command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
+	err = command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
+	if first := &chain.Links[0]; err == nil && first.Kind == describe.KindInstance && first.Phase == plans.PhaseStalled {
+		return fmt.Errorf("Instance %s needs an action: %s", first.Name, first.Reason) //nolint:staticcheck // a kind
+	}
+	return err
 }
 
 func (a explaining) chain(ctx context.Context, w chain.World, ref describe.Ref, onCluster string) (chain.Chain, error) {

@@ -79,7 +79,7 @@ func start(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // control adds the controller of one kind of module.
 func (k *kind) control(mgr ctrl.Manager, clusters Directory, o Options) error {
 	r := &reconciler{
-		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters},
+		observer: observer{options: o, kind: k, cached: mgr.GetCache(), live: mgr.GetAPIReader(), clusters: clusters, kinds: mgr.GetRESTMapper()},
 		actor:    actor{kind: k, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now},
 		reporter: newReporter(k, mgr.GetEventRecorder("spillway")),
 	}

@@ -123,6 +123,9 @@ func Explain(ctx context.Context, reader client.Reader, options Options, moduleK
 // snapshot is what a manager would see of a module that has just begun.
 func (k *kind) snapshot(ctx context.Context, reader client.Reader, options Options, key types.NamespacedName) (snapshot, error) {
 	o := observer{options: options, kind: k, cached: reader, live: reader, unindexed: true, clusters: directory{reader}}
+	if mapped, ok := reader.(interface{ RESTMapper() apimeta.RESTMapper }); ok {
+		o.kinds = mapped.RESTMapper()
+	}
 	s, err := o.observe(ctx, newMemory(key), false)
 	if err != nil {
 		return s, notInstalled(err)

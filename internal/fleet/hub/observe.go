@@ -43,6 +43,8 @@ type observer struct {
 	// unindexed is true if what is called cached has no index by module.
 	unindexed bool
 	clusters  Directory
+	// kinds says which kinds the hub knows, nil if that is not to be asked.
+	kinds apimeta.RESTMapper
 }
 
 // view holds the assemblages of a namespace, read once. What is in it is never changed.
@@ -92,7 +94,19 @@ func (o *observer) observe(ctx context.Context, m *memory, live bool) (snapshot,
 	}
 	s.AsOf = asOf
 	o.records(&s, m, v)
+	s.LacksFlux = o.lacksFlux(&s)
 	return s, nil
+}
+
+// lacksFlux is true if nothing that the hub has assigned by a BootstrapModule can be applied
+// there. That is asked only while something has not been reported.
+func (o *observer) lacksFlux(s *snapshot) bool {
+	isSilent := func(r model.Record) bool { return r.Assigned && !r.Reported }
+	if o.kind.name != model.KindBootstrap || o.kinds == nil || !slices.ContainsFunc(s.Records, isSilent) {
+		return false
+	}
+	_, err := o.kinds.RESTMapping(decision.KindOfFlux.GroupKind(), decision.KindOfFlux.Version)
+	return apimeta.IsNoMatchError(err)
 }
 
 func (o *observer) module(ctx context.Context, s *snapshot, m *memory) error {
@@ -150,7 +164,7 @@ func (o *observer) revisions(ctx context.Context, s *snapshot, m *memory) error 
 		s.templates[r.Name], s.revisions[r.Name] = model.Pinned(&r.Spec.Template, r.Status.Resolved), r
 		s.Revisions = append(s.Revisions, model.Revision{
 			Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Number: r.Spec.Number,
-			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved,
+			Deleting: r.DeletionTimestamp != nil, Resolved: r.Status.Resolved, Pinned: s.isPinned(r.Name),
 		})
 	}
 	return o.unowned(ctx, s)

@@ -480,6 +480,7 @@ func (m *manager) resolve(write *decision.Write) {
 	w.oracle.resolved(write)
 	w.revisions = slices.Clone(w.revisions)
 	w.revisions[at].Resolved, w.revisions[at].ResourceVersion = write.Resolved, number(w.next())
+	w.revisions[at].Pinned = true
 	w.writes++
 	w.othersAt = w.next()
 	w.count(string(decision.Resolve))

@@ -73,9 +73,9 @@ func (o *oracle) note() {
 	}
 }
 
-// borne is how many of the clusters that are down have failed or are late, and take no
+// tolerated is how many of the clusters that are down have failed or are late, and take no
 // place because maxFailures tolerates them.
-func (o *oracle) borne(down []string) int {
+func (o *oracle) tolerated(down []string) int {
 	w := o.world
 	if w.module.spec.Rollout.MaxFailures == nil {
 		return 0
@@ -154,7 +154,7 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 		}
 	}
 
-	if limit := o.budget(stage, len(all)) + o.borne(down); len(down) > limit {
+	if limit := o.budget(stage, len(all)) + o.tolerated(down); len(down) > limit {
 		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
 	}
 }
@@ -393,6 +393,8 @@ func (o *oracle) checkMove(v *model.Observed, m *v1alpha1.Move) {
 		return // a new cluster, or one that goes back
 	}
 
+	o.checkPinning(v, m)
+
 	stages := v.Module.Spec.Rollout.Stages
 	at := o.stageOf(&v.Clusters[i])
 
@@ -403,6 +405,22 @@ func (o *oracle) checkMove(v *model.Observed, m *v1alpha1.Move) {
 			break
 		}
 		o.checkEarlier(v, &stages[s], m)
+	}
+}
+
+// checkPinning: no cluster moves while another one that runs is to be assigned the commit of
+// its tag.
+func (o *oracle) checkPinning(v *model.Observed, m *v1alpha1.Move) {
+	for i := range v.Records {
+		r := &v.Records[i]
+		at := slices.IndexFunc(v.Clusters, func(c model.Cluster) bool { return c.Name == r.Cluster })
+		if !r.Follows || !r.HasSucceeded() || r.Revision != m.Revision || r.Hold != nil || at < 0 || isPending(v, r.Cluster, r) {
+			continue
+		}
+
+		if _, refused := v.Refusals[r.Cluster]; !refused && v.Clusters[at].Ready && !v.Clusters[at].Unreachable && selects(&v.Module.Spec, &v.Clusters[at]) {
+			o.complainf("%s moves to %s while %s is to be assigned its commit", m.Cluster, m.Revision, r.Cluster)
+		}
 	}
 }
 

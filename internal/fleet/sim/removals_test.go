@@ -150,7 +150,7 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		}
 	}
 
-	if limit := o.budget(stage, all+1) + o.borne(down); len(down) > limit {
+	if limit := o.budget(stage, all+1) + o.tolerated(down); len(down) > limit {
 		o.complainf("stage %q: %s are down or lose the module, %d may, the last by %s", stage, namesOf(down), limit, m.name)
 	}
 }

@@ -18,6 +18,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("seed", 0, "play this one world, and tell what happens in it")
 	seedsFlag = flag.Uint64("seeds", 2000, "how many worlds to play")
+	fromFlag  = flag.Uint64("from", 0, "how many worlds to leave out before")
 	stormFlag = flag.Bool("storm", false, "play the storms alone, which is faster: what they break, and not whether a rollout ends")
 )
 
@@ -64,7 +65,7 @@ func playAll(t *testing.T, seeds uint64, r *rules) statistics {
 
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for seed := next.Add(1); seed <= seeds && !t.Failed(); seed = next.Add(1) {
+			for seed := *fromFlag + next.Add(1); seed <= *fromFlag+seeds && !t.Failed(); seed = *fromFlag + next.Add(1) {
 				s := playOne(seed, r)
 
 				mutex.Lock()

@@ -327,7 +327,7 @@ func (w *world) endStorm() {
 	w.storm = false
 	w.notef("the storm is over")
 	w.respec(func(s *v1alpha1.ModuleSpec) {
-		s.Suspend, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, "", new(int32(10000))
+		s.Suspend, s.AllowEmpty, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, true, "", new(int32(10000))
 	})
 
 	if len(w.clusters) > 20 { // one at a time would take for ever

@@ -66,8 +66,8 @@ func fleetRules() []rule {
 		}, moduleWindows},
 		{report.Rule{
 			Code: "SPW509", Level: report.Warning, Title: "A module for no cluster",
-			Why:    "Without a selector a module is for no cluster; an empty one, {}, is for all.",
-			Action: "Set spec.selector, or fix the labels of the clusters.",
+			Why:    "Without a selector a module is for no cluster, and not ready; an empty selector, {}, is for all.",
+			Action: "Set spec.selector, or fix the labels of the clusters; if the module may be for no cluster, set spec.allowEmpty.",
 		}, homeless},
 		{report.Rule{
 			Code: "SPW510", Level: report.Error, Title: "A budget of a module that allows no update",
@@ -311,6 +311,7 @@ func homeless(m *manifest.Manifests, r *reporter) {
 			members += len(stages[i].Clusters)
 		}
 		switch {
+		case spec.AllowEmpty:
 		case spec.Selector == nil:
 			r.findf(o, manifest.Fields("spec"), "no selector is set, so no cluster is selected")
 		case len(clusters) > 0 && members == 0:

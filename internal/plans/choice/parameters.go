@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,34 @@ func Values(version *v1beta1.OperatorVersionSpec, set, immutable map[string]stri
 		}
 		values[p.Name] = value
 	}
+	if size := sizeOf(version, set, immutable); size > maxParameters {
+		problems = append(problems, Problem{Field: "spec.parameters", Action: fmt.Sprintf(
+			"are %d KiB long; must be at most %d KiB together; keep long values in a ConfigMap or a Secret", size>>10, maxParameters>>10)})
+	}
 	return values, problems
+}
+
+// maxParameters is how long all parameters may be together. The status of the Instance has
+// them up to four times, and the API server accepts no object of more than 1.5 MiB.
+const maxParameters = 192 << 10
+
+// sizeOf is how long the parameters are that a status keeps: those that are set, and those
+// that are immutable. Each name counts twice, because managedFields has it too.
+func sizeOf(version *v1beta1.OperatorVersionSpec, set, immutable map[string]string) int {
+	size := 0
+	for name, value := range set {
+		size += 2*len(name) + len(value)
+	}
+	for i := range version.Parameters {
+		p := &version.Parameters[i]
+		if _, isSet := set[p.Name]; isSet || !p.IsImmutable() {
+			continue
+		}
+		if value := effective(p, set, immutable); value != nil {
+			size += 2*len(p.Name) + len(*value)
+		}
+	}
+	return size
 }
 
 func valueOf(p *v1beta1.Parameter, value *string) (any, *Problem) {

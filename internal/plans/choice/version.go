@@ -57,13 +57,29 @@ func PinOf(i *v1beta1.Instance) (types.NamespacedName, bool) {
 	if e == nil || e.ContentHash == "" {
 		return types.NamespacedName{}, false
 	}
-	return PinKey(i.Namespace, e), true
+	return PinKey(i, &e.Spec, e.ContentHash), true
 }
 
-// PinKey names the ControllerRevision with the content that an execution began with.
-func PinKey(namespace string, e *v1beta1.Execution) types.NamespacedName {
-	version := VersionKey(namespace, &e.Spec)
-	return types.NamespacedName{Namespace: version.Namespace, Name: PinName(version.Name, e.ContentHash)}
+// PinKey names the ControllerRevision with the content of an OperatorVersion with which
+// plans of an Instance run. It is in the namespace of the Instance, because nothing is
+// written outside of that: for an OperatorVersion that another namespace shares, each
+// Instance keeps its own.
+func PinKey(i *v1beta1.Instance, spec *v1beta1.InstanceSpec, hash string) types.NamespacedName {
+	version := VersionKey(i.Namespace, spec)
+	name := version.Name
+	if version.Namespace != i.Namespace {
+		name = i.Name + "." + version.Namespace + "." + version.Name
+	}
+	return types.NamespacedName{Namespace: i.Namespace, Name: PinName(name, hash)}
+}
+
+// PinOwner owns the pinned contents of a version with which plans of an Instance run: the
+// OperatorVersion, or the Instance if that is of another namespace.
+func PinOwner(i *v1beta1.Instance, v *Version) metav1.OwnerReference {
+	if v.Namespace != i.Namespace {
+		return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: i.Name, UID: i.UID}
+	}
+	return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "OperatorVersion", Name: v.Name, UID: v.UID}
 }
 
 // VersionKey names the OperatorVersion of a spec.
@@ -86,17 +102,18 @@ func MayUse(namespace string, version metav1.Object) bool {
 // running plans use.
 const PinsKept = 10
 
-// OutdatedPins are those of the ControllerRevisions that hold contents of an
-// OperatorVersion which nothing needs.
-func OutdatedPins(all []metav1.PartialObjectMetadata, v *Version, instances []v1beta1.Instance) []metav1.PartialObjectMetadata {
-	needed := map[string]bool{PinName(v.Name, v.Hash): true}
+// OutdatedPins are those of the ControllerRevisions of an owner that nothing needs: not
+// the newest one, which has just been made, and none with which a plan of the Instances
+// runs. All are of one namespace.
+func OutdatedPins(all []metav1.PartialObjectMetadata, owner types.UID, newest string, instances []v1beta1.Instance) []metav1.PartialObjectMetadata {
+	needed := map[string]bool{newest: true}
 	for i := range instances {
 		if e := instances[i].Status.Running(); e != nil {
-			needed[PinName(e.Spec.OperatorVersion.Name, e.ContentHash)] = true
+			needed[PinKey(&instances[i], &e.Spec, e.ContentHash).Name] = true
 		}
 	}
 	pins := slices.DeleteFunc(slices.Clone(all), func(m metav1.PartialObjectMetadata) bool {
-		return !slices.ContainsFunc(m.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == v.UID })
+		return !slices.ContainsFunc(m.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner })
 	})
 	slices.SortStableFunc(pins, func(a, b metav1.PartialObjectMetadata) int {
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)

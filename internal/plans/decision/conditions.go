@@ -48,7 +48,7 @@ func (d *decider) describe() {
 // keepQuiet keeps the messages for a while if nothing else has changed: a plan that
 // waits and makes progress, or that soon continues, does not cause a write each time.
 func (d *decider) keepQuiet(reason rollout.Reason) {
-	if d.before.Since == nil || reason != ReasonInProgress {
+	if d.before.Since == nil || reason != ReasonInProgress || d.Status.Running() == nil {
 		return
 	}
 	until := d.before.Since.Add(quietFor)
@@ -125,6 +125,10 @@ func (d *decider) summary() (reason rollout.Reason, message string) {
 	case d.Status.Attempted != nil:
 		a := d.Status.Attempted
 		return ReasonFatal, fmt.Sprintf("plan %s %s: %s", a.Plan, EndedAs(a.Result), a.Message)
+	case d.Instance.DeletionTimestamp != nil:
+		return ReasonDeleting, "Instance " + d.Instance.Name + " is being deleted"
+	case d.next != "":
+		return ReasonInProgress, d.beginning()
 	case d.unready != "":
 		return ReasonUnready, d.unready
 	default:
@@ -159,9 +163,19 @@ func (d *decider) starting(step *rollout.Step) string {
 	return name + " is starting"
 }
 
+// beginning is the message of an Instance whose next plan begins in the next pass.
+func (d *decider) beginning() string {
+	if len(d.Writes) > 0 {
+		if refusal, ok := d.Refusals[d.Writes[0].Ref]; ok {
+			return "plan " + d.next + " is waiting: cannot update Instance " + d.Instance.Name + ": " + refusal.Reason
+		}
+	}
+	return "plan " + d.next + " is starting"
+}
+
 // conditions are Ready, Reconciling and Stalled, without their times.
 func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Condition {
-	running := d.Status.Running() != nil && d.block == nil
+	running := reason == ReasonInProgress || d.Status.Running() != nil && d.block == nil
 	stalled := reason == ReasonInvalid || reason == ReasonFatal || reason == ReasonNoContent
 	ready := kube.Truth(reason == ReasonIdle)
 	if running {
@@ -169,7 +183,7 @@ func (d *decider) conditions(reason rollout.Reason, message string) []metav1.Con
 	}
 	return []metav1.Condition{
 		{Type: ring.ConditionReady, Status: ready, Reason: string(reason), Message: message},
-		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion), Reason: string(reason), Message: message},
+		{Type: ring.ConditionReconciling, Status: kube.Truth(running || reason == ReasonNoVersion || reason == ReasonDeleting), Reason: string(reason), Message: message},
 		{Type: ring.ConditionStalled, Status: kube.Truth(stalled), Reason: string(reason), Message: message},
 	}
 }

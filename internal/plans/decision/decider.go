@@ -21,6 +21,8 @@ type decider struct {
 	before *v1beta1.InstanceStatus
 	// block is why nothing can be decided at all.
 	block *rollout.Block
+	// next is the plan that begins in the next pass, empty if there is none.
+	next string
 	// unready is the first workload that is not ready although no plan is running.
 	unready string
 }

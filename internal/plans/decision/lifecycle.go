@@ -96,15 +96,17 @@ func (d *decider) adopts() bool {
 // clearsRequest removes a request that was answered, so that it can be made again.
 func (d *decider) clearsRequest() bool {
 	request := &d.Instance.Spec.PlanExecution
-	if request.PlanName == "" {
-		return false
-	}
-	e := d.Status.Execution
-	answered := e != nil && (isSame(request, &e.Spec.PlanExecution) || request.UID != "" && request.UID == e.UID)
-	if !answered && !request.Status.IsTerminal() {
+	if request.PlanName == "" || !d.isAnswered(request) {
 		return false
 	}
 	return d.writesInstance(task.Write{Act: task.ClearRequest})
+}
+
+// isAnswered is true of a request whose plan has run, or that KUDO says has.
+func (d *decider) isAnswered(request *v1beta1.PlanExecution) bool {
+	e := d.Status.Execution
+	answered := e != nil && (isSame(request, &e.Spec.PlanExecution) || request.UID != "" && request.UID == e.UID)
+	return answered || request.Status.IsTerminal()
 }
 
 func isSame(a, b *v1beta1.PlanExecution) bool { return a.PlanName == b.PlanName && a.UID == b.UID }

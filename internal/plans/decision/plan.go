@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
@@ -17,7 +19,8 @@ type Decision struct {
 	// Needs must be read, and the decision made again; if it is not empty, there is
 	// nothing else in the decision.
 	Needs task.Needs
-	// Pin is content to keep before the status is written, nil if there is none.
+	// Pin is content to keep before the status is written, nil if there is none. It is that
+	// of an execution that begins, so the status changes.
 	Pin *choice.Version
 	// Status is the new status. If it changes, it is written first, with the
 	// resourceVersion that was observed, and nothing is done if that fails.
@@ -46,9 +49,6 @@ func Decide(s *Snapshot) Decision {
 	}
 	d.describe()
 	d.Changes = !equality.Semantic.DeepEqual(*d.before, d.Status)
-	if !d.Changes {
-		d.Pin = nil
-	}
 	return d.Decision
 }
 
@@ -58,12 +58,31 @@ func (d *decider) decide() {
 		d.remove()
 		return
 	}
-	for _, link := range []func() bool{
+	ends := slices.ContainsFunc([]func() bool{
 		d.continues, d.waitsForVersion, d.adopts, d.clearsRequest, d.addsFinalizer, d.startsChange, d.retries, d.startsRequest,
-	} {
-		if link() {
-			return
-		}
+	}, func(link func() bool) bool { return link() })
+	if !d.Needs.IsEmpty() || d.Status.Running() != nil || d.block != nil || len(d.problems) > 0 {
+		return
 	}
-	d.unready, d.Needs = d.Unready()
+	if ends {
+		d.next = d.outstanding()
+	}
+	if d.next == "" {
+		d.unready, d.Needs = d.Unready()
+	}
+}
+
+// outstanding is the plan that the next pass begins, empty if there is none: a pass that
+// ends a plan, or writes the Instance itself, leaves the rest of the chain undecided.
+func (d *decider) outstanding() string {
+	if d.Version == nil {
+		return ""
+	}
+	if chosen, _ := choice.Choose(choice.ChangeOf(d.Instance, &d.Status, d.Version, d.Former)); chosen.Plan != "" && !d.hasFailed() {
+		return chosen.Plan
+	}
+	if request := &d.Instance.Spec.PlanExecution; request.PlanName != "" && !d.isAnswered(request) {
+		return request.PlanName
+	}
+	return ""
 }

@@ -29,6 +29,8 @@ const (
 	ReasonFatal rollout.Reason = "PlanInFatalError"
 	// ReasonIdle: no plan is running and all workloads are ready.
 	ReasonIdle = reasons.Complete
+	// ReasonDeleting: the Instance is being deleted, and no plan is running.
+	ReasonDeleting = reasons.Deleting
 	// ReasonUnready: no plan is running and a workload is not ready.
 	// Action: fix the workload that the message names.
 	ReasonUnready rollout.Reason = "WorkloadNotReady"
@@ -36,12 +38,12 @@ const (
 
 // The reasons of the Events.
 const (
-	// EventStarted: a plan has started.
+	// EventStarted: a plan has started, in the words of KUDO.
 	// Action: nothing, for information only.
 	EventStarted rollout.Reason = "PlanStarted"
-	// EventComplete: a plan is complete.
+	// EventComplete: a plan is complete, in the words of KUDO.
 	// Action: nothing, for information only.
-	EventComplete rollout.Reason = "PlanComplete"
+	EventComplete rollout.Reason = "PlanFinished"
 	// EventFailed: a plan failed, was abandoned, or was superseded by another.
 	// Action: nothing if the plan was abandoned or superseded; otherwise fix what the
 	// message names and run spillway plan retry.
@@ -51,6 +53,12 @@ const (
 	EventStep rollout.Reason = "StepFailed"
 	// EventStalled: a field or an annotation of the Instance is invalid.
 	EventStalled = reasons.Invalid
+	// EventDropped: an object was applied without fields that its kind does not have.
+	// Action: fix the name or the place of the fields in the template; spillway lint finds them.
+	EventDropped rollout.Reason = "UnknownFields"
+	// EventRefused: the API server does not accept a write to the Instance itself, such as
+	// that of its finalizer.
+	EventRefused = reasons.WriteRefused
 	// EventNotPermitted: the manager has no permission to read or watch an object.
 	EventNotPermitted = reasons.NotPermitted
 )

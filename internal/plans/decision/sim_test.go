@@ -103,6 +103,9 @@ func simulate(t *testing.T, n int) {
 	s.world = newWorld(t, fmt.Sprintf(twelve, "1"), fmt.Sprintf(twelve, "2"))
 	s.install(t, "db-1", simple)
 	s.guarded = s.chance(0.5)
+	if s.chance(0.5) {
+		s.refuseInstance()
+	}
 	for range 400 {
 		s.remember()
 		s.tick(true)
@@ -191,12 +194,14 @@ func (s *simulation) user() {
 // weather makes a Deployment unwell, or the API server refuse something.
 func (s *simulation) weather() {
 	cm := ref("v1", "ConfigMap", "base")
-	switch s.rnd.IntN(4) {
+	switch s.rnd.IntN(5) {
 	case 0:
 		s.unhealthy["app"] = true
 	case 1:
 		delete(s.unhealthy, "app")
 	case 2:
+		s.refuseInstance()
+	case 3:
 		s.refuses[cm] = task.Refusal{Reason: "not now"}
 	default:
 		delete(s.refuses, cm)

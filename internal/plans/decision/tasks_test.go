@@ -147,6 +147,25 @@ func TestAKindThatIsNotKnownIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestAKindThatNeverExistsDoesNotLockTheInstance: the plan fails for good after a while,
+// measured from its first failure, and the Instance can be changed.
+func TestAKindThatNeverExistsDoesNotLockTheInstance(t *testing.T) {
+	w := newWorld(t, onePlan(applying, "t"))
+	w.unknown[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = true
+	w.settle(t)
+	for began := w.now; w.plans() == ""; {
+		_, p := w.decide()
+		if w.now = p.Wake; w.now.Sub(began) > 10*time.Minute {
+			t.Fatalf("it is retried at %s: %s", w.now.Sub(began), w.waitsFor())
+		}
+		w.settle(t)
+	}
+	const want = "plan deploy failed: task t failed: not updated after 10m (progress deadline): unknown kind Deployment.apps; install its CustomResourceDefinition"
+	if got := w.waitsFor(); got != want || w.plans() != "deploy Failed" {
+		t.Errorf("%s\n%s", w.plans(), got)
+	}
+}
+
 func TestAForeignObjectIsNotTakenOver(t *testing.T) {
 	w := newWorld(t, onePlan(applying, "t"))
 	u := w.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {some: annotation}}}`)
@@ -361,8 +380,8 @@ plans: {deploy: {strategy: serial, phases: [{name: P, strategy: serial, steps: [
 func TestPipe(t *testing.T) {
 	w := newWorld(t, strings.Replace(piping, "envFile: /tmp/env", "file: /tmp/env", 1))
 	w.settle(t)
-	if got, want := w.told(), "create Pod web.deploy.p.s.t.pipe, create Secret web.deploy.p.s.t.cert, create ConfigMap web.deploy.p.s.t.env, "+
-		"delete Pod web.deploy.p.s.t.pipe, create ConfigMap use"; got != want {
+	if got, want := w.told(), "create Pod web.deploy.p.s.t.pipepod, create Secret web.deploy.p.s.t.cert, create ConfigMap web.deploy.p.s.t.env, "+
+		"delete Pod web.deploy.p.s.t.pipepod, create ConfigMap use"; got != want {
 		t.Errorf("%s, want %s; %s", got, want, w.waitsFor())
 	}
 	use := w.objects[ref("v1", "ConfigMap", "use")]

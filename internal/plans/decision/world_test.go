@@ -27,6 +27,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // world simulates an API server with one Instance in it, and the controllers that make
 // the objects of the Instance healthy.
 type world struct {
+	t        *testing.T
 	now      time.Time
 	instance *v1beta1.Instance
 	versions map[string]*v1beta1.OperatorVersion
@@ -59,7 +60,7 @@ type world struct {
 func newWorld(t *testing.T, versions ...string) *world {
 	t.Helper()
 	w := &world{
-		now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*choice.Version{},
+		t: t, now: noon, versions: map[string]*v1beta1.OperatorVersion{}, pins: map[string]*choice.Version{},
 		objects: map[object.Ref]*unstructured.Unstructured{}, refusals: map[object.Ref]task.Refusal{},
 		refuses: map[object.Ref]task.Refusal{}, unknown: map[schema.GroupKind]bool{}, unhealthy: map[string]bool{},
 	}
@@ -118,7 +119,7 @@ func (w *world) observe() Snapshot {
 	o := Snapshot{
 		Snapshot: task.Snapshot{
 			Instance: w.instance.DeepCopy(), Objects: map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{},
-			Kinds: map[schema.GroupKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
+			Kinds: map[schema.GroupVersionKind]object.Scope{}, Refusals: maps.Clone(w.refusals),
 		},
 		Now: w.now, NewUID: types.UID(fmt.Sprintf("uid-%d", w.uids)),
 		Version: versionOf(w.versions[w.instance.Spec.OperatorVersion.Name]), NamespaceGoes: w.goes,
@@ -160,7 +161,7 @@ func (w *world) look(o *Snapshot, needs task.Needs) {
 		o.Objects[ref] = w.get(ref)
 	}
 	for _, gvk := range needs.Kinds {
-		o.Kinds[gvk.GroupKind()] = w.scope(gvk.GroupKind())
+		o.Kinds[gvk] = w.scope(gvk.GroupKind())
 	}
 }
 
@@ -211,12 +212,15 @@ func (w *world) writeStatus(o Snapshot, p Decision) bool {
 	w.instance.Status = *p.Status.DeepCopy()
 	w.statuses++
 	w.bump()
+	if why := w.unearned(); why != "" {
+		w.t.Errorf("it is ready, but %s", why)
+	}
 	return true
 }
 
 // do makes a write, or is refused. A deletion is never refused.
 func (w *world) do(write task.Write) {
-	if refusal, refused := w.refuses[write.Ref]; refused && write.Act == task.Apply {
+	if refusal, refused := w.refuses[write.Ref]; refused && (write.Act == task.Apply || write.IsToInstance()) {
 		refusal.At = w.now.Add(345 * time.Nanosecond)
 		w.refusals[write.Ref] = refusal
 		return

@@ -1,12 +1,14 @@
 package execution
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/plans/task"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -138,6 +140,9 @@ func (r *run) needs() task.Needs {
 // fatal is why the plan fails for good, empty if it does not. A single task fails the
 // whole plan.
 func (r *run) fatal() string {
+	if n := r.objects(); n > task.MaxObjects {
+		return fmt.Sprintf("the Instance would have %d objects; it may have %d", n, task.MaxObjects)
+	}
 	for _, f := range r.findings() {
 		if f.Fatal != "" {
 			return f.Fatal
@@ -149,6 +154,22 @@ func (r *run) fatal() string {
 		}
 	}
 	return ""
+}
+
+// objects is how many objects are in the inventory, with those that are about to be
+// applied.
+func (r *run) objects() int {
+	known := map[string]bool{}
+	name := func(ref object.Ref) string { return ref.GroupKind().String() + " " + ref.Namespace + "/" + ref.Name }
+	for _, entry := range r.status.Inventory {
+		known[name(object.EntryRef(entry))] = true
+	}
+	for _, f := range r.findings() {
+		for _, ref := range f.Applies {
+			known[name(ref)] = true
+		}
+	}
+	return len(known)
 }
 
 // findings are those of all steps in progress, and of the pruning.

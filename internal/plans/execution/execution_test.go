@@ -52,7 +52,7 @@ func begin(t *testing.T, plan string) *story {
 			Snapshot: &task.Snapshot{
 				Instance:  &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
 				Objects:   map[object.Ref]*unstructured.Unstructured{claim: nil},
-				Forbidden: map[object.Ref]string{}, Kinds: map[schema.GroupKind]object.Scope{object.ClaimKind: object.Namespaced},
+				Forbidden: map[object.Ref]string{}, Kinds: map[schema.GroupVersionKind]object.Scope{object.ClaimKind.WithVersion("v1"): object.Namespaced},
 				Refusals: map[object.Ref]task.Refusal{},
 			},
 			Execution: e, Version: &choice.Version{Spec: spec}, Values: map[string]any{},

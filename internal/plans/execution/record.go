@@ -87,7 +87,9 @@ func (a *activeStep) failed(why string, at time.Time) {
 	if at.IsZero() {
 		return
 	}
-	s.Attempts++
+	if s.Attempts++; s.FailingSince == nil {
+		s.FailingSince = new(metav1.NewMicroTime(at))
+	}
 	s.FailedAt = new(metav1.NewMicroTime(at))
 	s.RetryAt = new(metav1.NewMicroTime(at.Add(Retries().After(int(s.Attempts) - 1))))
 }

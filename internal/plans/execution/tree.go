@@ -132,6 +132,9 @@ func (r *run) leaf(name string, status *v1beta1.StepStatus, f *task.Finding) rol
 		unit.Block = f.Blocked
 	case f.Failed != "" || len(f.Writes) > 0:
 		leaf.RetryAt, leaf.RetryReason = timeOf(status.RetryAt), status.Message
+		if f.Deadline > 0 {
+			unit.StartedAt, unit.Policy.Deadline = timeOf(status.FailingSince), f.Deadline
+		}
 	case f.Lacks != "":
 		leaf.Current, leaf.Health, leaf.Reason = leaf.Target, rollout.Progressing, f.Lacks
 	default:

@@ -15,8 +15,9 @@ import (
 )
 
 // Parse reads the objects of a manifest in their order. Empty documents are
-// skipped; a list becomes its items.
-func Parse(manifest string) ([]*unstructured.Unstructured, error) {
+// skipped; a list becomes its items. An object without a name gets the default; where
+// that is empty, it is refused.
+func Parse(manifest, defaultName string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for number := 1; ; number++ {
@@ -27,7 +28,7 @@ func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read document %d: %w", number, err)
 		}
-		parsed, err := parseDocument(document)
+		parsed, err := parseDocument(document, defaultName)
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", number, err)
 		}
@@ -35,7 +36,7 @@ func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
+func parseDocument(document []byte, defaultName string) ([]*unstructured.Unstructured, error) {
 	raw, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, fmt.Errorf("invalid YAML: %w", err)
@@ -48,19 +49,19 @@ func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	if !u.IsList() {
-		return checked(u)
+		return checked(u, defaultName)
 	}
-	return parseList(u)
+	return parseList(u, defaultName)
 }
 
-func parseList(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func parseList(u *unstructured.Unstructured, defaultName string) ([]*unstructured.Unstructured, error) {
 	list, err := u.ToList()
 	if err != nil {
 		return nil, fmt.Errorf("invalid list: %w", err)
 	}
 	var objects []*unstructured.Unstructured
 	for i := range list.Items {
-		one, err := checked(&list.Items[i])
+		one, err := checked(&list.Items[i], defaultName)
 		if err != nil {
 			return nil, fmt.Errorf("item %d: %w", i+1, err)
 		}
@@ -70,9 +71,15 @@ func parseList(u *unstructured.Unstructured) ([]*unstructured.Unstructured, erro
 }
 
 // checked refuses an object without a kind, an apiVersion or a name.
-func checked(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func checked(u *unstructured.Unstructured, defaultName string) ([]*unstructured.Unstructured, error) {
 	if _, ok := u.Object["metadata"].(map[string]any); u.Object["metadata"] != nil && !ok {
 		return nil, errors.New("metadata is not a map")
+	}
+	if u.GetName() == "" && defaultName != "" {
+		if u.Object["metadata"] == nil {
+			delete(u.Object, "metadata")
+		}
+		u.SetName(defaultName)
 	}
 	switch {
 	case u.GetKind() == "":

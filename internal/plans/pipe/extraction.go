@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,7 +73,7 @@ func lines(content []byte) (map[string][]byte, error) {
 	scanner := bufio.NewScanner(bytes.NewReader(content))
 	scanner.Buffer(nil, MaxFile+1)
 	for number := 1; scanner.Scan(); number++ {
-		line := bytes.TrimSpace(scanner.Bytes())
+		line := bytes.TrimLeftFunc(bytes.TrimPrefix(scanner.Bytes(), []byte("\ufeff")), unicode.IsSpace)
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}

@@ -23,6 +23,8 @@ type request struct {
 	Name    string  `json:"name"`
 	Text    string  `json:"text"`
 	Context Context `json:"context"`
+	// DefaultName is that of objects without a name, empty if they are refused.
+	DefaultName string `json:"defaultName,omitempty"`
 }
 
 // reply is its answer.

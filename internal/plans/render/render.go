@@ -30,9 +30,10 @@ func Render(name, text string, c Context) (string, error) {
 	return r.Text, err
 }
 
-// Objects executes a template and reads the objects of the manifest that it makes.
-func Objects(name, text string, c Context) ([]*unstructured.Unstructured, error) {
-	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c})
+// Objects executes a template and reads the objects of the manifest that it makes. An
+// object without a name gets the default; where that is empty, it is refused.
+func Objects(name, text string, c Context, defaultName string) ([]*unstructured.Unstructured, error) {
+	r, err := ask(&request{Do: doObjects, Name: name, Text: text, Context: c, DefaultName: defaultName})
 	if err != nil {
 		return nil, err
 	}

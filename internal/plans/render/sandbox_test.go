@@ -53,19 +53,28 @@ func containsAny(text string, words []string) bool {
 
 // A manifest of very many values is small as text.
 func TestAManifestThatIsTooMuch(t *testing.T) {
-	_, err := Objects("x.yaml", `a: [{{ range until 90000 }}a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,{{ end }}a]`, context())
+	_, err := Objects("x.yaml", `a: [{{ range until 90000 }}a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,{{ end }}a]`, context(), "")
 	if err == nil || !strings.Contains(err.Error(), "it needs more than 64 MiB of memory") {
 		t.Error(err)
 	}
 }
 
 func TestObjects(t *testing.T) {
-	objects, err := Objects("x.yaml", "kind: A\napiVersion: v1\nmetadata: {name: '{{ .Name }}'}\nnumbers: [1, 1.5, 10000000]\n---\nkind: B\napiVersion: v1\nmetadata: {name: b}", context())
+	objects, err := Objects("x.yaml", "kind: A\napiVersion: v1\nmetadata: {name: '{{ .Name }}'}\nnumbers: [1, 1.5, 10000000]\n---\nkind: B\napiVersion: v1\nmetadata: {name: b}", context(), "")
 	if err != nil || len(objects) != 2 || objects[0].GetName() != "web" || fmt.Sprintf("%T", objects[0].Object["numbers"].([]any)[2]) != "int64" {
 		t.Errorf("%v %v", objects, err)
 	}
-	if _, err := Objects("x.yaml", "a: [", context()); err == nil || !strings.HasPrefix(err.Error(), "template x.yaml: document 1: invalid YAML") {
+	if _, err := Objects("x.yaml", "a: [", context(), ""); err == nil || !strings.HasPrefix(err.Error(), "template x.yaml: document 1: invalid YAML") {
 		t.Error(err)
+	}
+	for _, metadata := range []string{"", "\nmetadata:", "\nmetadata: {labels: {a: b}}"} {
+		objects, err := Objects("x.yaml", "kind: A\napiVersion: v1"+metadata, context(), "named")
+		if err != nil || len(objects) != 1 || objects[0].GetName() != "named" {
+			t.Errorf("%q: %v %v", metadata, objects, err)
+		}
+		if _, err := Objects("x.yaml", "kind: A\napiVersion: v1"+metadata, context(), ""); err == nil || !strings.Contains(err.Error(), "A has no metadata.name") {
+			t.Errorf("%q: %v", metadata, err)
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *request) objects() ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := object.Parse(text)
+	objects, err := object.Parse(text, r.DefaultName)
 	if err != nil {
 		return nil, fmt.Errorf("template %s: %w", r.Name, err)
 	}

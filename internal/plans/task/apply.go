@@ -3,14 +3,17 @@ package task
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/plans/object"
-	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
-	"github.com/spillway-dev/spillway/rollout"
 )
+
+// installDeadline is how long a task waits for a kind or an operator to be installed.
+const installDeadline = 10 * time.Minute
 
 // applyTask applies the objects of its templates, in the order of their kinds, and is
 // done when all of them are healthy.
@@ -44,7 +47,7 @@ func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
 	case !known:
 		return
 	case scope == object.NoSuchKind:
-		f.Failed = fmt.Sprintf("unknown kind %s; install its CustomResourceDefinition", u.GroupVersionKind().GroupKind())
+		w.unserved(f, u)
 		return
 	}
 	w.enhance(u, scope)
@@ -57,17 +60,34 @@ func (w *work) applyOne(f *Finding, u *unstructured.Unstructured) {
 	w.compare(f, ref, u, live)
 }
 
+// unserved is what becomes of an object of a kind that the API server does not serve. One
+// that was served once will not be again; one that has yet to be installed is waited for,
+// but not for ever, because the plan locks the Instance.
+func (w *work) unserved(f *Finding, u *unstructured.Unstructured) {
+	gvk := u.GroupVersionKind()
+	if advice := object.RetiredAdvice(gvk); advice != "" {
+		f.Fatal = fmt.Sprintf("%s cannot be applied: %s", object.RefOf(u), advice)
+		return
+	}
+	f.Deadline = installDeadline
+	if others := w.o.Served[gvk.GroupKind()]; len(others) > 0 {
+		f.Failed = fmt.Sprintf("unknown version %s of kind %s; the API server serves %s", gvk.GroupVersion(), gvk.Kind, strings.Join(others, ", "))
+		return
+	}
+	f.Failed = fmt.Sprintf("unknown kind %s; install its CustomResourceDefinition", gvk.GroupKind())
+}
+
 // compare decides what to do about one object.
 func (w *work) compare(f *Finding, ref object.Ref, u, live *unstructured.Unstructured) {
 	w.track(u, live)
 	w.keepHash(u, live)
+	inTemplate := takePermission(u)
 	switch {
 	case live == nil:
 		w.write(f, ref, u, live)
 	case live.GetDeletionTimestamp() != nil:
 		f.lackf("waiting for the old %s to be deleted", ref)
-	case !w.o.isOwned(live) && !mayAdopt(u, live):
-		f.Blocked = w.foreign(ref)
+	case !w.adopts(f, ref, u, live, inTemplate):
 	case w.mustRecreate(ref, u, live):
 		f.Writes = append(f.Writes, Write{Act: Delete, Ref: ref, UID: live.GetUID()})
 	case w.isImmutable(ref, live):
@@ -103,16 +123,6 @@ func (w *work) await(f *Finding, ref object.Ref, live *unstructured.Unstructured
 	case v.lacks != "":
 		f.lackf("%s", v.lacks)
 	}
-}
-
-func (w *work) foreign(ref object.Ref) *rollout.Block {
-	return &rollout.Block{Reason: reasons.Foreign, Message: fmt.Sprintf(
-		"%s exists and does not belong to Instance %s; to adopt it, annotate it with %s=true",
-		ref, w.o.Instance.Name, vocabulary.Adopt.Native)}
-}
-
-func mayAdopt(u, live *unstructured.Unstructured) bool {
-	return vocabulary.Adopt.Get(u.GetAnnotations()) == "true" || vocabulary.Adopt.Get(live.GetAnnotations()) == "true"
 }
 
 func (w *work) mustRecreate(ref object.Ref, u, live *unstructured.Unstructured) bool {

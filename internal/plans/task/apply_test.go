@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/internal/plans/object"
@@ -23,6 +24,7 @@ const (
 // TestApply checks what one object that is to be applied needs.
 func TestApply(t *testing.T) {
 	const rendered = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}"
+	const adopting = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {spillway.dev/adopt: "true"}}}`
 	live := func(metadata string) string {
 		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, " + metadata + "}}"
 	}
@@ -31,13 +33,30 @@ func TestApply(t *testing.T) {
 		immutable      string
 		want           string
 	}{
-		"absent":                          {want: "Apply ConfigMap a; "},
-		"of an earlier execution":         {live: live(former), want: "Apply ConfigMap a; "},
-		"applied":                         {live: live(ours), want: "done"},
-		"applied by another step of this": {live: live(strings.Replace(ours, "step: one", "step: two", 1)), want: "Apply ConfigMap a; "},
-		"applied, and being deleted":      {live: live(ours + `, deletionTimestamp: "2026-05-04T09:00:00Z"`), want: "waiting for the old ConfigMap a to be deleted"},
-		"without an owner":                {live: live("labels: {x: y}"), want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true"},
-		"of another Instance":             {live: live(strings.Replace(ours, "shop/web", "shop/other", 1)), want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true"},
+		"absent": {want: "Apply ConfigMap a; "},
+		"of another Instance, which the template adopts": {
+			rendered: adopting, live: live(strings.Replace(ours, "shop/web", "shop/other", 1)),
+			want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true",
+		},
+		"of KUDO's other Instance, which the template adopts": {
+			rendered: adopting, live: live("labels: {heritage: kudo, kudo.dev/instance: other}"),
+			want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true",
+		},
+		"that another Instance has adopted": {
+			live: live(`annotations: {spillway.dev/adopt: shop/other}`),
+			want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true",
+		},
+		"that this Instance may adopt": {live: live(`annotations: {spillway.dev/adopt: shop/web}`), want: "Apply ConfigMap a; "},
+		"with a controller": {
+			live: live(`annotations: {spillway.dev/adopt: "true"}, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, uid: d, controller: true}]`),
+			want: "blocked: ConfigMap a exists and belongs to Deployment d; rename one of the two, or delete it",
+		},
+		"of an earlier execution":                      {live: live(former), want: "Apply ConfigMap a; "},
+		"applied":                                      {live: live(ours), want: "done"},
+		"applied by another step of this":              {live: live(strings.Replace(ours, "step: one", "step: two", 1)), want: "Apply ConfigMap a; "},
+		"applied, and being deleted":                   {live: live(ours + `, deletionTimestamp: "2026-05-04T09:00:00Z"`), want: "waiting for the old ConfigMap a to be deleted"},
+		"without an owner":                             {live: live("labels: {x: y}"), want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true"},
+		"of another Instance":                          {live: live(strings.Replace(ours, "shop/web", "shop/other", 1)), want: "blocked: ConfigMap a exists and does not belong to Instance web; to adopt it, annotate it with spillway.dev/adopt=true"},
 		"without an owner, which a user lets us adopt": {live: live(`annotations: {spillway.dev/adopt: "true"}`), want: "Apply ConfigMap a; "},
 		"without an owner, which the template adopts":  {rendered: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {spillway.dev/adopt: "true"}}}`, live: live("labels: {x: z}"), want: "Apply ConfigMap a; "},
 		"of KUDO": {live: live("labels: {heritage: kudo, kudo.dev/instance: web}"), want: "Apply ConfigMap a; "},
@@ -74,6 +93,61 @@ func TestApply(t *testing.T) {
 			}
 			preconditioned(t, f.Writes)
 		})
+	}
+}
+
+// TestThePermissionToAdoptEnds checks what is applied of the permission to adopt an object:
+// the Instance that adopts it, and afterwards nothing.
+func TestThePermissionToAdoptEnds(t *testing.T) {
+	const template = "tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]\n" +
+		`templates: {a: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {spillway.dev/adopt: "true"}}}'}`
+	for live, want := range map[string]string{
+		"": "", "labels: {x: y}": "shop/web", `annotations: {spillway.dev/adopt: "true"}`: "shop/web", former: "",
+	} {
+		r := running(t, template)
+		if live != "" {
+			r.exists(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, "+live+"}}")
+		}
+		f := r.settle("t")
+		if got := f.Writes[0].Object.GetAnnotations()["spillway.dev/adopt"]; got != want {
+			t.Errorf("%q: what is applied may be adopted by %q, not %q", live, got, want)
+		}
+	}
+}
+
+// TestARetiredVersion checks that an object in a version that was served once fails the
+// plan with the version to use, and that one of a kind that may be installed does not.
+func TestARetiredVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}": "fatal: PodDisruptionBudget a cannot be applied: API version policy/v1beta1 is no longer served; use policy/v1",
+		"{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: a}}": "fatal: CustomResourceDefinition a cannot be applied: API version apiextensions.k8s.io/v1beta1 is no longer served; " +
+			"use apiextensions.k8s.io/v1",
+		"{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {name: a}}": "fatal: PodSecurityPolicy a cannot be applied: Kubernetes no longer has kind PodSecurityPolicy; remove it",
+		"{apiVersion: example.com/v2, kind: Thing, metadata: {name: a}}":             "failed: unknown version example.com/v2 of kind Thing; the API server serves example.com/v1",
+		"{apiVersion: example.com/v2, kind: Other, metadata: {name: a}}":             "failed: unknown kind Other.example.com; install its CustomResourceDefinition",
+	} {
+		r := running(t, "tasks: [{name: t, kind: Apply, spec: {resources: [a]}}]\ntemplates: {a: '"+text+"'}")
+		r.Snapshot.Kinds[manifest(t, text).GroupVersionKind()] = object.NoSuchKind
+		r.Snapshot.Served = map[schema.GroupKind][]string{{Group: "example.com", Kind: "Thing"}: {"example.com/v1"}}
+		f := r.settle("t")
+		if got := summary(&f); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		if retried := strings.HasPrefix(want, "failed"); retried != (f.Deadline > 0) {
+			t.Errorf("%s: the deadline is %s", text, f.Deadline)
+		}
+	}
+}
+
+// TestARetiredVersionIsDeleted checks that Delete finds an object by the version that is
+// served: it is the same object.
+func TestARetiredVersionIsDeleted(t *testing.T) {
+	r := running(t, "tasks: [{name: t, kind: Delete, spec: {resources: [a]}}]\ntemplates: {a: '{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}'}")
+	r.Snapshot.Kinds[schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}] = object.NoSuchKind
+	r.exists(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}}")
+	f := r.settle("t")
+	if got := summary(&f); got != "Delete PodDisruptionBudget a; " {
+		t.Error(got)
 	}
 }
 

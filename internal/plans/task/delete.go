@@ -13,7 +13,7 @@ func (deleteTask) assess(w *work) Finding {
 	}
 	f := Finding{}
 	for _, u := range objects {
-		scope, known := w.scope(&f, u)
+		scope, known := w.served(&f, u)
 		if !known || scope == object.NoSuchKind {
 			continue
 		}

@@ -27,7 +27,7 @@ type verdict struct {
 // Judge says, by the same rules, what an object waits for, empty if it is healthy, and
 // whether it has failed for good. It ignores the group that it may be a zone of.
 func Judge(live *unstructured.Unstructured) (lacks string, fatal bool) {
-	s := &Snapshot{Kinds: map[schema.GroupKind]object.Scope{GroupKind.GroupKind(): object.NoSuchKind}}
+	s := &Snapshot{Kinds: map[schema.GroupVersionKind]object.Scope{GroupKind: object.NoSuchKind}}
 	v := s.judge(object.RefOf(live), live, &Needs{})
 	if v.fatal != "" {
 		return v.fatal, true
@@ -72,6 +72,8 @@ func (s *Snapshot) judge(ref object.Ref, live *unstructured.Unstructured, needs 
 		return judgeInstance(ref, live)
 	case object.ServiceKind:
 		return judgeService(ref, live)
+	case object.ClaimKind:
+		return s.judgeClaim(ref, live, needs)
 	case object.StatefulSetKind:
 		if v := judgeStatus(ref, live); v != (verdict{}) {
 			return v
@@ -99,6 +101,36 @@ func judgeJob(ref object.Ref, live *unstructured.Unstructured) verdict {
 		}
 	}
 	return verdict{lacks: fmt.Sprintf("waiting for %s to be complete", ref)}
+}
+
+// classKind is the kind that says when claims are bound.
+var classKind = schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}
+
+// judgeClaim says that a claim which is bound only once a Pod uses it is healthy before:
+// the Pod may be of a later step.
+func (s *Snapshot) judgeClaim(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
+	v := judgeStatus(ref, live)
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	class, _, _ := unstructured.NestedString(live.Object, "spec", "storageClassName")
+	if v.lacks == "" || phase != "Pending" || class == "" {
+		return v
+	}
+	of := object.Ref{GroupVersionKind: classKind, Name: class}
+	u, read := s.Objects[of]
+	why, forbidden := s.Forbidden[of]
+	switch {
+	case forbidden:
+		return verdict{lacks: v.lacks + "; " + why}
+	case !read:
+		needs.object(of)
+		return v
+	case u == nil:
+		return verdict{lacks: fmt.Sprintf("waiting for %s: StorageClass %s not found", ref, class)}
+	case u.Object["volumeBindingMode"] == "WaitForFirstConsumer":
+		return verdict{}
+	default:
+		return v
+	}
 }
 
 // judgeService accepts externalIPs in place of a load balancer.
@@ -154,7 +186,7 @@ var GroupKind = schema.GroupVersionKind{Group: v1alpha1.GroupVersion.Group, Vers
 // group has rolled it to its revision. Without the zones ring there are no groups.
 func (s *Snapshot) judgeGroup(ref object.Ref, live *unstructured.Unstructured, needs *Needs) verdict {
 	name := vocabulary.GroupOf(live.GetLabels(), live.GetAnnotations())
-	scope, asked := s.Kinds[GroupKind.GroupKind()]
+	scope, asked := s.Kinds[GroupKind]
 	switch {
 	case name == "":
 		return verdict{}

@@ -59,6 +59,35 @@ func TestWhatIsHealthy(t *testing.T) {
 	}
 }
 
+// TestAClaimThatWaitsForItsPodIsHealthy: a claim is bound when a Pod uses it, if its class
+// says so, and then no step waits for it.
+func TestAClaimThatWaitsForItsPodIsHealthy(t *testing.T) {
+	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: disk}, status: {phase: %}}"
+	for name, test := range map[string]struct{ phase, class, want string }{
+		"of its first consumer":           {"Pending", "{volumeBindingMode: WaitForFirstConsumer}", ""},
+		"of none":                         {"Pending", "{volumeBindingMode: Immediate}", "waiting for PersistentVolumeClaim a"},
+		"of a class that does not exist":  {"Pending", "", "waiting for PersistentVolumeClaim a: StorageClass disk not found"},
+		"of a class that may not be read": {"Pending", "forbidden", "no permission"},
+		"one that has lost its volume":    {"Lost", "{volumeBindingMode: WaitForFirstConsumer}", "waiting for PersistentVolumeClaim a"},
+		"one that is bound":               {"Bound", "{volumeBindingMode: Immediate}", ""},
+	} {
+		r := running(t, "tasks: []")
+		live := manifest(t, strings.Replace(claim, "%", test.phase, 1))
+		class := object.Ref{GroupVersionKind: classKind, Name: "disk"}
+		switch test.class {
+		case "":
+			r.Snapshot.Objects[class] = nil
+		case "forbidden":
+			r.Snapshot.Forbidden[class] = "no permission"
+		default:
+			r.Snapshot.Objects[class] = manifest(t, strings.Replace(test.class, "{", "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: disk}, ", 1))
+		}
+		if v := r.Snapshot.judge(object.RefOf(live), live, &Needs{}); !strings.Contains(v.lacks, test.want) || (test.want == "") != (v.lacks == "") {
+			t.Errorf("%s: %q", name, v.lacks)
+		}
+	}
+}
+
 // TestAZoneIsHealthyWhenItsGroupHasRolledIt checks that a StatefulSet of a group is not
 // healthy before the group says so of the very revision that the set has.
 func TestAZoneIsHealthyWhenItsGroupHasRolledIt(t *testing.T) {
@@ -87,7 +116,7 @@ func TestAZoneIsHealthyWhenItsGroupHasRolledIt(t *testing.T) {
 			if _, needs := judge(); len(needs.Kinds) != 1 {
 				t.Fatalf("it does not ask whether there are groups: %+v", needs)
 			}
-			r.Snapshot.Kinds[GroupKind.GroupKind()] = object.Namespaced
+			r.Snapshot.Kinds[GroupKind] = object.Namespaced
 			if _, needs := judge(); len(needs.Objects) != 1 || needs.Objects[0] != ref {
 				t.Fatalf("it does not read the group: %+v", needs)
 			}
@@ -97,7 +126,7 @@ func TestAZoneIsHealthyWhenItsGroupHasRolledIt(t *testing.T) {
 			case "forbidden":
 				r.Snapshot.Forbidden[ref] = "no permission"
 			case "no such kind":
-				r.Snapshot.Kinds[GroupKind.GroupKind()] = object.NoSuchKind
+				r.Snapshot.Kinds[GroupKind] = object.NoSuchKind
 			default:
 				r.exists(t, strings.Replace(group, "%", test.status, 1))
 			}

@@ -27,7 +27,7 @@ func (operatorTask) assess(w *work) Finding {
 	case len(cycle) > 0:
 		return fatal("task %s: dependency cycle: %s", w.name, strings.Join(cycle, " needs "))
 	case missing != "":
-		return Finding{Failed: fmt.Sprintf("OperatorVersion %s not found in namespace %s; install it", missing, w.o.Instance.Namespace)}
+		return Finding{Deadline: installDeadline, Failed: fmt.Sprintf("OperatorVersion %s not found in namespace %s; install it", missing, w.o.Instance.Namespace)}
 	}
 	child, err := w.child(name)
 	if err != nil {

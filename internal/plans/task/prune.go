@@ -42,6 +42,12 @@ func isKept(ref object.Ref) bool {
 }
 
 func (w *work) prune(f *Finding, ref object.Ref) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ref.GroupVersionKind)
+	if _, known := w.served(f, u); !known {
+		return
+	}
+	ref.GroupVersionKind = u.GroupVersionKind()
 	live, read := w.live(f, ref)
 	if !read {
 		return

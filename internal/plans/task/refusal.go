@@ -25,8 +25,9 @@ type ExtractError struct {
 func (e *ExtractError) Unwrap() error { return e.Err }
 
 // Classify says what an error of a write means. A refusal is the answer of the API
-// server to this write, and the pass goes on. Otherwise the pass ends: it is not known
-// whether the write was made, or the snapshot was outdated. live is the UID of the object
+// server to this write, and the pass goes on unless the write was to the Instance itself.
+// Otherwise the pass ends: it is not known whether the write was made, or the snapshot
+// was outdated. live is the UID of the object
 // as it was read, empty if it did not exist.
 func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refusal, ends bool) {
 	var extraction *ExtractError
@@ -38,11 +39,14 @@ func Classify(err error, w Write, live types.UID, now time.Time) (refusal *Refus
 		return &Refusal{At: now, Reason: err.Error(), Fatal: extraction.Fatal}, false
 	case apimeta.IsNoMatchError(err):
 		return &Refusal{At: now, Reason: "the API server does not know the kind"}, false
-	case apierrors.IsConflict(err), !errors.As(err, &status), w.isToInstance():
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && w.IsToInstance(), !errors.As(err, &status):
 		return nil, true
 	}
 	s := status.Status()
 	refusal = &Refusal{At: now, Reason: reasonOf(&s, w)}
+	if w.IsToInstance() {
+		return refusal, true
+	}
 	if w.Act == Apply && isImmutable(&s) {
 		refusal.Immutable = live
 	}

@@ -48,7 +48,7 @@ func TestWhatARefusalMeans(t *testing.T) {
 		"a Secret's field":           {err: invalid("s3cret is wrong", "s3cret"), kind: "Secret", fatal: true, reason: "the API server does not accept spec.x"},
 		"a file that does not exist": {err: &ExtractError{errors.New("m"), false}, act: Extract, reason: "m"},
 		"a file that is too long":    {err: &ExtractError{errors.New("m"), true}, act: Extract, fatal: true, reason: "m"},
-		"a write to the Instance":    {err: invalid("m"), act: ClearRequest, bad: true},
+		"a write to the Instance":    {err: invalid("m"), act: ClearRequest, bad: true, reason: "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Write{Act: Apply, Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}, Path: rollout.Path{"p"}}

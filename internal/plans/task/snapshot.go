@@ -23,7 +23,10 @@ type Snapshot struct {
 	// Forbidden are objects that the manager must not read, and why.
 	Forbidden map[object.Ref]string
 	// Kinds are those that the API server was asked about.
-	Kinds map[schema.GroupKind]object.Scope
+	Kinds map[schema.GroupVersionKind]object.Scope
+	// Served are the versions in which the API server serves kinds that it does not
+	// serve in the version that it was asked about.
+	Served map[schema.GroupKind][]string
 	// Refusals are the writes that failed, until one to the same object succeeds.
 	Refusals map[object.Ref]Refusal
 	// PipeImage is that of the container that keeps a Pipe's Pod running.

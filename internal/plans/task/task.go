@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,6 +81,9 @@ type Finding struct {
 	Blocked *rollout.Block
 	// Failed is why it failed, to be tried again; Fatal why it failed for good.
 	Failed, Fatal string
+	// Deadline is how long Failed may last before it counts as failed for good; zero if
+	// it may last for ever.
+	Deadline time.Duration
 }
 
 func fatal(format string, args ...any) Finding { return Finding{Fatal: fmt.Sprintf(format, args...)} }
@@ -125,18 +129,29 @@ func (w *work) checked(f Finding) Finding {
 	return Finding{Needs: f.Needs, Failed: w.forbidden}
 }
 
+// MaxObjects is how many objects an Instance may have: its status lists them.
+const MaxObjects = 1000
+
 // objects are those of the templates. Where two templates contain the same object,
 // the last one counts, as it would if all were applied in turn.
 func (w *work) objects(templates []string) ([]*unstructured.Unstructured, error) {
+	return w.named("", templates)
+}
+
+// named are the objects of the templates. One without a name gets the default.
+func (w *work) named(defaultName string, templates []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, name := range templates {
 		text, err := w.template(name)
 		if err != nil {
 			return nil, err
 		}
-		objects, err := render.Objects(name, text, w.context())
+		objects, err := render.Objects(name, text, w.context(), defaultName)
 		if err != nil {
 			return nil, err
+		}
+		if len(all)+len(objects) > MaxObjects {
+			return nil, fmt.Errorf("template %s makes too many objects: an Instance may have %d", name, MaxObjects)
 		}
 		for _, u := range objects {
 			all = append(slices.DeleteFunc(all, func(other *unstructured.Unstructured) bool {
@@ -170,15 +185,26 @@ func (w *work) context() render.Context {
 
 // scope is where a kind lives; what is not known it needs.
 func (w *work) scope(f *Finding, u *unstructured.Unstructured) (object.Scope, bool) {
-	if object.IsFoundation(u) {
+	gvk := u.GroupVersionKind()
+	if object.IsFoundation(u) && gvk.Version == "v1" {
 		return object.ClusterScoped, true
 	}
-	gvk := u.GroupVersionKind()
-	scope, ok := w.o.Kinds[gvk.GroupKind()]
+	scope, ok := w.o.Kinds[gvk]
 	if !ok {
 		f.Needs.kind(gvk)
 	}
 	return scope, ok
+}
+
+// served is scope for an object that is only to be found: one whose version is no longer
+// served gets the version that is served instead, in which it is the same object.
+func (w *work) served(f *Finding, u *unstructured.Unstructured) (object.Scope, bool) {
+	scope, known := w.scope(f, u)
+	if to, isRetired := object.Successor(u.GroupVersionKind()); known && scope == object.NoSuchKind && isRetired && !to.Empty() {
+		u.SetAPIVersion(to.String())
+		return w.scope(f, u)
+	}
+	return scope, known
 }
 
 // live is an object as it was read, nil if it does not exist; one that was not read

@@ -43,9 +43,9 @@ func running(t *testing.T, version string) *Run {
 		Snapshot: &Snapshot{
 			Instance: &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}},
 			Objects:  map[object.Ref]*unstructured.Unstructured{}, Forbidden: map[object.Ref]string{}, Refusals: map[object.Ref]Refusal{},
-			Kinds: map[schema.GroupKind]object.Scope{
-				{Kind: "ConfigMap"}: object.Namespaced, object.SecretKind: object.Namespaced, object.DeploymentKind: object.Namespaced,
-				{Kind: "Unknown"}: object.NoSuchKind,
+			Kinds: map[schema.GroupVersionKind]object.Scope{
+				{Version: "v1", Kind: "ConfigMap"}: object.Namespaced, object.SecretKind.WithVersion("v1"): object.Namespaced,
+				object.DeploymentKind.WithVersion("v1"): object.Namespaced, {Version: "v1", Kind: "Unknown"}: object.NoSuchKind,
 			},
 		},
 		Execution: &v1beta1.Execution{UID: "run", Plan: "deploy", Advances: true},
@@ -82,7 +82,7 @@ func (r *Run) settle(name string) Finding {
 			r.Snapshot.Objects[ref] = nil
 		}
 		for _, gvk := range f.Needs.Kinds {
-			r.Snapshot.Kinds[gvk.GroupKind()] = object.Namespaced
+			r.Snapshot.Kinds[gvk] = object.Namespaced
 		}
 		f = r.Assess("main", "one", name)
 	}

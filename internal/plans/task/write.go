@@ -57,9 +57,9 @@ type Write struct {
 	Path rollout.Path
 }
 
-// isToInstance is true of writes to the Instance itself. They are preconditions of
+// IsToInstance is true of writes to the Instance itself. They are preconditions of
 // the next decision, and not part of a plan.
-func (w *Write) isToInstance() bool {
+func (w *Write) IsToInstance() bool {
 	return w.Act != Apply && w.Act != Delete && w.Act != Extract
 }
 

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -21,19 +21,12 @@ type mapper struct {
 	store *Store
 }
 
-// unserved are the versions that clients of Kubernetes know and no API server has any
-// more that Spillway runs with.
-var unserved = []schema.GroupVersion{
-	{Group: "apps", Version: "v1beta1"}, {Group: "apps", Version: "v1beta2"}, {Group: "autoscaling", Version: "v2beta1"},
-	{Group: "autoscaling", Version: "v2beta2"}, {Group: "batch", Version: "v1beta1"}, {Group: "extensions", Version: "v1beta1"},
-	{Group: "policy", Version: "v1beta1"},
-}
-
-// newMapper knows the kinds of a scheme, and which of them are in no namespace.
+// newMapper knows the kinds of a scheme, and which of them are in no namespace. Versions
+// that clients of Kubernetes know and API servers no longer serve are not among them.
 func newMapper(kinds *runtime.Scheme) *apimeta.DefaultRESTMapper {
 	known := apimeta.NewDefaultRESTMapper(kinds.PrioritizedVersionsAllGroups())
 	for gvk := range kinds.AllKnownTypes() {
-		if !slices.Contains(unserved, gvk.GroupVersion()) {
+		if _, isRetired := object.Successor(gvk); !isRetired {
 			known.Add(gvk, scopeOf(source.IsNamespaced(gvk.GroupKind())))
 		}
 	}
@@ -44,6 +37,11 @@ func newMapper(kinds *runtime.Scheme) *apimeta.DefaultRESTMapper {
 // CustomResourceDefinition says whether it is in a namespace, or the cluster. Without a
 // cluster a kind exists as soon as it is asked for.
 func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*apimeta.RESTMapping, error) {
+	for _, version := range versions {
+		if _, isRetired := object.Successor(gk.WithVersion(version)); isRetired {
+			return nil, &apimeta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+		}
+	}
 	known, err := m.DefaultRESTMapper.RESTMapping(gk, versions...)
 	if err == nil || scheme.Scheme.IsGroupRegistered(gk.Group) {
 		return known, err

@@ -73,6 +73,8 @@ type World struct {
 	Started time.Time
 	// Acted is when something changed last.
 	Acted time.Time
+	// Changes counts the changes of objects other than Instances.
+	Changes int
 	// Begun is true once the change is made.
 	Begun bool
 	// Within is how far the clock may go.
@@ -170,6 +172,9 @@ func (w *World) changed(before, after client.Object) {
 		w.Modules[model.KindModule][client.ObjectKeyFromObject(o)] = true
 	case *fleetv1.BootstrapModule:
 		w.Modules[model.KindBootstrap][client.ObjectKeyFromObject(o)] = true
+	}
+	if _, isInstance := cmp.Or(after, before).(*v1beta1.Instance); !isInstance {
+		w.Changes++
 	}
 	if _, isPod := before.(*corev1.Pod); after == nil && !isPod {
 		w.Gone[before.GetUID()] = true

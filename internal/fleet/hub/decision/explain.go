@@ -204,11 +204,6 @@ func factsOf(o *model.Observed, status v1alpha1.ModuleStatus) Explanation {
 // notes are what is worth knowing though nothing is wrong.
 func (d *decision) notes() []string {
 	var notes []string
-	if d.o.Module.Spec.Selector == nil {
-		notes = append(notes, "it selects no cluster: spec.selector is not set, and {} would be all of them")
-	} else if len(d.members) == 0 && d.selector != nil {
-		notes = append(notes, "no selected cluster is ready, or none is selected; spillway explain --cluster NAME shows one")
-	}
 	for _, t := range d.tolerances() {
 		notes = append(notes, t.Sentence)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -38,6 +39,9 @@ type member struct {
 	hold  *rollout.Hold
 	moves bool
 }
+
+// KindOfFlux is the kind that the hub applies what a BootstrapModule assigns with.
+var KindOfFlux = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 
 // The stages of members that belong to none.
 const (
@@ -182,6 +186,9 @@ func (d *decision) assess(m *member) {
 	case m.isAssigned():
 		m.leaf = m.record.Leaf()
 		m.started = m.record.AssignedAt
+		if !m.record.Reported && d.o.LacksFlux {
+			m.leaf.Reason = "not applied: the hub does not know the kinds of Flux (" + KindOfFlux.Kind + ", " + KindOfFlux.GroupVersion().String() + ")"
+		}
 	default: // the cluster has nothing of ours that could be unready
 		m.leaf = rollout.Leaf{Health: rollout.Healthy}
 	}

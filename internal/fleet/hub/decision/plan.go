@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,9 +17,7 @@ func Decide(o model.Observed) Plan {
 	o.Now = o.Now.Truncate(time.Microsecond) // as it comes back from the status
 	d := decide(&o)
 	p := Plan{Plan: d.plan, Tree: d.tree, Aside: d.rest, Status: o.Module.Status}
-	if len(d.restPlan.Holds) > 0 {
-		p.Holds = slices.Concat(d.plan.Holds, d.restPlan.Holds)
-	}
+	p.Holds = append(p.Holds, d.restPlan.Holds...)
 	p.Wake = d.wake()
 	if p.NeedsLive = !o.Live && (d.isBehind() || d.intents.Unverified()); p.NeedsLive {
 		return p

@@ -23,6 +23,16 @@ const (
 	// the cluster.
 	// Action: remove or rename one of the two.
 	ReasonForeign rollout.Reason = "DuplicateSync"
+	// ReasonNoClusters: no cluster that the selector matches exists, or none of them can be
+	// assigned anything.
+	// Action: correct spec.selector, the labels of the clusters, or what the message says that
+	// they lack; if the module is to be for no cluster, set spec.allowEmpty.
+	ReasonNoClusters rollout.Reason = "NoClusters"
+	// ReasonPinning: a cluster that was assigned a tag is assigned its commit or digest
+	// before other clusters are updated.
+	// Action: nothing, it normally completes without help; if it does not, check that the
+	// commit can be fetched: a tag that is on no branch must be mutable.
+	ReasonPinning rollout.Reason = "CommitPending"
 	// ReasonUnknown: neither a Cluster nor a labeled Secret stands for a cluster that was
 	// assigned the module, so that it counts as down.
 	// Action: restore the Secret with its kubeconfig, or the Cluster; if the cluster is

@@ -66,7 +66,8 @@ func stageByLabels(specs []stageSpec, m *member) int {
 // removalUnit is what is taken away: the last stage first, each under the budget that it
 // has for updates as well.
 func (d *decision) removalUnit() rollout.Unit {
-	unit := rollout.Unit{Name: unitRemovals, Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: rollout.Continue}}
+	unit := rollout.Unit{Name: unitRemovals, Group: true, Policy: d.totalPolicy()}
+	unit.Policy.Order, unit.Policy.OnFailure = rollout.Series, rollout.Continue
 	if name := d.returning(); name != "" {
 		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: name + " is losing the module, and is selected again"}
 	}

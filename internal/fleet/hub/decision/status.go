@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -131,6 +132,8 @@ func (d *decision) verdict() (reason rollout.Reason, message string, since time.
 	}
 	answer := d.plan.At()
 	switch {
+	case d.isEmpty():
+		return ReasonNoClusters, d.whyEmpty(), time.Time{}
 	case d.phase() == PhaseRolledBack:
 		return ReasonRolledBack, fmt.Sprintf("%s failed and was rolled back: all clusters are at %s; change the template to try again",
 			d.wanted, d.target), time.Time{}
@@ -149,6 +152,8 @@ func (d *decision) phase() rollout.Phase {
 	switch {
 	case len(d.problems) > 0:
 		return PhaseStalled
+	case d.isEmpty():
+		return rollout.PhaseWaiting
 	case d.target != d.wanted && done:
 		return PhaseRolledBack
 	case d.target != d.wanted && d.plan.Phase != rollout.PhaseFailed && d.plan.Phase != rollout.PhasePaused:
@@ -156,6 +161,30 @@ func (d *decision) phase() rollout.Phase {
 	default:
 		return d.plan.Phase
 	}
+}
+
+// isEmpty is true of a module that is for no cluster, though it is to be for some. Of one
+// with something left to remove, that is said.
+func (d *decision) isEmpty() bool {
+	return len(d.members)+len(d.plan.Holds)+len(d.plan.Steps) == 0 && !d.o.Module.Spec.AllowEmpty
+}
+
+// whyEmpty says why a module is for no cluster.
+func (d *decision) whyEmpty() string {
+	if d.o.Module.Spec.Selector == nil {
+		return "no cluster is selected: spec.selector is not set, and {} would be all of them"
+	}
+	matching, example := 0, ""
+	for i := range d.o.Clusters {
+		if c := &d.o.Clusters[i]; !c.Deleting && d.isSelected(c) {
+			matching, example = matching+1, max(example, c.Name)
+		}
+	}
+	if matching == 0 {
+		return fmt.Sprintf("spec.selector matches none of the %d clusters in the namespace", len(d.o.Clusters))
+	}
+	return fmt.Sprintf("none of the %d clusters that spec.selector matches is ready: the control plane of %s must be initialized, and Secret %s must exist",
+		matching, example, cluster.SecretName(example))
 }
 
 func (d *decision) completed() string {

@@ -3,6 +3,7 @@ package decision
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -34,6 +35,25 @@ func (d *decision) unresolved() []Write {
 		}
 	}
 	return writes
+}
+
+// pinning is a cluster that runs what it was assigned by a tag, and is being assigned the
+// commit or digest, empty if there is none: until it has reported that, no other cluster is
+// updated, as it would be reconciled at the same time.
+func (d *decision) pinning() string {
+	target := d.o.Revision(d.target)
+	if target == nil || !target.Pinned {
+		return ""
+	}
+	for _, m := range d.members {
+		if !m.isUp() || m.record.Revision != d.target || m.record.Drifted || !d.mayCorrect(m) {
+			continue
+		}
+		if m.record.Follows || !m.record.Tagged && m.record.Resolved == target.Resolved && strings.Contains(target.Resolved, "@") {
+			return m.Name
+		}
+	}
+	return ""
 }
 
 // anyCluster permits to write to every cluster what a tag is: one that runs it has shown

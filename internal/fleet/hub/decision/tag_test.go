@@ -44,8 +44,17 @@ func TestWhatATagIsComesBeforeTheNextAssignment(t *testing.T) {
 	if p := Decide(refused); len(p.Writes) > 0 || p.Permits || !strings.Contains(p.Status.WaitingFor, "what the tag resolves to cannot be recorded: forbidden") {
 		t.Errorf("%+v, waits for %s", p.Writes, p.Status.WaitingFor)
 	}
-	o.Revisions = []model.Revision{{Name: name, UID: "r", Resolved: "v1@sha1:0"}}
+	o.Revisions = []model.Revision{{Name: name, UID: "r", Resolved: "v1@sha1:0", Pinned: true}}
+	o.Records[0].Drifted, o.Records[0].Follows, o.Records[0].Tagged = false, true, true
+	if p := Decide(o); p.Permits || len(p.Writes) != 1 || p.Writes[0].Act != Correct || p.Writes[0].Cluster.Name != "a" {
+		t.Errorf("the first is assigned the commit before the next goes: %+v %+v", p.Writes, p.Status.Moves)
+	}
+	o.Records[0].Follows, o.Records[0].Tagged = false, false
+	if p := Decide(o); p.Permits || !strings.Contains(p.Status.WaitingFor, "a is assigned the commit of its tag first") {
+		t.Errorf("and has reported it: %s", p.Status.WaitingFor)
+	}
+	o.Records[0].Resolved = "sha1:0"
 	if p := Decide(o); !p.Permits || len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" {
-		t.Errorf("then the next goes: %+v", p.Status.Moves)
+		t.Errorf("then the next goes: %+v, %s", p.Status.Moves, p.Status.WaitingFor)
 	}
 }

@@ -31,7 +31,8 @@ func (d *decision) root() rollout.Unit {
 	root := rollout.Unit{Group: true, Policy: rollout.Policy{
 		OnFailure: rollout.Continue, MaxRemoved: MaxRemoved(d.o.Module.Spec.Rollout), RemovalsApproved: d.approved, ApproveWith: model.ApproveRemovals(d.o.Module.Kind, d.o.Module.Namespace, d.o.Module.Name),
 	}}
-	stages := rollout.Unit{Name: unitStages, Group: true, Policy: rollout.Policy{Order: rollout.Series}, Block: d.block()}
+	stages := rollout.Unit{Name: unitStages, Group: true, Policy: d.totalPolicy(), Block: d.block()}
+	stages.Policy.Order = rollout.Series
 	fresh := rollout.Unit{Name: unitNew, Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue, Deadline: d.deadline()}}
 	for i := range d.stages {
 		s := &d.stages[i]
@@ -109,6 +110,15 @@ func (d *decision) stagePolicy(s *stage) rollout.Policy {
 	return rollout.Policy{MaxUnavailable: limitOf(maxUnready(&s.spec, d.o.Module.Rollout())), Budget: s.name}
 }
 
+// totalPolicy is the budget of the module as a whole, which all its stages and removals share.
+func (d *decision) totalPolicy() rollout.Policy {
+	total := d.o.Module.Rollout().MaxUnreadyTotal
+	if total == nil || !d.o.Module.IsStaged() {
+		return rollout.Policy{}
+	}
+	return rollout.Policy{MaxUnavailable: limitOf(total), Budget: unitStages}
+}
+
 func maxUnready(s *v1alpha1.Stage, r v1alpha1.Rollout) *intstr.IntOrString {
 	return first(s.MaxUnreadyClusters, r.MaxUnreadyClusters, intstr.FromInt32(1))
 }
@@ -127,6 +137,8 @@ func (d *decision) block() *rollout.Block {
 	case d.isPutOff(d.target):
 		r := d.o.Refusals[d.target]
 		return &rollout.Block{Reason: ReasonUnresolved, Message: "what the tag resolves to cannot be recorded: " + model.Short(r.Reason, model.SaidLength), Until: r.At}
+	case d.pinning() != "":
+		return &rollout.Block{Reason: ReasonPinning, Message: d.pinning() + " is assigned the commit of its tag first"}
 	case len(d.o.Module.Rollout().Windows) > 0 && d.isNews() && !d.windowOpen:
 		return &rollout.Block{
 			Reason: ReasonWindow, Message: "no window is open until " + rollout.Clock(d.windowNext), Until: d.windowNext,

@@ -80,6 +80,9 @@ func (d *decision) unknownUnit(members []*member, in int) rollout.Unit {
 			unit = rollout.Unit{Group: true, Policy: d.stagePolicy(&d.stages[i]), Children: []rollout.Unit{unit}}
 		}
 	}
+	if in == anyStage { // what is in a stage is beneath all of them
+		unit = rollout.Unit{Group: true, Policy: d.totalPolicy(), Children: []rollout.Unit{unit}}
+	}
 	unit.Name = unitUnknown
 	return unit
 }

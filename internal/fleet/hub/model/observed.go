@@ -39,6 +39,9 @@ type Observed struct {
 	// Foreign are clusters of which another manager keeps a sync of this name: in
 	// another assemblage, or in the same one after ours was removed.
 	Foreign map[string]bool
+	// LacksFlux is true if the hub does not have the kinds of Flux, without which nothing
+	// that a BootstrapModule assigns is applied.
+	LacksFlux bool
 }
 
 // Revision returns a ModuleRevision by name, nil if it was not observed.
@@ -155,7 +158,10 @@ type Revision struct {
 	ResourceVersion string
 	Number          int64
 	Deleting        bool
-	Resolved        string
+	// Resolved is the commit or digest that it turned out to be, empty if that is unknown.
+	Resolved string
+	// Pinned is true if clusters are assigned that in place of its tag.
+	Pinned bool
 }
 
 // Unowned is what matters of a ModuleRevision that is not the module's.

@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/json"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/lint/manifest"
+	"github.com/spillway-dev/spillway/internal/lint/report"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/render"
+)
+
+func templateRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW412", Level: report.Error, Title: "A template with an API version that is no longer served",
+			Why:    "The plan fails when it gets there, and is not retried.",
+			Action: "Use the version that is named, and adapt the fields that differ.",
+		}, retiredVersions},
+		{report.Rule{
+			Code: "SPW413", Level: report.Warning, Title: "A template with a field that its kind does not have",
+			Why:    "The field is dropped, and an Event says so.",
+			Action: "Fix the name or the place of the field, or remove it.",
+		}, unknownTemplateFields},
+	}
+}
+
+func retiredVersions(m *manifest.Manifests, r *reporter) {
+	rendered(m, func(o *manifest.Object, name string, u *unstructured.Unstructured) {
+		if advice := object.RetiredAdvice(u.GroupVersionKind()); advice != "" {
+			r.findf(o, template(name), "template %s: %s: %s", name, object.RefOf(u), advice)
+		}
+	})
+}
+
+// unknownTemplateFields compares the objects of Kubernetes' own kinds with their types.
+func unknownTemplateFields(m *manifest.Manifests, r *reporter) {
+	rendered(m, func(o *manifest.Object, name string, u *unstructured.Unstructured) {
+		typed, err := scheme.Scheme.New(u.GroupVersionKind())
+		if err != nil {
+			return // a kind of others
+		}
+		raw, err := u.MarshalJSON()
+		if err != nil {
+			return
+		}
+		strict, err := json.UnmarshalStrict(raw, typed)
+		if err != nil {
+			return // another rule or the API server says what is wrong with it
+		}
+		if all := errors.Join(strict...); all != nil {
+			r.findf(o, template(name), "template %s: %s: %s", name, object.RefOf(u), strings.ReplaceAll(all.Error(), "\n", ", "))
+		}
+	})
+}
+
+// rendered visits the objects of the templates that tasks apply, rendered with the default
+// of each parameter. What cannot be rendered so is left out.
+func rendered(m *manifest.Manifests, visit func(o *manifest.Object, name string, u *unstructured.Unstructured)) {
+	versions(m, func(o *manifest.Object, v *v1beta1.OperatorVersion) {
+		values, _ := choice.Values(&v.Spec, nil, nil)
+		_, pipes := declared(v)
+		c := render.Context{
+			Name: "name", Namespace: "namespace", OperatorName: v.Spec.Operator.Name, OperatorVersion: v.Spec.Version, AppVersion: v.Spec.AppVersion,
+			PlanName: v1beta1.DeployPlan, PhaseName: "phase", StepName: "step", Params: values, Pipes: map[string]string{},
+		}
+		for _, pipe := range pipes {
+			c.Pipes[pipe] = "name"
+		}
+		applied := map[string]bool{}
+		for i := range v.Spec.Tasks {
+			for _, name := range append(v.Spec.Tasks[i].Spec.Resources, v.Spec.Tasks[i].Spec.Pod) {
+				applied[name] = true
+			}
+		}
+		for _, name := range manifest.SortedKeys(applied) {
+			objects, err := render.Objects(name, v.Spec.Templates[name], c, "name")
+			if err != nil {
+				continue
+			}
+			for _, u := range objects {
+				visit(o, name, u)
+			}
+		}
+	})
+}

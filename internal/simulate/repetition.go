@@ -1,0 +1,125 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/simulate/record"
+)
+
+const (
+	// repeats is how often a state may come back, until it is said to come back for ever.
+	// With a timeout a plan may still complete or fail after that.
+	repeats, repeatsToTimeout = 2, 60
+)
+
+// repetition knows the states in which nothing was due but another try of a plan.
+type repetition struct{ seen map[uint64]int }
+
+// isRepeated is true once the same state has come back: the plans of Instances are tried
+// again, nothing else has happened or is due, and so nothing else ever will be.
+func (s *simulation) isRepeated() bool {
+	if s.repetition.seen == nil {
+		s.repetition.seen = map[uint64]int{}
+	}
+	state, ok := s.state()
+	if !ok {
+		return false
+	}
+	s.repetition.seen[state]++
+	limit := repeats
+	if s.hasTimeout() {
+		limit = repeatsToTimeout
+	}
+	return s.repetition.seen[state] > limit
+}
+
+// state is what was changed besides Instances, what the Instances say, and when they are
+// looked at again; false if anything else is due.
+func (s *simulation) state() (state uint64, ok bool) {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, s.Changes)
+	var due []string
+	for e, at := range s.Due {
+		if r, isRing := s.Actors[e.Actor].(*ring); !isRing || r.name != record.RingPlans {
+			return 0, false
+		}
+		due = append(due, e.Key.String()+" "+at.Sub(s.Now).String())
+	}
+	slices.Sort(due)
+	_, _ = fmt.Fprintln(h, due)
+	for _, obj := range s.Store.Objects(&v1beta1.Instance{}, "") {
+		_, _ = fmt.Fprintln(h, client.ObjectKeyFromObject(obj), timeless(obj))
+	}
+	return h.Sum64(), len(due) > 0
+}
+
+// timeless is an object without what differs from one try to the next: times, and how
+// often it was tried.
+func timeless(obj client.Object) string {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return ""
+	}
+	var content any
+	if json.Unmarshal(raw, &content) != nil {
+		return ""
+	}
+	text := &strings.Builder{}
+	writeTimeless(text, content)
+	return text.String()
+}
+
+func writeTimeless(text *strings.Builder, at any) {
+	switch at := at.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(at)) {
+			if key != "attempts" && key != "resourceVersion" && key != "managedFields" {
+				text.WriteString(key)
+				writeTimeless(text, at[key])
+			}
+		}
+	case []any:
+		for _, item := range at {
+			writeTimeless(text, item)
+		}
+	case string:
+		text.WriteString(strings.Map(withoutDigits, at)) // messages name times
+	default:
+		_, _ = fmt.Fprint(text, at)
+	}
+}
+
+func withoutDigits(r rune) rune {
+	if r >= '0' && r <= '9' {
+		return -1
+	}
+	return r
+}
+
+// hasTimeout is true if a plan of any OperatorVersion, or a part of one, has a timeout.
+func (s *simulation) hasTimeout() bool {
+	for _, obj := range s.Store.Objects(&v1beta1.OperatorVersion{}, "") {
+		v, ok := obj.(*v1beta1.OperatorVersion)
+		if !ok {
+			continue
+		}
+		for _, plan := range v.Spec.Plans {
+			if plan.Timeout != nil || slices.ContainsFunc(plan.Phases, phaseHasTimeout) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func phaseHasTimeout(p v1beta1.Phase) bool {
+	return p.Timeout != nil || slices.ContainsFunc(p.Steps, func(step v1beta1.Step) bool { return step.Timeout != nil })
+}
