@@ -49,7 +49,7 @@ func TestTheManagersIdentityMayWriteOnlyWhatTheRingsNeed(t *testing.T) {
 			}
 		})
 	}
-	for pod, refused := range map[string]bool{"of-set": false, "of-nothing": true, "suspended": false, "of-another": true} {
+	for pod, refused := range map[string]bool{"set-0": false, "of-nothing": true, "suspended": false, "of-another": true} {
 		t.Run("pod "+pod, func(t *testing.T) {
 			err := w.as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: pod}}, client.DryRunAll)
 			w.check(t, "delete", refused, err)
@@ -112,7 +112,7 @@ func restricted(t *testing.T) *restrictedWorld {
 	return w
 }
 
-// create makes a StatefulSet, and Pods that no controller would.
+// create makes a StatefulSet, and waits for its Pod; and Pods that no ring may delete.
 func (w *restrictedWorld) create(t *testing.T) {
 	t.Helper()
 	set, other := w.set(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}}
@@ -126,20 +126,22 @@ func (w *restrictedWorld) create(t *testing.T) {
 	suspended.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: vocabulary.SchedulingGate}}
 	for _, obj := range []client.Object{
 		suspended, w.pod("of-nothing", nil),
-		w.pod("of-set", metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))),
 		w.pod("of-another", metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))),
 	} {
 		if err := w.user.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
 	}
+	testenv.Eventually(t, func(ctx context.Context) error {
+		return w.user.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "set-0"}, &corev1.Pod{})
+	})
 }
 
 func (w *restrictedWorld) set() *appsv1.StatefulSet {
-	none, labels, yes := int32(0), map[string]string{"app": "set"}, true
+	one, labels, yes := int32(1), map[string]string{"app": "set"}, true
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "set"},
-		Spec: appsv1.StatefulSetSpec{Replicas: &none, ServiceName: "x", Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+		Spec: appsv1.StatefulSetSpec{Replicas: &one, ServiceName: "x", Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{
 				Containers:      []corev1.Container{{Name: "c", Image: "v1"}},
