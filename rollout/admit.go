@@ -64,10 +64,8 @@ func (d *decision) refuse(n *node) *cause {
 		return n.wholeCause()
 	}
 
-	if full := n.tightestBudget(); full != nil {
-		full.budget.queue++
-
-		return n.budgetCause(full)
+	if c := d.crowdedOut(n); c != nil {
+		return c
 	}
 
 	if dry := d.slowestRate(n); dry != nil {
@@ -84,6 +82,7 @@ func (d *decision) take(n *node) {
 	d.steps = append(d.steps, n)
 
 	for a := n.parent; a != nil; a = a.parent {
+		a.disrupted++
 		a.budget.taken += one(n.up)
 		a.budget.removing += one(n.isRemoval())
 
@@ -140,8 +139,8 @@ func (d *decision) share() {
 }
 
 // tightestBudget is the unit above with the smallest budget that is used up, nil
-// if none is. What is down already needs none, unless it is to be removed: then it
-// takes one of as many places for removals.
+// if none is. What is down already has its place. If it is to be removed it takes one
+// of as many places for removals.
 func (n *node) tightestBudget() *node {
 	var tightest *node
 
@@ -158,10 +157,12 @@ func (n *node) isFullFor(leaf *node) bool {
 	switch {
 	case !n.unit.Policy.MaxUnavailable.Set:
 		return false
+	case leaf.isDown():
+		return leaf.needsPlace() && n.budget.down+n.budget.taken > n.allowed()
 	case leaf.up:
 		return n.budget.down+n.budget.taken >= n.allowed()
 	default:
-		return leaf.isRemoval() && n.budget.removing >= n.allowed()
+		return n.budget.removing >= n.allowed()
 	}
 }
 

@@ -30,12 +30,14 @@ type wilderness struct {
 	approvals bool
 	// wholes are units that start as a whole.
 	wholes bool
+	// repairs are leaves that may recover, or are being repaired, and limits on them.
+	repairs bool
 }
 
 // anything is everything that there is.
 var anything = wilderness{
 	holds: true, failures: true, waivers: true, illness: true, soaks: true, rates: true, removals: true,
-	approvals: true, wholes: true,
+	approvals: true, wholes: true, repairs: true,
 }
 
 // drawWorld draws a random world.
@@ -103,6 +105,12 @@ func drawLeaf(t *rapid.T, w wilderness, name string) rollout.Unit {
 		u.Leaf.LostSince = drawTime(t, "lost")
 	}
 
+	if w.repairs {
+		u.Leaf.MayRecover = rapid.Bool().Draw(t, "may recover")
+		u.Leaf.Disrupted = rapid.IntRange(0, 3).Draw(t, "disrupted") == 0
+		u.Leaf.Repairing = u.Leaf.Disrupted && rapid.Bool().Draw(t, "repairing")
+	}
+
 	if w.failures && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
 		u.Leaf.Health = rollout.Failed
 	}
@@ -122,6 +130,10 @@ func drawPolicy(t *rapid.T, w wilderness) rollout.Policy {
 	}).Draw(t, "order")}
 
 	p.MaxUnavailable = drawLimit(t, "max unavailable", 1)
+
+	if w.repairs {
+		p.Repairs = drawLimit(t, "repairs", 1)
+	}
 
 	if w.approvals {
 		p.MaxRemoved = drawLimit(t, "max removed", 0)

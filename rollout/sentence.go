@@ -159,7 +159,7 @@ func (n *node) budgetCause(full *node) *cause {
 	switch {
 	case allowed == 0:
 		c.message = n.waits() + "0 allowed unavailable" + full.within()
-	case n.up:
+	case !n.isRemoval() || n.up:
 		c.message = n.queues(c.position) + share(down, allowed) + " allowed unavailable" + full.within() + full.budget.oneDown() + full.budget.besides()
 	default:
 		c.message = n.queues(c.position) + share(full.budget.removing, allowed) + " allowed in removal" + full.within()

@@ -42,6 +42,10 @@ type node struct {
 	// unapproved is the outermost unit above (or this one) beneath which more are to
 	// be removed than may be.
 	unapproved *node
+	// repairs is the nearest unit above that bounds repairs; repaired counts the steps of
+	// this plan that are bounded by it.
+	repairs  *node
+	repaired int
 	// bucket is the rate, nil if there is none.
 	bucket *bucket
 	// hold is why the unit waits, nil if it does not; held is how many do before it.
@@ -65,6 +69,9 @@ type tally struct {
 	// unfinished are those that a timeout would fail, moving those at their target
 	// that may become available by waiting.
 	unfinished, moving int
+	// disrupted are those that were moved and have not been available since,
+	// repairing those of them that were down already.
+	disrupted, repairing int
 	// healthySince is when the last of them became healthy; undated is true if
 	// that is not known of some.
 	healthySince time.Time
@@ -172,6 +179,11 @@ func (n *node) inherit() {
 	n.deadline = cmp.Or(n.deadline, p.deadline)
 	n.unapproved = cmp.Or(p.unapproved, n.unapproved)
 
+	n.repairs = p.repairs
+	if p.unit.Policy.Repairs.Set {
+		n.repairs = p
+	}
+
 	n.whole = p.whole
 	if p.unit.Whole != nil {
 		n.whole = p
@@ -215,6 +227,8 @@ func (n *node) countLeaf() tally {
 	t.moving = one(!n.outdated && !n.up && !n.stopped)
 	t.removing = one(n.isRemoval() && !n.outdated && !n.up)
 	t.removingFailed = one(t.removing > 0 && n.stopped)
+	t.disrupted = one(!n.up && (leaf.Disrupted || !n.outdated && n.isMoving()))
+	t.repairing = one(!n.up && leaf.Repairing)
 
 	if n.over {
 		t.healthySince, t.undated = leaf.HealthySince, leaf.HealthySince.IsZero()
@@ -266,6 +280,8 @@ func (t *tally) add(c *tally) {
 	t.untolerated += c.untolerated
 	t.unfinished += c.unfinished
 	t.moving += c.moving
+	t.disrupted += c.disrupted
+	t.repairing += c.repairing
 	t.undated = t.undated || c.undated
 
 	if c.healthySince.After(t.healthySince) {

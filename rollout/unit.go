@@ -89,6 +89,14 @@ type Leaf struct {
 	// deadline or timeout applies to it any more: what breaks a week later is
 	// Unhealthy, not late. Optional.
 	Settled bool
+	// MayRecover is true of a leaf that is not available and may become so without being
+	// moved. Moving it takes something away: it waits for its turn, and needs no place
+	// in a budget but its own. Optional.
+	MayRecover bool
+	// Disrupted is true of a leaf that was moved, and has not been available since; what
+	// is at its target and getting healthy counts as such anyway. Repairing is true if it
+	// was unavailable when it was moved. Optional; see [Policy].Repairs.
+	Disrupted, Repairing bool
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at
 	// its target if no one can tell. Zero if that is unknown, or no failure. Optional.
@@ -156,11 +164,17 @@ type Policy struct {
 	// at a time, those included that are down for reasons of their own. Of zero,
 	// nothing that is up may be taken down. A leaf
 	// that is outdated and unavailable may be moved whatever the budget, since
-	// that takes nothing away. Budgets of nested units all have to allow a step.
+	// that takes nothing away, unless it may recover or Repairs is set. Budgets of
+	// nested units all have to allow a step.
 	// Over the children of a Series the budget belongs on each child: one above
 	// them all can be used up by a leaf that is down in a later child, and that
 	// is not repaired before its turn.
 	MaxUnavailable Limit
+	// Repairs bounds how many leaves beneath that are down may be moved at a time out
+	// of turn or beyond a budget. Under OneAtATime only those of the child that is
+	// disrupted are, if one is. Not set, all may be, as that takes nothing away. A leaf
+	// that may recover never is.
+	Repairs Limit
 	// Rate bounds how often a step is taken beneath the unit.
 	Rate Rate
 	// MinReady is how long a leaf has to stay healthy at its target before it

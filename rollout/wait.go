@@ -65,9 +65,9 @@ func (n *node) isMoving() bool {
 }
 
 // halted is why an outdated leaf may not even queue, nil if it may. What is down
-// already does not wait for its turn, unless it is to be removed.
+// for good does not wait for its turn, unless it is to be removed.
 func (n *node) halted() *cause {
-	if n.halt != nil || !n.up && !n.isRemoval() {
+	if n.halt != nil || n.isDown() && !n.unit.Leaf.MayRecover {
 		return n.halt
 	}
 

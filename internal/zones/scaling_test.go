@@ -2,6 +2,7 @@ package zones_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -233,4 +234,41 @@ func (w *world) allRun(image string, zones []string) error {
 		}
 	}
 	return nil
+}
+
+// Pods that a downscale of a zone removes are down until they are gone, whatever its
+// status says: no other zone is disrupted meanwhile.
+func TestPodsThatADownscaleRemovesAreDown(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.create(
+			zone("zone-a", strategy, func(s *appsv1.StatefulSet) {
+				s.Spec.Template.Finalizers = []string{"example.test/stays"} // it terminates for as long as that
+			}),
+			zone("zone-b", strategy, replicas(2)))
+		w.manage()
+		w.complete("v1", "zone-a", "zone-b")
+		w.patch(&appsv1.StatefulSet{}, "zone-a", `{"spec":{"replicas":2}}`)
+		w.eventually(func() error {
+			if s := w.set("zone-a"); s.Status.ObservedGeneration != s.Generation {
+				return errors.New("it is not seen yet")
+			}
+			return contains(w.images("zone-a"), "v1 v1 v1!")
+		})
+		w.roll("v2", "zone-b")
+		w.saysEventually("Progressing", "zone-a-2 is being removed: terminating")
+		w.another("other") // by then this group has been seen to
+		if images := w.images("zone-b"); images != "v1 v1" {
+			t.Errorf("zone-b runs %s while zone-a-2 has not gone", images)
+		}
+		for _, p := range w.pods("zone-a") {
+			if p.DeletionTimestamp != nil {
+				w.letGo(&p)
+			}
+		}
+		w.complete("v2", "zone-b")
+		for _, p := range w.pods("zone-a") {
+			w.letGo(&p)
+		}
+	})
 }

@@ -2,17 +2,23 @@ package decision
 
 import (
 	"cmp"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
-// leaf is the replica of an ordinal.
-func (z *zone) leaf(ordinal int) rollout.Unit {
-	pod := z.pod(ordinal)
-	unit := rollout.Unit{Name: z.podName(ordinal)}
+// leaf is a replica as the engine sees it. A Pod beyond the spec is being removed, and
+// down until it is gone.
+func (z *zone) leaf(r *replica.Replica) rollout.Unit {
+	pod := z.podOf(r)
+	unit := rollout.Unit{Name: r.Name}
+	if r.Beyond {
+		unit.Leaf = rollout.Leaf{Current: rollout.Removed, Target: rollout.Removed, Health: rollout.Progressing, Reason: string(r.State)}
+		return unit
+	}
 	move := z.moves[unit.Name]
 	leaf := &unit.Leaf
 	leaf.Target = z.UpdateRevision
@@ -22,10 +28,10 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	case z.onItsWay(pod, move):
 		leaf.Current, leaf.Health = z.returnsAt(), rollout.Progressing
 		leaf.Reason = cmp.Or(leaf.Reason, "about to be replaced")
-	case pod.Ready && z.ripens(pod):
+	case r.State == replica.Up && z.ripens(pod):
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
 		leaf.Reason, unit.Block = "not ready for long enough yet", z.ripening(pod)
-	case pod.Ready:
+	case r.State == replica.Up:
 		leaf.Current, leaf.Health, leaf.HealthySince = pod.Revision, rollout.Healthy, pod.Since
 	default:
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
@@ -38,7 +44,13 @@ func (z *zone) leaf(ordinal int) rollout.Unit {
 	return unit
 }
 
-func (z *zone) podName(ordinal int) string { return z.Name + "-" + strconv.Itoa(ordinal) }
+// podOf is the Pod of a replica, nil if there is none.
+func (z *zone) podOf(r *replica.Replica) *Pod {
+	if r.Pod < 0 {
+		return nil
+	}
+	return &z.Pods[r.Pod]
+}
 
 // ripens is true of a Pod at an old revision that is ready and not available yet.
 // Of one at its target the engine knows that automatically.
@@ -122,25 +134,26 @@ func (z *zone) goesFirst(pod *Pod) bool {
 	if m := z.moves[""]; m == nil || m.Lend || z.open() {
 		return false
 	}
-	for _, ordinal := range z.ordinals() {
-		if first := z.pod(ordinal); first != nil && first.Revision != z.UpdateRevision {
+	for i := range z.replicas {
+		if first := z.podOf(&z.replicas[i]); first != nil && !z.replicas[i].Beyond && first.Revision != z.UpdateRevision {
 			return first == pod
 		}
 	}
 	return false
 }
 
-// ordinals are those of the replicas, best first: upwards, or downwards as the
-// controller goes where the partition holds.
-func (z *zone) ordinals() []int {
-	ordinals := make([]int, z.Replicas)
-	for i := range ordinals {
-		ordinals[i] = z.FirstOrdinal + i
-		if z.rolling() {
-			ordinals[i] = z.FirstOrdinal + z.Replicas - 1 - i
-		}
+// replicas are those of the set, best first: upwards, or downwards as the controller
+// goes where the partition holds. That a status has not observed its spec concerns the
+// whole group, so it is not said of each replica.
+func (s *Set) replicas() []replica.Replica {
+	z := replica.Zone{Name: s.Name, First: s.FirstOrdinal, Replicas: s.Replicas}
+	replicas := replica.Of(z, s.Pods, func(p *Pod) replica.Pod {
+		return replica.Pod{Ordinal: p.Ordinal, Ready: p.Ready, Terminating: p.Terminating}
+	})
+	if s.rolling() {
+		slices.Reverse(replicas[:s.Replicas])
 	}
-	return ordinals
+	return replicas
 }
 
 // refusalOf is what the API server said to the last write of a name, as the end

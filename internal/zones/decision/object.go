@@ -1,14 +1,13 @@
 package decision
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
 
 // SetOf is what matters of a StatefulSet and of its Pods.
@@ -16,7 +15,7 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 	set := Set{
 		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
 		Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
-		Deleting: s.DeletionTimestamp != nil, Replicas: replicasOf(s),
+		Deleting: s.DeletionTimestamp != nil, Replicas: replica.Count(s), FirstOrdinal: replica.FirstOrdinal(s),
 		Strategy:        string(s.Spec.UpdateStrategy.Type),
 		Lent:            vocabulary.LentStrategy.Get(s.Annotations) != "",
 		MaxUnavailable:  1,
@@ -24,25 +23,15 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
 		Settings: SettingsOf(s.Name, s.Annotations),
 	}
-	if s.Spec.Ordinals != nil {
-		set.FirstOrdinal = int(s.Spec.Ordinals.Start)
-	}
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		set.Partition, set.MaxUnavailable = partitionOf(rolling), unavailableOf(rolling, set.Replicas)
 	}
 	for i := range pods {
-		if ordinal, ok := ordinalOf(s.Name, pods[i].Name); ok {
+		if ordinal := replica.Ordinal(s.Name, pods[i].Name); ordinal >= 0 {
 			set.Pods = append(set.Pods, PodOf(&pods[i], ordinal))
 		}
 	}
 	return set
-}
-
-func replicasOf(s *appsv1.StatefulSet) int {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return int(*s.Spec.Replicas)
 }
 
 // partitionOf is the partition as the controller understands it: counted from
@@ -64,15 +53,6 @@ func unavailableOf(r *appsv1.RollingUpdateStatefulSetStrategy, replicas int) int
 	return limit.Of(replicas)
 }
 
-func ordinalOf(set, pod string) (int, bool) {
-	suffix, ok := strings.CutPrefix(pod, set+"-")
-	if !ok {
-		return 0, false
-	}
-	ordinal, err := strconv.Atoi(suffix)
-	return ordinal, err == nil && ordinal >= 0
-}
-
 // PodOf is what matters of a Pod.
 func PodOf(p *corev1.Pod, ordinal int) Pod {
 	pod := Pod{
@@ -80,10 +60,7 @@ func PodOf(p *corev1.Pod, ordinal int) Pod {
 		Revision: p.Labels[appsv1.StatefulSetRevisionLabel], Created: p.CreationTimestamp.Time,
 		Terminating: p.DeletionTimestamp != nil,
 	}
-	if ready := conditionOf(p, corev1.PodReady); ready != nil {
-		pod.Ready = p.Status.Phase == corev1.PodRunning && ready.Status == corev1.ConditionTrue
-		pod.Since = ready.LastTransitionTime.Time
-	}
+	pod.Since, pod.Ready = replica.ReadySince(p)
 	if !pod.Ready {
 		pod.Reason = unreadyReason(p)
 	}

@@ -126,15 +126,5 @@ func (s *Set) rolling() bool { return s.Strategy == RollingUpdate || s.lent() }
 // lent is true while the set is of type OnDelete for its turn only.
 func (s *Set) lent() bool { return s.Lent && s.Strategy == OnDelete }
 
-// pod is the Pod of an ordinal, nil if there is none.
-func (s *Set) pod(ordinal int) *Pod {
-	for i := range s.Pods {
-		if s.Pods[i].Ordinal == ordinal {
-			return &s.Pods[i]
-		}
-	}
-	return nil
-}
-
 // isPutOff is true while a write that was refused waits for its next try.
 func (o *Observed) isPutOff(name string) bool { return o.Refusals.PutOff(name, o.Now) }

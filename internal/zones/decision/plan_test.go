@@ -226,6 +226,25 @@ func planCases() map[string]planCase {
 				"BudgetExhausted: a-1 is queued (position 1): 1 of 1 allowed unavailable in a\n" +
 				"WaitingForTurn: b is waiting: a has 0 of 2 updated\n",
 		},
+		"a Pod that was scaled away is down until it is gone": {
+			group(zoneOf("a", "v2 v2~", done, func(s *Set) { s.Replicas = 1 }), zoneOf("b", "v1")),
+			"Progressing: a-1 is being removed: terminating\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is terminating\n",
+		},
+		"and so is one that is about to go": {
+			group(zoneOf("a", "v2 v2", done, func(s *Set) { s.Replicas = 1 }), zoneOf("b", "v1")),
+			"Progressing: a-1 is being removed: beyond the replicas of its StatefulSet\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-1 is beyond the replicas of its StatefulSet\n",
+		},
+		"it takes a place in the budget of its own zone, and adds none": {
+			group(zoneOf("a", "v1 v1 v1 v1~", func(s *Set) { s.Replicas = 3 })).with(func(g *v1alpha1.RolloutGroupSpec) {
+				g.MaxUnavailable = new(intstr.FromString("50%"))
+			}),
+			"BudgetExhausted: a-0 is queued (position 1): 1 of 1 allowed unavailable in a (a-3 is terminating)\n" +
+				"BudgetExhausted: a-1 is queued (position 2): 1 of 1 allowed unavailable in a (a-3 is terminating)\n" +
+				"BudgetExhausted: a-2 is queued (position 3): 1 of 1 allowed unavailable in a (a-3 is terminating)\n" +
+				"Progressing: a-3 is being removed: terminating\n",
+		},
 		"what is permitted is done": {
 			group(zoneOf("a", "v1 v1"), zoneOf("b", "v1")).locked("a").moving("a-0"),
 			"Delete a-0\n" +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -21,12 +22,14 @@ type zone struct {
 	// stopped is true if nothing of the group may move.
 	stopped bool
 	row     v1alpha1.Zone
+	// replicas are those of the spec and the Pods beyond them, each up or down.
+	replicas []replica.Replica
 	// moves are those of the zone, by Pod; that of the empty name opens it.
 	moves map[string]*v1alpha1.Move
 }
 
 func (o *Observed) zone(set *Set, stopped bool) *zone {
-	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set)}
+	z := &zone{Set: set, o: o, stopped: stopped, policy: maxUnavailable(&o.Group.Spec, set), replicas: set.replicas()}
 	for i := range o.Group.Status.Zones {
 		if row := o.Group.Status.Zones[i]; row.Name == set.Name {
 			z.row = row
@@ -178,7 +181,7 @@ func (z *zone) unit() rollout.Unit {
 		Name:  z.Name,
 		Group: true,
 		Policy: rollout.Policy{
-			MaxUnavailable: z.policy,
+			MaxUnavailable: rollout.Number(z.policy.Of(z.Replicas)), // of these, whatever Pods there are beyond them
 			MinReady:       z.minReady(),
 			Soak:           z.o.soak(),
 		},
@@ -191,9 +194,9 @@ func (z *zone) unit() rollout.Unit {
 	if z.Deleting {
 		unit.Block = &rollout.Block{Reason: ReasonDeleting, Message: "it is being deleted"}
 	}
-	unit.Children = make([]rollout.Unit, 0, z.Replicas)
-	for _, ordinal := range z.ordinals() {
-		unit.Children = append(unit.Children, z.leaf(ordinal))
+	unit.Children = make([]rollout.Unit, 0, len(z.replicas))
+	for i := range z.replicas {
+		unit.Children = append(unit.Children, z.leaf(&z.replicas[i]))
 	}
 	return unit
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -69,7 +70,7 @@ func (g *group) settle() {
 	if d == nil {
 		return
 	}
-	if z := g.zone(d.Zone); z != nil && z.set.UID == d.UID && z.replicas() <= int(d.To) {
+	if z := g.zone(d.Zone); z != nil && z.set.UID == d.UID && replica.Count(z.set) <= int(d.To) {
 		lock.Land(&g.object.Status)
 	}
 }

@@ -3,7 +3,6 @@ package guard
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/zones/budget"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -34,7 +34,7 @@ type eviction struct {
 }
 
 // count is what is known of some Pods.
-type count struct{ tested, notReady, unknown int }
+type count struct{ notReady, unknown int }
 
 // decideBudget decides whether the budget allows the eviction. The Pod is a unit that
 // moves, the others are units that are up or down. In zone mode one zone may be
@@ -83,22 +83,19 @@ func (e *eviction) partitionTree(most int) rollout.Unit {
 	return root
 }
 
-// leaves are the other Pods of a zone, as far as they matter, and one for each that is
-// not known.
+// leaves are the other replicas of a zone, as far as they matter.
 func (e *eviction) leaves(z *zone) []rollout.Unit {
-	var leaves []rollout.Unit
-	for _, p := range e.considered(z) {
-		leaf := rollout.Leaf{Current: "there", Target: "there", Health: rollout.Healthy}
-		if !e.isUp(p) {
+	others := e.others(z)
+	leaves := make([]rollout.Unit, len(others))
+	for i, o := range others {
+		leaf := rollout.Leaf{Current: "there", Target: "there", HealthySince: o.since}
+		switch {
+		case o.up:
+			leaf.Health = rollout.Healthy
+		case o.known:
 			leaf.Health = rollout.Degraded
 		}
-		if since, ready := readySince(p); ready {
-			leaf.HealthySince = since
-		}
-		leaves = append(leaves, rollout.Unit{Name: p.Name, Leaf: leaf})
-	}
-	for i := range e.unknown(z) {
-		leaves = append(leaves, rollout.Unit{Name: z.set.Name + " unknown " + strconv.Itoa(i), Leaf: rollout.Leaf{Current: "there", Target: "there"}})
+		leaves[i] = rollout.Unit{Name: o.name, Leaf: leaf}
 	}
 	return leaves
 }
@@ -108,7 +105,7 @@ func (e *eviction) partitionCount() count {
 	for i := range e.zones {
 		if z := &e.zones[i]; z.set.UID != e.owner.set.UID {
 			c := e.count(z)
-			sum = count{sum.tested + c.tested, sum.notReady + c.notReady, sum.unknown + c.unknown}
+			sum = count{sum.notReady + c.notReady, sum.unknown + c.unknown}
 		}
 	}
 	return sum
@@ -138,52 +135,63 @@ func (c count) in(span string) string {
 }
 
 func (e *eviction) count(z *zone) count {
-	c := count{unknown: e.unknown(z)}
-	for _, p := range e.considered(z) {
-		c.tested++
-		if !e.isUp(p) || e.partition != "" && e.ripens(p) {
+	var c count
+	for _, o := range e.others(z) {
+		switch {
+		case !o.known:
+			c.unknown++
+		case !o.up || e.partition != "" && e.ripens(o.since):
 			c.notReady++
 		}
 	}
 	return c
 }
 
-// unknown is how many replicas have no Pod. Of what partition these would be no
-// knows; and a zone without a Pod of the partition has lost it. While the controller of
-// a zone has not seen its spec, it may be about to take any of its Pods.
-func (e *eviction) unknown(z *zone) int {
-	if z.set.Generation != z.set.Status.ObservedGeneration {
-		return max(1, z.replicas())
-	}
-	missing := max(0, max(z.replicas(), int(z.set.Status.Replicas))-len(z.pods))
-	if e.partition != "" && missing == 0 && len(e.considered(z)) == 0 {
-		return 1
-	}
-	return missing
+// other is a replica of a zone besides the Pod that is to be evicted.
+type other struct {
+	name      string
+	up, known bool
+	since     time.Time
 }
 
-// considered are the other Pods of a zone that are of the same partition.
-func (e *eviction) considered(z *zone) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for i := range z.pods {
-		p := &z.pods[i]
-		if partition, err := e.budget.PartitionOf(p.Name); err == nil && partition == e.partition && p.UID != e.pod.UID {
-			pods = append(pods, p)
+// others are the replicas of a zone that are of the same partition, and those of which
+// that is not known. A zone without a Pod of the partition has lost it.
+func (e *eviction) others(z *zone) []other {
+	var found []other
+	zone := replica.ZoneOf(z.set)
+	zone.Counted = int(z.set.Status.Replicas)
+	for _, r := range replica.Of(zone, z.pods, func(p *corev1.Pod) replica.Pod { return replica.PodOf(z.set.Name, p) }) {
+		switch {
+		case r.Pod < 0:
+			found = append(found, other{name: r.Name + " unknown"})
+		case e.isConcerned(&z.pods[r.Pod], r.State):
+			found = append(found, e.other(&z.pods[r.Pod], r.State))
 		}
 	}
-	return pods
+	if len(found) == 0 && (e.partition != "" || zone.Unobserved) {
+		return []other{{name: z.set.Name + " unknown"}}
+	}
+	return found
 }
 
-// isUp is true of a Pod that is ready and was not evicted just now.
-func (e *eviction) isUp(p *corev1.Pod) bool {
-	return isReady(p) && !isPending(e.budget.Object, p, e.now)
+// isConcerned is true of a Pod of the partition. The Pod that is to be evicted is not,
+// unless its controller may be about to take it as well.
+func (e *eviction) isConcerned(p *corev1.Pod, s replica.State) bool {
+	partition, err := e.budget.PartitionOf(p.Name)
+	return err == nil && partition == e.partition && (p.UID != e.pod.UID || s == replica.Unknown)
 }
 
-// ripens is true of a Pod that is up, and has not been for long enough.
-func (e *eviction) ripens(p *corev1.Pod) bool {
-	since, _ := readySince(p)
-	return e.now.Before(since.Add(e.budget.Delay))
+// other is up if the Pod is, and was not evicted just now.
+func (e *eviction) other(p *corev1.Pod, s replica.State) other {
+	since, _ := replica.ReadySince(p)
+	if s == replica.Unknown {
+		return other{name: p.Name + " unknown"}
+	}
+	return other{name: p.Name, known: true, up: s == replica.Up && !isPending(e.budget.Object, p, e.now), since: since}
 }
+
+// ripens is true of what is up, and has not been for long enough.
+func (e *eviction) ripens(since time.Time) bool { return e.now.Before(since.Add(e.budget.Delay)) }
 
 func plural(n int) string {
 	if n > 1 {

@@ -3,7 +3,6 @@ package preparehook
 import (
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
 
 // DefaultDomain is the domain under which Services have names.
@@ -65,33 +65,15 @@ func (e Endpoint) Targets(namespace, domain string, pods []corev1.Pod) []Target 
 // fewer. Only those are called that exist, have been started, and stay so far: the
 // others have no process to listen, and nothing to lose.
 func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev1.Pod {
-	first := FirstOrdinal(set)
+	first := replica.FirstOrdinal(set)
 	var gone []corev1.Pod
 	for i := range pods {
-		n := Ordinal(set.Name, pods[i].Name)
+		n := replica.Ordinal(set.Name, pods[i].Name)
 		if n >= first+int(to) && n < first+int(from) && CanListen(&pods[i]) {
 			gone = append(gone, pods[i])
 		}
 	}
 	return gone
-}
-
-// FirstOrdinal is that of the first Pod of a StatefulSet.
-func FirstOrdinal(set *appsv1.StatefulSet) int {
-	if set.Spec.Ordinals == nil {
-		return 0
-	}
-	return int(set.Spec.Ordinals.Start)
-}
-
-// Ordinal is that of a Pod of a StatefulSet, -1 if its name has none.
-func Ordinal(set, pod string) int {
-	suffix, ok := strings.CutPrefix(pod, set+"-")
-	n, err := strconv.Atoi(suffix)
-	if !ok || err != nil || n < 0 {
-		return -1
-	}
-	return n
 }
 
 // CanListen is true of a Pod in which a process may listen.

@@ -20,6 +20,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
 
 // actor makes all the writes and calls.
@@ -85,7 +86,7 @@ func (a *actor) call(ctx context.Context, s *snapshot, call Call, m *memory) err
 			failed = errors.Join(failed, err)
 			continue
 		}
-		said[preparehook.Ordinal(set.Name, listening[i].Name)] = told
+		said[replica.Ordinal(set.Name, listening[i].Name)] = told
 	}
 	m.note(set.UID, said)
 	return failed
@@ -101,7 +102,7 @@ func (a *actor) listening(set *appsv1.StatefulSet, pods []corev1.Pod, call Call,
 	}
 	var listening []corev1.Pod
 	for i := range pods {
-		if n := preparehook.Ordinal(set.Name, pods[i].Name); wanted[n] && preparehook.CanListen(&pods[i]) {
+		if n := replica.Ordinal(set.Name, pods[i].Name); wanted[n] && preparehook.CanListen(&pods[i]) {
 			listening = append(listening, pods[i])
 			delete(said, n)
 		}

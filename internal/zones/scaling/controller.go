@@ -139,7 +139,7 @@ func setMatters() predicate.Predicate {
 		before, ok := e.ObjectOld.(*appsv1.StatefulSet)
 		after, same := e.ObjectNew.(*appsv1.StatefulSet)
 		return !ok || !same || before.Generation != after.Generation || before.UID != after.UID ||
-			before.Status.ReadyReplicas != after.Status.ReadyReplicas || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+			before.Status.ReadyReplicas != after.Status.ReadyReplicas || before.Status.Replicas != after.Status.Replicas || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 			!maps.Equal(before.Annotations, after.Annotations) || !maps.Equal(before.Labels, after.Labels)
 	}}
 }

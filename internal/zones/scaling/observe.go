@@ -18,7 +18,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
-	"github.com/spillway-dev/spillway/internal/zones/preparehook"
+	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
 
 // observer does all the reads.
@@ -65,7 +65,25 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, m *mem
 	}
 	m.expire(s.Sets)
 	o.readMirrors(ctx, &s)
-	return s, nil
+	return s, o.readDown(ctx, &s)
+}
+
+// readDown reads which replicas are down, where some are to be removed. That is asked of
+// the API server itself: a cache may not show yet what was taken last.
+func (o *observer) readDown(ctx context.Context, s *snapshot) error {
+	if !s.lowers() {
+		return nil
+	}
+	for i := range s.sets {
+		pods, err := o.pods(ctx, &s.sets[i])
+		if err != nil {
+			return err
+		}
+		if first := replica.FirstDown(replica.OfSet(&s.sets[i], pods)); first != nil {
+			s.Sets[i].Down = first.Name + " is " + string(first.State)
+		}
+	}
+	return nil
 }
 
 func groupOf(obj client.Object) string {
@@ -73,15 +91,11 @@ func groupOf(obj client.Object) string {
 }
 
 func setOf(s *appsv1.StatefulSet) Set {
-	set := Set{
+	return Set{
 		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Deleting: s.DeletionTimestamp != nil,
-		FirstOrdinal: preparehook.FirstOrdinal(s), Replicas: 1, ReadyReplicas: int(s.Status.ReadyReplicas),
+		FirstOrdinal: replica.FirstOrdinal(s), Replicas: replica.Count(s), ReadyReplicas: int(s.Status.ReadyReplicas),
 		Settled: s.Generation == s.Status.ObservedGeneration, Settings: SettingsOf(s.Labels, s.Annotations),
 	}
-	if s.Spec.Replicas != nil {
-		set.Replicas = int(*s.Spec.Replicas)
-	}
-	return set
 }
 
 // object is the one behind a set.

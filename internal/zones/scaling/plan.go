@@ -68,6 +68,7 @@ func Decide(o Observed) Plan {
 	wishes := o.wishes()
 	tree := o.tree(wishes)
 	p := Plan{Plan: rollout.Decide(tree), Settlement: o.settle()}
+	p.Holds = slices.DeleteFunc(p.Holds, func(h rollout.Hold) bool { return !isWished(wishes, h.Path) })
 	for i := range wishes {
 		p.Calls = append(p.Calls, o.due(&wishes[i])...)
 	}
@@ -105,25 +106,61 @@ func (o *Observed) scale(wishes []wish, step rollout.Step) Scale {
 	return s
 }
 
+// isWished is true of a hold of a set that is to be scaled, and not of one that others
+// wait for: why that is down, its rollout says.
+func isWished(wishes []wish, path rollout.Path) bool {
+	return slices.ContainsFunc(wishes, func(w wish) bool {
+		return len(path) > 1 && w.set.Name == path[1] && (path[0] == up || w.lowers())
+	})
+}
+
+// lowers is true if some set is to have fewer replicas, and nothing of its own keeps it.
+func (o *Observed) lowers() bool {
+	return slices.ContainsFunc(o.wishes(), func(w wish) bool { return w.lowers() && w.block == nil })
+}
+
+func (w *wish) lowers() bool { return w.to < w.set.Replicas }
+
 // tree is what the engine decides upon.
 func (o *Observed) tree(wishes []wish) rollout.Observed {
 	ups := rollout.Unit{Name: up, Group: true}
 	downs := rollout.Unit{Name: down, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}, Lock: lock.Observed(&o.Status, o.Now)}
 	for i := range wishes {
-		w := &wishes[i]
-		unit := rollout.Unit{Name: w.set.Name, Block: w.block, Leaf: rollout.Leaf{
-			Current: text(w.set.Replicas), Target: text(w.to), Health: rollout.Healthy, Settled: true,
-		}}
-		if r, ok := o.Refusals[w.set.Name]; ok {
-			unit.Leaf.RetryAt, unit.Leaf.RetryReason = r.At, r.Reason
-		}
-		if w.to < w.set.Replicas {
-			downs.Children = append(downs.Children, unit)
+		if w := &wishes[i]; w.lowers() {
+			downs.Children = append(downs.Children, o.unit(w))
 		} else {
-			ups.Children = append(ups.Children, unit)
+			ups.Children = append(ups.Children, o.unit(w))
+		}
+	}
+	for i := range o.Sets {
+		if s := &o.Sets[i]; !slices.ContainsFunc(wishes, func(w wish) bool { return w.set == s && w.lowers() }) {
+			downs.Children = append(downs.Children, rollout.Unit{Name: s.Name, Leaf: s.leaf("as it is", "as it is")})
 		}
 	}
 	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Group: true, Children: []rollout.Unit{ups, downs}}}
+}
+
+func (o *Observed) unit(w *wish) rollout.Unit {
+	unit := rollout.Unit{Name: w.set.Name, Block: w.block, Leaf: rollout.Leaf{
+		Current: text(w.set.Replicas), Target: text(w.to), Health: rollout.Healthy, Settled: true,
+	}}
+	if w.lowers() {
+		unit.Leaf = w.set.leaf(unit.Leaf.Current, unit.Leaf.Target)
+	}
+	if r, ok := o.Refusals[w.set.Name]; ok {
+		unit.Leaf.RetryAt, unit.Leaf.RetryReason = r.At, r.Reason
+	}
+	return unit
+}
+
+// leaf is a set as the engine sees it. One of which a replica is down is disrupted, and
+// recovers without being scaled.
+func (s *Set) leaf(current, target string) rollout.Leaf {
+	leaf := rollout.Leaf{Current: current, Target: target, Health: rollout.Healthy, Settled: true}
+	if s.Down != "" {
+		leaf.Health, leaf.Reason, leaf.MayRecover = rollout.Degraded, "unavailable ("+s.Down+")", true
+	}
+	return leaf
 }
 
 func text(n int) string { return strconv.Itoa(n) + " replicas" }

@@ -14,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 const (
@@ -381,4 +383,42 @@ func (w *world) lower(name string, n int32) error {
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &n
 	return w.client.Patch(w.t.Context(), changed, client.MergeFrom(set))
+}
+
+// A zone is not scaled down while Pods that were scaled away in another one have not gone,
+// whatever the status of that one says.
+func TestADownscaleWaitsForPodsThatGo(t *testing.T) {
+	w := newWorld(t)
+	w.create(
+		zone("zone-a", 2, func(s *appsv1.StatefulSet) { s.Spec.Template.Finalizers = []string{"example.test/stays"} }),
+		zone("zone-b", 2, annotated(leader, "zone-a", minTime, "1ms")))
+	stop := w.manage()
+	w.replicas("zone-a", 2)
+	w.replicas("zone-b", 2)
+	w.scale(zoneNamed("zone-a"), 1)
+	w.eventually(func() error {
+		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+		if told := strings.Join(p.Explain(), "\n"); err != nil || told != "zone-b is waiting: zone-a is unavailable (zone-a-1 is terminating)" {
+			return fmt.Errorf("%q %w", told, err)
+		}
+		return nil
+	})
+	stop()
+	w.manage() // one that begins now decides the same
+	w.create(zone("other", 1, func(s *appsv1.StatefulSet) { s.Labels["rollout-group"] = "other" }))
+	w.replicas("other", 1)
+	if n := *w.set("zone-b").Spec.Replicas; n != 2 || len(w.status().Downscales) > 0 {
+		t.Errorf("%d replicas while a Pod of zone-a has not gone: %+v", n, w.status())
+	}
+	pods := &corev1.PodList{}
+	if err := w.client.List(t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"name": "zone-a"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/stays"]}}`))
+		if err := w.client.Patch(t.Context(), &pods.Items[i], patch); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	w.replicas("zone-b", 1)
 }

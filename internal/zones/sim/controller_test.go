@@ -204,7 +204,7 @@ func (w *world) kubelets() {
 
 		switch {
 		case p.terminating:
-			if w.chance(0.4) {
+			if w.chance(0.4) && (!w.isSurplus(p) || w.chance(w.grace)) {
 				w.remove(p.name)
 			}
 		case w.storm && w.flaps && w.chance(0.004):

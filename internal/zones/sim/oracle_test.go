@@ -18,16 +18,27 @@ type oracle struct {
 	// open are zones that a user has opened, and the generation of that: what their controller does in them
 	// until it has seen that they are held is on the user.
 	open map[string]int64
+	// removed are the Pods that go with a downscale, with their zones.
+	removed map[string]string
 	// violations are what it has seen, in words.
 	violations []string
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]string{}, open: map[string]int64{}}
+	return &oracle{world: w, disrupted: map[string]string{}, open: map[string]int64{}, removed: map[string]string{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
+}
+
+// removes notes the Pods of a zone that its spec does not ask for any more.
+func (o *oracle) removes(s *set) {
+	for i := range o.world.pods {
+		if p := &o.world.pods[i]; p.owner == s.uid && !o.isReplica(s, p) {
+			o.removed[p.name] = s.name
+		}
+	}
 }
 
 func (o *oracle) exposed(s *set) { o.open[s.name] = s.generation }
@@ -61,6 +72,16 @@ func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 
 	o.checkOneZone(by)
 	o.checkBudget(s, by)
+	o.checkRemoved(s, p, by)
+}
+
+// checkRemoved: what goes with a downscale is down until it is gone.
+func (o *oracle) checkRemoved(s *set, p *pod, by string) {
+	for name, zone := range o.removed {
+		if zone != s.name {
+			o.complainf("%s is taken down by %s although %s has not gone yet", p.name, by, name)
+		}
+	}
 }
 
 func (o *oracle) isReplica(s *set, p *pod) bool {
@@ -74,6 +95,12 @@ func (o *oracle) look() {
 		s, p := w.set(zone), w.podNamed(name)
 		if s == nil || p != nil && (o.isBack(s, p) || !o.isReplica(s, p)) || !o.wants(s, name) {
 			delete(o.disrupted, name)
+		}
+	}
+
+	for name, zone := range o.removed {
+		if s, p := w.set(zone), w.podNamed(name); s == nil || p == nil || o.isReplica(s, p) {
+			delete(o.removed, name)
 		}
 	}
 

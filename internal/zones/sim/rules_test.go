@@ -81,6 +81,7 @@ func broken() map[string]*rules {
 		"a Pod is available as soon as it is ready":         blind(noMinReady),
 		"only one's own moves count":                        blind(onlyOwnMoves),
 		"what a controller has replaced is not minded":      blind(nothingOpened),
+		"a Pod that was scaled away is gone":                blind(noSurplus),
 	}
 }
 
@@ -137,6 +138,16 @@ func nothingOpened(_ *manager, o *decision.Observed) {
 	}
 
 	o.Group.Status.Zones = rows
+}
+
+// noSurplus leaves out the Pods that the spec does not ask for.
+func noSurplus(_ *manager, o *decision.Observed) {
+	for i := range o.Sets {
+		s := &o.Sets[i]
+		s.Pods = slices.DeleteFunc(s.Pods, func(p decision.Pod) bool {
+			return p.Ordinal < s.FirstOrdinal || p.Ordinal >= s.FirstOrdinal+s.Replicas
+		})
+	}
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either

@@ -82,8 +82,10 @@ type simulation struct {
 	world     *world
 	managers  []*manager
 	bystander *bystander
-	failure   string
-	ticks     int
+	// downscaler is another one.
+	downscaler *downscaler
+	failure    string
+	ticks      int
 }
 
 func playOne(seed uint64, r *rules) *simulation {
@@ -106,7 +108,7 @@ func play(seed uint64, r *rules, told bool) *simulation {
 // brave plays the storm alone.
 func brave(seed uint64, r *rules, told bool) *simulation {
 	w := newWorld(seed, told)
-	s := &simulation{world: w, bystander: &bystander{world: w}}
+	s := &simulation{world: w, bystander: &bystander{world: w}, downscaler: &downscaler{world: w}}
 	s.managers = []*manager{newManager(w, r, "manager-1"), newManager(w, r, "manager-2")}
 	s.weather()
 
@@ -135,6 +137,7 @@ func (s *simulation) tick() {
 	}
 
 	s.bystander.act()
+	s.downscaler.act()
 	s.world.oracle.look()
 }
 
@@ -250,7 +253,7 @@ func (all statistics) check(t *testing.T) {
 	t.Helper()
 
 	for _, what := range []string{
-		"flapping", "crashes", "conflicts", "downs", "evictions", "live looks",
+		"flapping", "crashes", "conflicts", "downs", "evictions", "downscales", "live looks",
 		string(decision.Open), string(decision.Lend), string(decision.Hold), string(decision.Advance),
 	} {
 		if all[what] < all["worlds"]/10 {

@@ -109,6 +109,8 @@ type habits struct {
 	lazy, frozen, sleepy float64
 	// keen is how likely the controller observes a set, and sees its spec.
 	keen float64
+	// grace is how likely it is that a Pod that was scaled away is gone when another would be.
+	grace float64
 }
 
 // edit is a template for a zone.
@@ -127,6 +129,7 @@ func newWorld(seed uint64, told bool) *world {
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.15 + w.rnd.Float64()*0.7,
+		grace: 0.05 + w.rnd.Float64(),
 	}
 	w.caps = decision.Server{MaxUnavailable: w.chance(0.6), AdvancesRevision: w.chance(0.7)}
 	w.group = group{version: w.next(), generation: 1, spec: w.policy()}
@@ -271,7 +274,15 @@ func (w *world) isUp(s *set, p *pod) bool {
 	return p != nil && !p.terminating && p.ready && !w.now.Before(p.since.Add(w.minReady(s)))
 }
 
-// isWell is true if every replica of every zone is up, and no client may take one down.
+// isSurplus is true of a Pod that the spec of its set does not ask for.
+func (w *world) isSurplus(p *pod) bool {
+	s := w.set(p.zone)
+
+	return s != nil && p.owner == s.uid && !w.oracle.isReplica(s, p)
+}
+
+// isWell is true if every replica of every zone is up, no Pod is beyond these, and no
+// client may take one down.
 func (w *world) isWell() bool {
 	for i := range w.sets {
 		s := &w.sets[i]
@@ -286,5 +297,5 @@ func (w *world) isWell() bool {
 		}
 	}
 
-	return len(w.group.status.Moves) == 0
+	return len(w.group.status.Moves) == 0 && !slices.ContainsFunc(w.pods, func(p pod) bool { return w.isSurplus(&p) })
 }
