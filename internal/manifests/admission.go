@@ -151,7 +151,7 @@ func (o Options) webhookService() *corev1.Service {
 func (o Options) webhookPermissions() []client.Object {
 	role := o.Namespace + ".admission.spillway.dev"
 	objects := []client.Object{
-		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", role), Rules: InjectionRules(o.webhookNames())},
+		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", role), Rules: o.injectionRules()},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta(o, "", role),
 			RoleRef: roleRef("ClusterRole", role), Subjects: subjects(o),
@@ -162,6 +162,15 @@ func (o Options) webhookPermissions() []client.Object {
 	}
 	return append(objects,
 		namespacedRole(o, o.Namespace, admission.ServiceName, CertificateRules()), roleBinding(o, o.Namespace, admission.ServiceName))
+}
+
+// injectionRules leave the patches to cert-manager where there is nothing else to inject.
+func (o Options) injectionRules() []rbacv1.PolicyRule {
+	rules := InjectionRules(o.webhookNames())
+	if o.Admission.Source == admission.CertManager && len(o.Admission.Configurations) == 0 {
+		rules[0].Verbs = []string{"list", "watch"}
+	}
+	return rules
 }
 
 // InjectionRules allow to inject the CA into webhook configurations, all if no

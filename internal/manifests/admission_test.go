@@ -178,6 +178,11 @@ func TestSources(t *testing.T) {
 					roles++
 				}
 			}
+			granted := find[*rbacv1.ClusterRole](all)
+			injects := granted[slices.IndexFunc(granted, func(r *rbacv1.ClusterRole) bool { return r.Name == "flow.admission.spillway.dev" })]
+			if patches := slices.Contains(injects.Rules[0].Verbs, "patch"); patches != (source != admission.CertManager) {
+				t.Errorf("may %v webhook configurations", injects.Rules[0].Verbs)
+			}
 			pod := find[*appsv1.Deployment](all)[0].Spec.Template.Spec
 			if issued != want.objects || roles != want.secretRole || len(pod.Volumes) != want.volumes {
 				t.Errorf("%d objects of cert-manager, %d roles for the Secret, %d volumes", issued, roles, len(pod.Volumes))
