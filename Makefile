@@ -87,12 +87,6 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
 	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
 
-.PHONY: trials
-trials: ## Try a program from outside (BINARY=bin/spillway), on a control plane that it starts or on a cluster (CLUSTER=KUBECONFIG)
-	$(if $(BINARY),,$(MAKE) build)
-	$(if $(CLUSTER),,assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets;) \
-	  BINARY='$(abspath $(BINARY))' SPILLWAY_TEST_KUBECONFIG='$(CLUSTER)' $(GO) test -tags trials -count=1 -timeout 30m -v ./test/trials
-
 .PHONY: mutate
 mutate: ## Change a package bit by bit and print what its tests do not notice (PKG=./rollout RUN=TestRules ARGS=)
 	$(GO) run ./hack/mutate $(if $(RUN),-run '$(RUN)') $(ARGS) $(PKG)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,13 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(childOf) != "" {
-		child()
-		return
-	}
-	testenv.Main(m, testenv.Options{})
-}
+func TestMain(m *testing.M) { testenv.Main(m, testenv.Options{}) }
 
 func options(namespace string) manager.Options {
 	return manager.Options{

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -268,7 +267,7 @@ func container(o Options) corev1.Container {
 		args = append(args, "--metrics-secure")
 	}
 	return corev1.Container{
-		Name: "manager", Image: o.Image, Args: args, Env: environment(),
+		Name: "manager", Image: o.Image, Args: args,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "probes", ContainerPort: probePort, Protocol: corev1.ProtocolTCP},
@@ -284,19 +283,6 @@ func container(o Options) corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-}
-
-// Environment is that of the manager. What the collector frees is overwritten, so that
-// values of Secrets do not stay in memory after their digests were computed.
-func Environment() map[string]string { return map[string]string{"GODEBUG": "clobberfree=1"} }
-
-func environment() []corev1.EnvVar {
-	var env []corev1.EnvVar
-	all := Environment()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		env = append(env, corev1.EnvVar{Name: name, Value: all[name]})
-	}
-	return env
 }
 
 func probe(path string) *corev1.Probe {
