@@ -100,6 +100,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	o.Log = quietStop(ctx, o.Log)
 	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(kinds, rings))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)

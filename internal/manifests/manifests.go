@@ -142,7 +142,7 @@ func leaderRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: leases, Verbs: []string{"create"}},
 		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName, config.BudgetLease(manager.LeaseName)}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, // also that a leader was elected
 	}
 }
 

@@ -57,6 +57,8 @@ type Options struct {
 	Namespaces []string
 	// Now is the clock.
 	Now func() time.Time
+	// Hub is the name of this hub.
+	Hub string
 	// Directory is which clusters there are.
 	Directory *cluster.Directory
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
@@ -106,7 +108,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
+		observer: observer{now: o.Now, hub: o.Hub, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
 		actor:    newActor(mgr),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}
