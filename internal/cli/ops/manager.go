@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
@@ -24,6 +25,7 @@ type managerFlags struct {
 
 	logFormat, logLevel string
 	certSource          string
+	allowed, refused    []string
 	version             bool
 	zap                 zapFlags
 }
@@ -72,9 +74,12 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: the one that the manager runs in)")
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how often to reconcile everything even if nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `address to serve metrics at; "0" disables it`)
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS, to clients that may get /metrics; spillway install sets this, and installs what it needs")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
 	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
+	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
+	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
 	f.addAdmission(flags)
 	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -213,5 +218,22 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
-	return o, nil
+	o.ClusterNetwork, err = f.network()
+	return o, err
+}
+
+// network is where the kubeconfigs of tenants may lead.
+func (f *managerFlags) network() (*cluster.Network, error) {
+	n := &cluster.Network{Refused: cluster.ServicesOf(os.Getenv("KUBERNETES_SERVICE_HOST"))}
+	var err error
+	if n.Allowed, err = cluster.ParseNetworks(f.allowed); err != nil {
+		return nil, fmt.Errorf("--allow-cluster-addresses: %w", err)
+	}
+	if len(f.refused) == 0 {
+		return n, nil
+	}
+	if n.Refused, err = cluster.ParseNetworks(f.refused); err != nil {
+		return nil, fmt.Errorf("--refuse-cluster-addresses: %w", err)
+	}
+	return n, nil
 }

@@ -63,6 +63,8 @@ type Options struct {
 	Directory *cluster.Directory
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
 	Wrap func(*rest.Config) *rest.Config
+	// Network restricts where kubeconfigs lead, unless it is nil.
+	Network *cluster.Network
 	// BackOff and BackOffMax are how long to wait before a cluster that does not answer
 	// is asked again, first and at most. The default is that of package cluster.
 	BackOff, BackOffMax time.Duration
@@ -72,7 +74,7 @@ type Options struct {
 // ProxyAssemblages and of RemoteAssemblages.
 func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	registry := cluster.NewRegistry(cluster.Options{
-		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
+		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, Network: o.Network, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
 		Kinds: []cluster.Kind{
 			{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
 			{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
