@@ -310,5 +310,6 @@ func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
 	group := s.group.DeepCopy()
 	lock.TakeForDownscale(&group.Status, d)
+	lock.See(&group.Status, s.asOf)
 	return a.keeper.Write(ctx, group)
 }

@@ -40,6 +40,8 @@ type snapshot struct {
 	group *v1alpha1.RolloutGroup
 	// sets are the objects behind Observed.Sets.
 	sets []appsv1.StatefulSet
+	// asOf is how new the view of Pods is, empty if there is none.
+	asOf v1alpha1.Seen
 }
 
 // observe reads a group: first at what was decided before, then at the rest.
@@ -75,9 +77,12 @@ func (o *observer) readDown(ctx context.Context, s *snapshot) error {
 		return nil
 	}
 	for i := range s.sets {
-		pods, err := o.pods(ctx, &s.sets[i])
+		pods, version, err := o.podsAt(ctx, &s.sets[i])
 		if err != nil {
 			return err
+		}
+		if s.asOf.Pods == "" { // the first is the oldest
+			s.asOf.Pods = version
 		}
 		if first := replica.FirstDown(replica.OfSet(&s.sets[i], pods)); first != nil {
 			s.Sets[i].Down = first.Name + " is " + string(first.State)
@@ -158,13 +163,19 @@ func mirroredBy(scale *unstructured.Unstructured) *Mirrored {
 
 // pods are those of a StatefulSet, from the API server itself.
 func (o *observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+	pods, _, err := o.podsAt(ctx, set)
+	return pods, err
+}
+
+// podsAt is pods, and how new the list is.
+func (o *observer) podsAt(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
+		return nil, "", fmt.Errorf("selector of StatefulSet %s: %w", set.Name, err)
 	}
 	list := &corev1.PodList{}
 	if err := o.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
+		return nil, "", fmt.Errorf("list the Pods of StatefulSet %s: %w", set.Name, err)
 	}
 	var owned []corev1.Pod
 	for i := range list.Items {
@@ -172,7 +183,7 @@ func (o *observer) pods(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.
 			owned = append(owned, list.Items[i])
 		}
 	}
-	return owned, nil
+	return owned, list.ResourceVersion, nil
 }
 
 // set reads a StatefulSet as it is now, nil if there is none.

@@ -36,6 +36,7 @@ func (d *downscaler) act() {
 				Holder: lock.DownscaleHolder(s.name), Purpose: v1alpha1.PurposeDownscale, Zone: s.name,
 				Since: metav1.NewMicroTime(w.now), Expires: &expires,
 			}
+			lock.See(status, v1alpha1.Seen{Pods: number(w.podsAt), StatefulSets: number(w.setsAt)})
 		})
 	}
 }
