@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -26,9 +28,11 @@ const (
 	// childVariable holds the kubeconfig for this program as a manager whose
 	// heap is measured, so that the test's own is not.
 	childVariable = "SPILLWAY_BENCH_CHILD"
-	secretSize    = 16 << 10
-	usedShare     = 100 // one in so many is used
-	heapTarget    = 16  // MiB
+	// childNamespace holds the namespace that it watches, all if empty.
+	childNamespace = "SPILLWAY_BENCH_NAMESPACE"
+	secretSize     = 16 << 10
+	usedShare      = 100 // one in so many is used
+	heapTarget     = 16  // MiB
 )
 
 // TestMemoryOfManySecrets measures the live heap of a manager on a cluster with
@@ -65,38 +69,86 @@ func TestMemoryOfManySecrets(t *testing.T) {
 // live heap once until has returned.
 func heapOf(t *testing.T, until func()) float64 {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+testenv.Shared().Kubeconfig())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	lines.Scan() // it has seen the cluster
+	p := startProcess(t, "")
 	until()
-	_, _ = io.WriteString(in, "measure\n")
-	lines.Scan()
-	mib, err := strconv.ParseFloat(lines.Text(), 64)
+	mib, err := strconv.ParseFloat(p.ask(t, "heap"), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	p.stop(t)
 	return mib
 }
 
-// child is a manager that tells its live heap when it is asked, and ends with
-// its input.
+// process is a manager in a process of its own.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+	begun time.Time
+}
+
+// startProcess starts a manager, and returns when it has seen the cluster.
+func startProcess(t *testing.T, namespace string) *process {
+	t.Helper()
+	p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0]), begun: time.Now()}
+	p.cmd.Env = append(os.Environ(), childVariable+"="+testenv.Shared().Kubeconfig(), childNamespace+"="+namespace)
+	p.cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(out)
+	p.lines.Scan()
+	return p
+}
+
+// ask returns the answer to a question.
+func (p *process) ask(t *testing.T, question string) string {
+	t.Helper()
+	if _, err := io.WriteString(p.in, question+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.lines.Scan()
+	return p.lines.Text()
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	_ = p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resident is the MiB of memory that the process has.
+func (p *process) resident(t *testing.T) float64 {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	t.Fatal("the process has ended")
+	return 0
+}
+
+// child is a manager that answers how large its live heap is, and how many ConfigMaps it has
+// read. It ends with its input.
 func child() int {
 	cfg, err := clientcmd.BuildConfigFromFlags("", os.Getenv(childVariable))
 	if err != nil {
@@ -111,14 +163,18 @@ func child() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	o := options("")
+	o, counted := options(os.Getenv(childNamespace)), fault.New()
 	o.ProbeAddress = "127.0.0.1:" + strconv.Itoa(port)
-	go func() { done <- manager.Run(ctx, cfg, o) }()
+	go func() { done <- manager.Run(ctx, counted.Wrap(cfg), o) }()
 	for !ready("http://" + o.ProbeAddress + "/readyz") {
 		runtime.Gosched()
 	}
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if in.Text() == "reads" {
+			fmt.Println(reads(counted))
+			continue
+		}
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
@@ -131,6 +187,17 @@ func child() int {
 		return 1
 	}
 	return 0
+}
+
+// reads is how many ConfigMaps were read one by one.
+func reads(counted *fault.Injector) int {
+	n := 0
+	for _, r := range counted.Requests() {
+		if r.Verb == "get" && r.Resource == "configmaps" {
+			n++
+		}
+	}
+	return n
 }
 
 func ready(url string) bool {

@@ -72,7 +72,7 @@ func (e *entry) read(obj client.Object, now time.Time) bool {
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
 	w := decision.Workload{
-		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload),
+		Workload: e.workload, Health: e.health, Rolled: e.rolled, Change: e.changes.pending, Retry: retryOf(refusals, &e.workload), Disown: disowning(refusals, &e.workload),
 	}
 	w.Observe(&e.config)
 	return w

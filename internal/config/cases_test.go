@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spillway-dev/spillway/internal/config"
 )
 
 // wantHash computes wave's hash from its description, without our code:
@@ -164,6 +166,48 @@ func TestEveryReferenceRolls(t *testing.T) {
 	}
 }
 
+// What must not be read of another namespace is left out: the workload's own config is
+// followed, and changing over restarts nothing, whether wave had counted the object or not.
+func TestWhatIsNotSharedIsLeftOut(t *testing.T) {
+	own := map[string]string{"a": "1"}
+	for name, test := range map[string]struct {
+		exists bool
+		wave   values
+	}{
+		"not shared": {true, values{"app": own, "ca": {"k": "1"}}},
+		"not found":  {false, values{"app": own}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, other := newWorld(t), newNamespace(t)
+			w.options.Namespaces = append(w.options.Namespaces, other)
+			w.configMap("app", "a", "1")
+			if test.exists {
+				w.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca, namespace: " + other + "}\ndata: {k: \"1\"}")
+			}
+			extra := []string{"wave.pusher.com/extra-configmaps", other + "/ca"}
+			waves := wantHash(t, test.wave, nil)
+			w.apply(withHash(deployment("waves", envFrom(configMapRef("app")), extra...), waves), deployment("new", envFrom(configMapRef("app")), extra...))
+			w.manage()
+			w.saysEventually("waves", `"reason":"NotPermitted","message":"ConfigMap `+other+"/ca not found, or not shared with namespace "+w.namespace)
+			first := w.hashed("new", "")
+			if err := want(wantHash(t, values{"app": own}, nil), first); err != nil {
+				t.Error(err)
+			}
+			w.sentinel()
+			if err := want(waves, w.hash("waves")); err != nil {
+				t.Error(err)
+			}
+			if e := w.explain("waves"); e.State != config.StateUpToDate || len(e.LeftOut) != 1 {
+				t.Errorf("explain says %s %v", e.Sentence, e.LeftOut)
+			}
+			w.configMap("app", "a", "2")
+			w.hashed("new", first)
+			w.hashed("waves", waves)
+			w.eventually(func() error { return want(1, len(w.events("NotPermitted"))-1) })
+		})
+	}
+}
+
 // The extra config of another namespace counts if its owner shares it.
 func TestExtraConfigOfAnotherNamespace(t *testing.T) {
 	w, other := newWorld(t), newNamespace(t)
@@ -172,10 +216,11 @@ func TestExtraConfigOfAnotherNamespace(t *testing.T) {
 	shared := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca, namespace: " + other + "%s}\ndata: {k: %q}"
 	w.apply(fmt.Sprintf(shared, "", "1"))
 	w.apply(deployment("web", "containers: [{name: c, image: x}]", "wave.pusher.com/extra-configmaps", other+"/ca"))
-	w.saysEventually("web", fmt.Sprintf("ConfigMap %s/ca is not shared with namespace %s; annotate it with spillway.dev/shared-with: %s", other, w.namespace, w.namespace))
+	w.saysEventually("web", fmt.Sprintf("ConfigMap %s/ca not found, or not shared with namespace %s; annotate it with spillway.dev/shared-with: %s; ignoring it", other, w.namespace, w.namespace))
+	without := w.hashed("web", "")
 	sharing := ", annotations: {spillway.dev/shared-with: " + w.namespace + "}"
 	w.apply(fmt.Sprintf(shared, sharing, "1"))
-	first := w.hashed("web", "")
+	first := w.hashed("web", without)
 	if err := want(wantHash(t, values{"ca": {"k": "1"}}, nil), first); err != nil {
 		t.Error(err)
 	}

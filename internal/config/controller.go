@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
@@ -23,6 +25,10 @@ import (
 // +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// batch is about how many objects a pass reads before it writes, so that the first
+// workloads roll while the config of others is not read yet.
+const batch = 64
 
 // usesIndex finds the tracked workloads that use an object.
 const usesIndex = "spillway.dev/config"
@@ -46,11 +52,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	permitted := &permissions{reader: mgr.GetAPIReader(), namespaces: o.Namespaces, missing: map[content.Kind]bool{}, granted: make(chan event.GenericEvent, 2)}
+	if err := permitted.askFor(ctx, content.ConfigMap, content.Secret); err != nil {
+		return err
+	}
+	config := content.Source{Digests: mgr.GetCache(), Values: mgr.GetAPIReader(), Provided: provided, Forbidden: permitted.isMissing}
 	r := &reconciler{
-		observer: newObserver(o, mgr.GetClient(), content.Source{Digests: mgr.GetCache(), Values: mgr.GetAPIReader(), Provided: provided}),
+		observer: newObserver(o, mgr.GetClient(), config),
 		writer:   mgr.GetClient(),
 		reporter: newReporter(mgr.GetEventRecorder("spillway"), o.Now),
 	}
+	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
 	b := ctrl.NewControllerManagedBy(mgr).Named("config")
 	for _, kind := range workload.Kinds() {
@@ -59,17 +71,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 		b = b.Watches(workload.New(kind), toRing(), builder.WithPredicates(workloadMatters()))
 	}
-	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		b = b.Watches(object, toRing(), builder.WithPredicates(objectMatters(ctx, mgr.GetCache())))
-	}
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
 	}
-	err = b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(r)
+	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing()))
+	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	return nil
+	return permitted.watchConfig(ctx, mgr, c)
 }
 
 // reconciler runs the ring. There is one request for all workloads, because
@@ -92,7 +102,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Report: r.reporter.report,
 		Learn: func(_ context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
 			wake := ring.Earlier(p.Wake, r.observer.learn(done))
-			if r.observer.budget.learn(o, p, done) {
+			if r.observer.budget.learn(o, p, done) || r.observer.unread {
 				wake = o.Now
 			}
 			return ring.Next{Wake: wake}, nil

@@ -60,6 +60,8 @@ type Explanation struct {
 	Changed  []string       `json:"changed,omitempty"`
 	LastRoll *workload.Roll `json:"lastRoll,omitempty"`
 	Problems []string       `json:"problems,omitempty"`
+	// LeftOut says which extra objects of other namespaces do not count.
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // UseFact is one use of an object.
@@ -164,7 +166,7 @@ func notWatched(name workload.Name, namespaces []string) Explanation {
 // explain puts the facts of one workload together.
 func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explanation {
 	e := notTracked(w.Name)
-	if w.Settings.Tracked || !w.Suspension.IsSettled() {
+	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
 		if w.IsLate(now) {
@@ -185,6 +187,7 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	for _, m := range w.Missing {
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
+	e.LeftOut = w.LeftOut
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,10 @@ type observer struct {
 	workloads client.Reader
 	// source reads their config.
 	source content.Source
+	// batch is about how many objects are read before the first write, all if zero; unread is
+	// true if some are to be read by the next pass.
+	batch  int
+	unread bool
 	// namespace limits the pass to one namespace, all if empty.
 	namespace string
 	cache     cache
@@ -119,6 +124,9 @@ func (p *pass) observeOwned(ctx context.Context, w *workload.Workload) error {
 		return nil
 	}
 	w.Legacy.Owns = nil
+	if w.Legacy.Unknown = p.source.IsForbidden(content.ConfigMap) || p.source.IsForbidden(content.Secret); w.Legacy.Unknown {
+		return nil
+	}
 	var (
 		configMaps corev1.ConfigMapList
 		secrets    corev1.SecretList
@@ -160,23 +168,29 @@ func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 // hash computes the hashes of the workloads whose config has changed and settled.
 func (p *pass) hash(ctx context.Context, seen []*entry) {
 	due := slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return !p.isDue(e) })
-	known := make([]*content.Known, len(due))
+	slices.SortStableFunc(due, func(a, b *entry) int { return cmp.Compare(b.workload.Settings.Priority, a.workload.Settings.Priority) })
+	known, of := make([]*content.Known, len(due)), make(map[*content.Known]*entry, len(due))
 	for i, e := range due {
-		known[i] = &e.config
+		known[i], of[&e.config] = &e.config, e
 	}
+	if p.batch > 0 {
+		known = content.Batch(known, p.batch)
+	}
+	p.unread = len(known) < len(due)
 	for i, err := range p.lookup.Hash(ctx, known) {
+		w := &of[known[i]].workload
 		if err == nil {
-			p.accept(&due[i].workload)
+			p.accept(w)
 			continue
 		}
-		p.retries.Refuse(p.now, reading(&due[i].workload), err.Error())
+		p.retries.Refuse(p.now, reading(w), err.Error())
 	}
 }
 
 // isDue is true if a hash is needed now.
 func (p *pass) isDue(e *entry) bool {
 	known := &e.config
-	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() &&
+	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() && !workload.IsUnchanged(&e.workload, known) &&
 		!p.now.Before(e.changes.pending.SettlesAt(p.window(&e.workload))) && !p.isPutOff(e)
 }
 

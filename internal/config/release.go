@@ -72,23 +72,33 @@ type Trace struct {
 	workload.Legacy
 
 	Suspension workload.Suspension
+	// LeftOut says which extra objects of other namespaces do not count.
+	LeftOut []string
 }
 
 // Suspended is true if new Pods of the workload cannot be scheduled, or old ones
 // are still suspended.
 func (t Trace) Suspended() bool { return t.Suspension.IsSuspended() || t.Suspension.Freeing }
 
-// Traces lists the workloads that are suspended, and those on which wave left
-// something that the manager removes.
+// Traces lists the workloads that are suspended, those on which wave left something that
+// the manager removes, and those that name objects of other namespaces that they may not use.
 func Traces(ctx context.Context, reader client.Reader) ([]Trace, error) {
 	objects, err := workload.List(ctx, reader, []string{""})
 	if err != nil {
 		return nil, err
 	}
 	var traces []Trace
+	source := content.Source{Digests: content.Digesting(reader)}
+	lookup, p := source.Lookup(), &pass{observer: newObserver(Options{}, reader, source)}
 	for _, obj := range objects {
-		if w := workload.Read(obj); w.Legacy.Finalizer || w.Suspension.IsSuspended() || w.Suspension.Freeing {
-			traces = append(traces, Trace{Name: w.Name, Legacy: w.Legacy, Suspension: w.Suspension})
+		w := workload.Read(obj)
+		var leftOut []string
+		if w.Settings.Tracked {
+			leftOut = lookup.LeftOut(ctx, w.Namespace, w.Settings.Extra)
+		}
+		_ = p.observeOwned(ctx, &w) // as far as it may be seen
+		if w.Legacy.Finalizer || w.Suspension.IsSuspended() || w.Suspension.Freeing || len(leftOut) > 0 {
+			traces = append(traces, Trace{Name: w.Name, Legacy: w.Legacy, Suspension: w.Suspension, LeftOut: leftOut})
 		}
 	}
 	return traces, nil

@@ -10,6 +10,7 @@ import (
 func (o *observer) accept(w *workload.Workload) {
 	o.retries.Accept(w.String())
 	o.retries.Accept(reading(w))
+	o.retries.Accept(decision.Disowning(w))
 }
 
 // isPutOff is true until what failed for a workload is tried again.
@@ -29,6 +30,14 @@ func retryOf(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
 	default:
 		return nil
 	}
+}
+
+// disowning is what retries call the removal of what wave left on a workload.
+func disowning(refusals ring.Refusals, w *workload.Workload) *decision.Retry {
+	if refused, failed := refusals[decision.Disowning(w)]; failed {
+		return &decision.Retry{At: refused.At, Reason: refused.Reason, Write: true}
+	}
+	return nil
 }
 
 // reading is what retries call the reads for a workload; its writes have its name.

@@ -39,7 +39,7 @@ func workloadMatters() predicate.Predicate {
 			return false
 		}
 		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew) ||
-			hasObservedRelease(e.ObjectOld, e.ObjectNew)
+			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew)
 	}
 	return p
 }
@@ -54,6 +54,14 @@ func respecified(a, b client.Object) bool {
 func hasObservedRelease(a, b client.Object) bool {
 	before, now := workload.SuspensionOf(a), workload.SuspensionOf(b)
 	return now.Freeing && now.Seen && !before.Seen
+}
+
+// keepsMore is true if more or fewer Pods than before run an earlier revision until a user
+// replaces them.
+func keepsMore(a, b client.Object) bool {
+	before, _ := workload.Kept(a)
+	now, _ := workload.Kept(b)
+	return before != now
 }
 
 func ready(obj client.Object) bool {

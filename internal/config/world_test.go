@@ -46,7 +46,9 @@ type world struct {
 	requests *requests
 	options  config.Options
 	webhooks *testenv.Webhooks
-	stop     func()
+	// as is how the manager connects; by default it may do anything.
+	as   *rest.Config
+	stop func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -85,7 +87,11 @@ func (w *world) manage(change ...func(*manager.Options)) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, w.requests.wrap(testenv.Shared().Config()), o) }()
+	as := w.as
+	if as == nil {
+		as = testenv.Shared().Config()
+	}
+	go func() { done <- manager.Run(ctx, w.requests.wrap(as), o) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -62,6 +62,7 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	f.optional("progress", e.Progress)
 	f.each("missing", e.Missing)
 	f.each("problem", e.Problems)
+	f.each("problem", e.LeftOut)
 	for i := range e.Uses {
 		f.add("uses", useText(&e.Uses[i]))
 	}

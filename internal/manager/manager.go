@@ -22,11 +22,11 @@ import (
 	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/fleet/agent"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -62,6 +62,9 @@ type Options struct {
 	Plans plans.Options
 	// Fleet are the options of the fleet ring. Its Namespaces are set to the manager's.
 	Fleet hub.Options
+	// ClusterNetwork restricts where the kubeconfigs of clusters may lead the fleet ring,
+	// unless it is nil.
+	ClusterNetwork *cluster.Network
 	// Assemblage are the options of the assemblage ring. Its Namespaces are set to the
 	// manager's.
 	Assemblage agent.Options
@@ -75,6 +78,9 @@ type Options struct {
 	// SyncPeriod is how often everything is observed although nothing has
 	// changed. Zero is controller-runtime's own.
 	SyncPeriod time.Duration
+	// MetricsSecure serves metrics by HTTPS, to clients that the API server authenticates
+	// and that may get /metrics.
+	MetricsSecure bool
 	// MetricsAddress and ProbeAddress are where to serve; "0" is nowhere.
 	MetricsAddress, ProbeAddress string
 	// Version is part of the user agent.
@@ -94,6 +100,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	o.Log = quietStop(ctx, o.Log)
 	mgr, err := ctrl.NewManager(clientConfig(cfg, o), o.controllerRuntime(kinds, rings))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
@@ -135,7 +142,7 @@ func (o Options) controllerRuntime(kinds *runtime.Scheme, rings []ring) ctrl.Opt
 		Cache:                         cacheOptions(o, rings),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 		Controller:                    controllers.Controller{ReconciliationTimeout: passTimeout, SkipNameValidation: &yes},
-		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              o.LeaseName,

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -68,12 +69,17 @@ func holder(t *testing.T, c client.Client, namespace, before string) string {
 }
 
 func TestOneReplicaLeadsAndHandsOver(t *testing.T) {
-	c, ns := newClient(t, testenv.Shared()), testenv.Namespace(t)
-	stopFirst := run(t, testenv.Shared(), options(ns))
+	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &lockedBuffer{}
+	o := options(ns)
+	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, nil))
+	stopFirst := run(t, testenv.Shared(), o)
 	first := holder(t, c, ns, "")
 	stopSecond := run(t, testenv.Shared(), options(ns))
 	if err := stopFirst(); err != nil {
 		t.Errorf("the first did not stop cleanly: %v", err)
+	}
+	if said := log.String(); strings.Contains(said, "level=ERROR") || !strings.Contains(said, "msg=stopped") {
+		t.Errorf("a clean stop says %s", said)
 	}
 	holder(t, c, ns, first)
 	if err := stopSecond(); err != nil {

@@ -131,7 +131,7 @@ func (o Options) rings() ([]ring, error) {
 
 // assemblages adds what carries out on the hub what the fleet has assigned.
 func (o Options) assemblages(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Directory) error {
-	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Now: o.Fleet.Now, Directory: clusters})
+	return proxy.SetupHub(ctx, mgr, proxy.Options{Namespaces: o.Namespaces, Hub: o.Fleet.HubName, Now: o.Fleet.Now, Directory: clusters, Network: o.ClusterNetwork})
 }
 
 // slimmed leaves out of objects who has written them, but for the kinds of which a ring

@@ -35,9 +35,12 @@ type Admission struct {
 	// Hosts are further names by which API servers call, such as that of the
 	// Service to which webhook configurations of users point.
 	Hosts []string
-	// Configurations are names of webhook configurations of users. With some, or
-	// with namespaces to watch, the manager may see and patch only these and ours.
+	// Configurations are names of webhook configurations of users that the manager may
+	// see and patch besides ours, or [AllLabeled].
 	Configurations []string
+	// PrepareNamespaces are those in which the webhook is asked about Scales of StatefulSets;
+	// all but those of Kubernetes itself if empty.
+	PrepareNamespaces []string
 	// FailClosed refuses what the zones ring lets pass when it cannot find out whether
 	// a downscale is forbidden or must be prepared.
 	FailClosed bool
@@ -45,6 +48,9 @@ type Admission struct {
 
 // Validate says what is wrong with the choices, by the names of their flags.
 func (a Admission) Validate() error {
+	if slices.Equal(a.Configurations, []string{AllLabeled}) {
+		a.Configurations = nil
+	}
 	options := admission.Options{Namespace: name, Source: a.Source, CertDir: certificatesDir, Hosts: a.Hosts, Only: a.Configurations}
 	return options.Validate()
 }
@@ -145,7 +151,7 @@ func (o Options) webhookService() *corev1.Service {
 func (o Options) webhookPermissions() []client.Object {
 	role := o.Namespace + ".admission.spillway.dev"
 	objects := []client.Object{
-		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", role), Rules: InjectionRules(o.webhookNames())},
+		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", role), Rules: o.injectionRules()},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta(o, "", role),
 			RoleRef: roleRef("ClusterRole", role), Subjects: subjects(o),
@@ -156,6 +162,15 @@ func (o Options) webhookPermissions() []client.Object {
 	}
 	return append(objects,
 		namespacedRole(o, o.Namespace, admission.ServiceName, CertificateRules()), roleBinding(o, o.Namespace, admission.ServiceName))
+}
+
+// injectionRules leave the patches to cert-manager where there is nothing else to inject.
+func (o Options) injectionRules() []rbacv1.PolicyRule {
+	rules := InjectionRules(o.webhookNames())
+	if o.Admission.Source == admission.CertManager && len(o.Admission.Configurations) == 0 {
+		rules[0].Verbs = []string{"list", "watch"}
+	}
+	return rules
 }
 
 // InjectionRules allow to inject the CA into webhook configurations, all if no
@@ -238,10 +253,14 @@ func (o Options) webhookArgs() []string {
 	return args
 }
 
+// AllLabeled, as the name of a configuration, stands for all that carry the labels. Who
+// may patch any webhook configuration has the whole cluster.
+const AllLabeled = "*"
+
 // webhookNames are the configurations that the manager may see and patch, all
 // if empty.
 func (o Options) webhookNames() []string {
-	if len(o.Admission.Configurations) == 0 && len(o.Watch) == 0 {
+	if slices.Contains(o.Admission.Configurations, AllLabeled) {
 		return nil
 	}
 	names := slices.Clone(o.Admission.Configurations)
@@ -264,7 +283,7 @@ func (o Options) declared(ring string) admission.Declared {
 	if o.Declarations != nil {
 		return o.Declarations(ring)
 	}
-	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
+	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed, PrepareNamespaces: o.Admission.PrepareNamespaces}}.Declarations(ring)
 }
 
 func (o Options) mountsCertificate() bool {

@@ -7,6 +7,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 var (
 	admissionGroup = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	rbacGroup      = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+	networkGroup   = schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}
 	coreGroup      = schema.GroupVersion{Version: "v1"}
 	// certManagerGroup exists where cert-manager is installed.
 	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
@@ -29,6 +30,7 @@ func ManagerKinds() []schema.GroupVersionKind {
 // not among them: it may hold what is not ours.
 func OtherKinds() []schema.GroupVersionKind {
 	other := kinds(certManagerGroup, "Certificate", "Issuer")
+	other = append(other, kinds(networkGroup, "NetworkPolicy")...)
 	other = append(other, kinds(coreGroup, "Service", "ServiceAccount")...)
 	return append(other, kinds(rbacGroup, "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")...)
 }

@@ -26,7 +26,10 @@ import (
 var generated embed.FS
 
 const (
-	name        = "spillway"
+	name = "spillway"
+	// serviceAccountName is that of the manager, by which policies know it.
+	serviceAccountName = name
+
 	metricsPort = 8080
 	probePort   = 8081
 	replicas    = 2
@@ -56,6 +59,11 @@ type Options struct {
 	Version string
 	// Declarations is what a ring declares; the default is [manager.Options.Declarations].
 	Declarations func(ring string) admission.Declared
+	// Unrestricted leaves out the policies that restrict what the manager's identity may
+	// write.
+	Unrestricted bool
+	// PlainMetrics serves the metrics by HTTP, to all who can reach the manager.
+	PlainMetrics bool
 	// Args are further arguments of the manager.
 	Args []string
 }
@@ -79,8 +87,9 @@ func Objects(o Options) ([]client.Object, error) {
 	}
 	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
 	objects = append(objects, packagePermissions(o)...)
-	objects = append(objects, deployment(o), service(o))
-	return append(objects, o.admissionObjects()...), nil
+	objects = append(objects, metricsPermissions(o)...)
+	objects = append(objects, networkPolicy(o), deployment(o), service(o))
+	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects()), nil
 }
 
 // besides are parts of rings that have permissions of their own: the controllers of
@@ -133,14 +142,14 @@ func leaderRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: leases, Verbs: []string{"create"}},
 		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName, config.BudgetLease(manager.LeaseName)}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, // also that a leader was elected
 	}
 }
 
 func serviceAccount(o Options) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-		ObjectMeta: meta(o, o.Namespace, name),
+		ObjectMeta: meta(o, o.Namespace, serviceAccountName),
 	}
 }
 
@@ -217,7 +226,7 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 }
 
 func subjects(o Options) []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: o.Namespace}}
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: serviceAccountName, Namespace: o.Namespace}}
 }
 
 func deployment(o Options) *appsv1.Deployment {
@@ -231,7 +240,7 @@ func deployment(o Options) *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: ManagerLabels()},
 				Spec: corev1.PodSpec{
-					ServiceAccountName:            name,
+					ServiceAccountName:            serviceAccountName,
 					TerminationGracePeriodSeconds: &grace,
 					SecurityContext: &corev1.PodSecurityContext{
 						RunAsNonRoot:   yes(),
@@ -253,6 +262,9 @@ func container(o Options) corev1.Container {
 	args = append(args, "--rings="+strings.Join(o.Rings, ","))
 	if len(o.Watch) > 0 {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
+	}
+	if o.secureMetrics() {
+		args = append(args, "--metrics-secure")
 	}
 	return corev1.Container{
 		Name: "manager", Image: o.Image, Args: args,

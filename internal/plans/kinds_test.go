@@ -34,6 +34,8 @@ func TestKinds(t *testing.T) {
 		  planExecution: {planName: deploy, uid: u, status: IN_PROGRESS}}}`, ""},
 
 		"an Instance of nothing":  {`{kind: Instance, metadata: {name: x}, spec: {parameters: {A: b}}}`, "operatorVersion.name must be the name of an OperatorVersion"},
+		"a request without end":   {`{kind: Instance, metadata: {name: x}, spec: {operatorVersion: {name: y}, planExecution: {planName: p, uid: "` + strings.Repeat("u", 300) + `"}}}`, "Too long"},
+		"a version without end":   {`{kind: Instance, metadata: {name: x}, spec: {operatorVersion: {name: "` + strings.Repeat("u", 300) + `"}}}`, "Too long"},
 		"a kind of task":          {`{kind: OperatorVersion, metadata: {name: x}, spec: {tasks: [{name: a, kind: Pray}]}}`, `Unsupported value: "Pray"`},
 		"a task twice":            {`{kind: OperatorVersion, metadata: {name: x}, spec: {tasks: [{name: a, kind: Dummy}, {name: a, kind: Dummy}]}}`, "Duplicate value"},
 		"a parameter twice":       {`{kind: OperatorVersion, metadata: {name: x}, spec: {parameters: [{name: a}, {name: a}]}}`, "Duplicate value"},

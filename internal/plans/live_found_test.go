@@ -254,6 +254,12 @@ plans: {deploy: {strategy: serial, phases: [{name: main, strategy: serial, steps
 	c.manage()
 	c.instance("later", "app-1", "CLASS", "later")
 	c.rests("later", "deploy Complete")
+	c.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: stuck}}")
+	c.instance("stuck", "app-1", "CLASS", "later")
+	c.waits("stuck", "ConfigMap stuck exists")
+	if out, _ := c.spillway("explain", "instance/stuck"); strings.Contains(out, "because PersistentVolumeClaim") {
+		t.Errorf("explain finds the cause in the claim:\n%s", out)
+	}
 	c.instance("now", "app-1", "CLASS", "now")
 	c.waits("now", "waiting for PersistentVolumeClaim now")
 	c.instance("none", "app-1", "CLASS", "none")

@@ -140,6 +140,13 @@ var (
 	// ProxiedBy names, on an Assemblage of a workload cluster, the ProxyAssemblage
 	// by its UID that writes it.
 	ProxiedBy = Key{Native: "spillway.dev/proxied-by"}
+	// ProxiedFor names it by hub, namespace, name and cluster, which are the same when the
+	// hub was rebuilt; SentSyncs are the names of the syncs that it has sent.
+	ProxiedFor = Key{Native: "spillway.dev/proxied-for"}
+	SentSyncs  = Key{Native: "spillway.dev/sent-syncs"}
+	// TakeOver lets a ProxyAssemblage write over an Assemblage that another one has written,
+	// whose UID it names.
+	TakeOver = Key{Native: "spillway.dev/take-over"}
 	// Repointed is, on a Kustomization, its generation that differs from the one
 	// before, which had succeeded, only in where the same is fetched from.
 	Repointed = Key{Native: "spillway.dev/repointed"}

@@ -129,6 +129,10 @@ type AssemblageStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Syncs []SyncStatus `json:"syncs,omitempty"`
+	// Adopted says which content of the cluster was taken over from an earlier
+	// ProxyAssemblage of the same hub, namespace, name and cluster: by its UID and a hash.
+	// +optional
+	Adopted string `json:"adopted,omitempty"`
 }
 
 // SyncStatus is the state of a sync. It is about one assignment: a revision, and

@@ -58,9 +58,12 @@ type InstanceSpec struct {
 type PlanExecution struct {
 	// PlanName is the plan to run.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	PlanName string `json:"planName,omitempty"`
 	// UID distinguishes one request from the next; it is set if it is empty.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=253
 	UID types.UID `json:"uid,omitempty"`
 	// Status is not used; KUDO kept the state of the plan here.
 	// +optional

@@ -45,8 +45,10 @@ type ObjectReference struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Namespace string `json:"namespace,omitempty"`
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 	// +optional
 	UID types.UID `json:"uid,omitempty"`

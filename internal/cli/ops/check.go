@@ -223,12 +223,30 @@ func checkTraces(ctx context.Context, reader client.Reader) []finding {
 		if trace.Suspended() {
 			findings = append(findings, suspendedFinding(what, trace, unknown || isManaged(managers, trace.Namespace)))
 		}
+		for _, left := range trace.LeftOut {
+			findings = append(findings, finding{Advice: true, What: what + "names config of another namespace that does not count: " + left,
+				Action: "share it before changing over from wave, or run the manager with --allow-cross-namespace"})
+		}
 		if trace.Finalizer {
-			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024",
-				Action: "the manager removes it, with the owner references on its config, if it is installed with --wave-cleanup"})
+			findings = append(findings, finding{Advice: true, What: what + "has the finalizer of wave before 2024", Action: disownAction(&trace)})
 		}
 	}
 	return findings
+}
+
+// disownAction says what the manager needs to remove wave's finalizer: permissions for the
+// objects of this workload alone.
+func disownAction(t *config.Trace) string {
+	const removes = "the manager removes it"
+	if len(t.Owns) == 0 {
+		return removes
+	}
+	words := []string{"kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name, "-n", t.Namespace, "--verb=patch --resource=configmaps,secrets"}
+	for _, owned := range t.Owns {
+		words = append(words, "--resource-name="+owned.Name)
+	}
+	return removes + " with the owner references on its config, once it may patch that: " + strings.Join(words, " ") +
+		", and bind it to the ServiceAccount of the manager; or install with --wave-cleanup"
 }
 
 // isManaged is true if one of the managers watches the namespace.

@@ -35,7 +35,7 @@ func NewInstall(command.Environment) *cobra.Command {
 		o      manifests.Options
 		export bool
 	)
-	source, webhooks := string(admission.Generated), true
+	source, webhooks, restrict, secure := string(admission.Generated), true, true, true
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install or upgrade Spillway, or print its manifests",
@@ -45,6 +45,7 @@ func NewInstall(command.Environment) *cobra.Command {
 			"Objects that exist are updated. Arguments after -- are passed to the manager.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(source), !webhooks
+			o.Unrestricted, o.PlainMetrics = !restrict, !secure
 			if f := cmd.Flags(); !f.Changed("package-kinds") {
 				o.PackageKinds = f.Changed("rings")
 			}
@@ -81,7 +82,10 @@ func NewInstall(command.Environment) *cobra.Command {
 	flags.BoolVar(&webhooks, "webhooks", webhooks, "serve the webhooks of the rings")
 	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
-	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own (default: all that are labeled)")
+	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
+	flags.BoolVar(&restrict, "restrict-manager", restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
+	flags.BoolVar(&secure, "metrics-secure", secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.StringSliceVar(&o.Admission.PrepareNamespaces, "prepare-downscale-namespaces", nil, "namespaces whose StatefulSets with prepare-downscale may be scaled down by /scale: elsewhere no /scale is refused while the manager is down (default: all but kube-system, kube-public and kube-node-lease)")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")

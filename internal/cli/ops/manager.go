@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 )
@@ -23,6 +25,9 @@ type managerFlags struct {
 
 	logFormat, logLevel string
 	certSource          string
+	allowed, refused    []string
+	version             bool
+	zap                 zapFlags
 }
 
 // NewManager returns the command manager.
@@ -36,6 +41,10 @@ func NewManager(env command.Environment) *cobra.Command {
 			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.version {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "spillway "+command.CurrentVersion())
+				return err //nolint:wrapcheck // the output is gone
+			}
 			o, err := f.managerOptions(env)
 			if err != nil {
 				return err
@@ -65,8 +74,12 @@ func (f *managerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: the one that the manager runs in)")
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how often to reconcile everything even if nothing has changed")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", `address to serve metrics at; "0" disables it`)
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS, to clients that may get /metrics; spillway install sets this, and installs what it needs")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", `address to serve /healthz and /readyz at; "0" disables it`)
+	flags.StringVar(&o.Fleet.HubName, "hub-name", "", "name of this hub on the clusters of its fleet, where several hubs manage the same clusters")
 	flags.StringVar(&o.Plans.PipeImage, "pipe-image", "", "image of the container that keeps the Pod of a Pipe running (default: the ring's)")
+	flags.StringSliceVar(&f.allowed, "allow-cluster-addresses", nil, "networks and addresses of the clusters of the fleet, the only ones to connect to (default: all but loopback, link-local and those refused)")
+	flags.StringSliceVar(&f.refused, "refuse-cluster-addresses", nil, "networks and addresses not to connect to for a kubeconfig (default: the Services of this cluster)")
 	f.addAdmission(flags)
 	f.addZones(flags)
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -106,9 +119,55 @@ func (f *managerFlags) addAliases(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-election", true, "")
 	flags.StringVar(&o.LeaseName, "leader-election-id", manager.LeaseName, "")
 	flags.StringVar(&o.LeaseNamespace, "leader-election-namespace", "", "")
-	for _, name := range []string{"leader-election", "leader-election-id", "leader-election-namespace"} {
+	flags.BoolVar(&f.version, "version", false, "")
+	f.zap.add(flags)
+	for _, name := range append([]string{"leader-election", "leader-election-id", "leader-election-namespace", "version"}, zapNames...) {
 		_ = flags.MarkHidden(name) // it exists
 	}
+}
+
+// zapFlags are the flags of the log of wave.
+type zapFlags struct {
+	devel                             bool
+	encoder, level, stack, timeFormat string
+}
+
+var zapNames = []string{"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level", "zap-time-encoding"}
+
+func (z *zapFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&z.devel, "zap-devel", false, "")
+	flags.StringVar(&z.encoder, "zap-encoder", "", "")
+	flags.StringVar(&z.level, "zap-log-level", "", "")
+	flags.StringVar(&z.stack, "zap-stacktrace-level", "", "") // no stack traces are logged
+	flags.StringVar(&z.timeFormat, "zap-time-encoding", "", "")
+}
+
+// translate sets the format and the level of the log, where wave's flags name them.
+func (z *zapFlags) translate(format, level *string) error {
+	if z.devel {
+		*level = "debug"
+	}
+	switch z.encoder {
+	case "":
+	case "console":
+		*format = "text"
+	default:
+		*format = z.encoder
+	}
+	if n, err := strconv.Atoi(z.level); err == nil && n > 0 {
+		*level = "debug" // a verbosity
+		return nil
+	}
+	switch z.level {
+	case "":
+	case "debug", "info", "warn", "error":
+		*level = z.level
+	case "panic":
+		*level = "error"
+	default:
+		return fmt.Errorf("--zap-log-level: %q is not known; use --log-level with debug, info, warn or error", z.level)
+	}
+	return nil
 }
 
 // locate fills in the namespace that this runs in, where it is needed, and
@@ -135,6 +194,9 @@ func (f *managerFlags) locate(o *manager.Options) error {
 }
 
 func (f *managerFlags) managerOptions(env command.Environment) (manager.Options, error) {
+	if err := f.zap.translate(&f.logFormat, &f.logLevel); err != nil {
+		return manager.Options{}, err
+	}
 	log, err := newLog(env.Err, f.logFormat, f.logLevel)
 	if err != nil {
 		return manager.Options{}, err
@@ -156,5 +218,22 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	}
 	o.Plans.Now, o.Fleet.Now, o.Assemblage.Now, o.Admission.Now = env.Now, env.Now, env.Now, env.Now
 	o.Admission.Source = admission.Source(f.certSource)
-	return o, nil
+	o.ClusterNetwork, err = f.network()
+	return o, err
+}
+
+// network is where the kubeconfigs of tenants may lead.
+func (f *managerFlags) network() (*cluster.Network, error) {
+	n := &cluster.Network{Refused: cluster.ServicesOf(os.Getenv("KUBERNETES_SERVICE_HOST"))}
+	var err error
+	if n.Allowed, err = cluster.ParseNetworks(f.allowed); err != nil {
+		return nil, fmt.Errorf("--allow-cluster-addresses: %w", err)
+	}
+	if len(f.refused) == 0 {
+		return n, nil
+	}
+	if n.Refused, err = cluster.ParseNetworks(f.refused); err != nil {
+		return nil, fmt.Errorf("--refuse-cluster-addresses: %w", err)
+	}
+	return n, nil
 }

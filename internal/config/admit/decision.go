@@ -95,7 +95,11 @@ func (a attempt) complete(now time.Time) answer {
 		e.DropBaseline()
 		e.Record(workload.Roll{At: a.now.Records.Roll.At, Admitted: now.UTC().Truncate(time.Millisecond)})
 	}
-	return answer{operations: e.Operations()}
+	done := answer{operations: e.Operations()}
+	if len(a.now.LeftOut) > 0 {
+		done.warnings = []string{a.now.LeftOutText()}
+	}
+	return done
 }
 
 // sameTemplate is true if two versions of a workload ask for the same Pods, apart

@@ -6,6 +6,7 @@
 //     changing over restarts no Pod.
 //   - What is kept of a ConfigMap or Secret is a digest of each value. Values are
 //     read when a hash is due, and dropped with the last hash that needs them.
-//   - What must not be read, or is not shared with the workload's namespace, is
-//     reported as a sentence; no hash is computed from the rest.
+//   - What must not be read is reported as a sentence. An object of another namespace is
+//     left out, because only an annotation names it; without one of the workload's own
+//     namespace no hash is computed.
 package content

@@ -60,6 +60,8 @@ func IsSharedWith(obj client.Object, namespace string) bool {
 // fact is what is known of one object without its values.
 type fact struct {
 	exists bool
+	// out is true of an object of another namespace that must not count.
+	out bool
 	// version is uid and resourceVersion.
 	version string
 	ignored bool

@@ -1,7 +1,11 @@
 package content
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -10,8 +14,12 @@ import (
 type Known struct {
 	demand Demand
 	// facts and denied were observed when the workload was at version.
-	facts   Facts
-	denied  []string
+	facts  Facts
+	denied []string
+	// leftOut says which extra objects of other namespaces do not count, and hidden is
+	// true if wave may have counted one of them.
+	leftOut []string
+	hidden  bool
 	version string
 	// fingerprint is of the digests that count. The hashes were computed when it
 	// was hashedFor; the values that were read then, which may have been newer, had
@@ -20,6 +28,8 @@ type Known struct {
 	hashes                           *Hashes
 	// forbidden says which values could not be read, when last tried.
 	forbidden []string
+	// inputs is the result of [Known.Inputs] of some hash; empty after each change.
+	inputs, inputsOf string
 }
 
 // Use is a reference and what is known of its object.
@@ -46,11 +56,38 @@ func (m Missing) String(namespace string) string {
 	return m.Object.From(namespace) + " has no key " + m.Key
 }
 
+// Inputs identifies what a hash was computed from: the references, and the versions of
+// their objects. It is a digest with the name of the workload as its key, so that it counts
+// for no other one, and it says nothing of values. While it stays the same, so does the hash.
+func (k *Known) Inputs(workload, hash string) string {
+	if k.inputs != "" && k.inputsOf == hash {
+		return k.inputs
+	}
+	mac := hmac.New(sha256.New, []byte(inputsFormat+workload))
+	_, _ = fmt.Fprintf(mac, "%q %+v", hash, k.scopes())
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+		_, _ = fmt.Fprintf(mac, "%q %v %q\n", o, k.facts[o].exists, k.facts[o].version)
+	}
+	k.inputs, k.inputsOf = hex.EncodeToString(mac.Sum(nil)[:digestSize]), hash
+	return k.inputs
+}
+
+// inputsFormat changes with what [Known.Inputs] covers, and with how hashes are computed.
+const inputsFormat = "1 "
+
 // Facts are what was observed last.
 func (k *Known) Facts() Facts { return k.facts }
 
 // Denied says, as sentences, what must not be read and how to fix it.
 func (k *Known) Denied() []string { return slices.Concat(k.denied, k.forbidden) }
+
+// LeftOut says, as sentences, which extra objects of other namespaces do not count, and
+// how to fix it.
+func (k *Known) LeftOut() []string { return k.leftOut }
+
+// HidesWave is true if wave may have counted an object that must not be read, so that
+// its hash cannot be computed.
+func (k *Known) HidesWave() bool { return k.hidden }
 
 // Hashes are of the present contents; nil if they are not known.
 func (k *Known) Hashes() *Hashes {
@@ -121,11 +158,13 @@ func (k *Known) scopes() scopes {
 // scope is what counts now; the ignored objects are left out of it.
 func (k *Known) scope() scope {
 	ignored := slices.Clone(k.demand.Ignored)
+	own := len(ignored)
 	for o, f := range k.facts {
 		if f.ignored {
 			ignored = append(ignored, Reference{Object: o})
 		}
 	}
+	slices.SortFunc(ignored[own:], func(a, b Reference) int { return a.Object.compare(b.Object) })
 	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
 }
 

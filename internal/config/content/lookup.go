@@ -19,6 +19,8 @@ type Source struct {
 	Digests client.Reader
 	// Values reads ConfigMaps and Secrets as they are, from the API server.
 	Values client.Reader
+	// Forbidden is true for a kind that must not be read. Nil if all may be.
+	Forbidden func(Kind) bool
 	// Provided is true where the secrets store CSI driver is installed.
 	Provided bool
 	// Namespaces are those that may be read, all if empty.
@@ -55,6 +57,9 @@ func Lacks(ctx context.Context, reader client.Reader, namespace string, pod *cor
 	return lacks, nil
 }
 
+// IsForbidden is true for a kind that must not be read.
+func (s Source) IsForbidden(kind Kind) bool { return s.Forbidden != nil && s.Forbidden(kind) }
+
 // Lookup begins a pass.
 func (s Source) Lookup() *Lookup { return &Lookup{Source: s, facts: Facts{}} }
 
@@ -65,27 +70,58 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 	if l.isUnchanged(ctx, k, version) {
 		return false, nil
 	}
-	k.demand, k.denied, k.version, k.facts = d, nil, version, Facts{}
+	k.inputs = ""
+	k.demand, k.denied, k.leftOut, k.hidden, k.version, k.facts = d, nil, nil, false, version, Facts{}
+	out := map[Object]bool{}
 	for _, ref := range slices.Concat(d.Uses, d.Wave) {
-		if _, done := k.facts[ref.Object]; done {
+		if _, done := k.facts[ref.Object]; done || out[ref.Object] {
 			continue
 		}
 		f, denied, err := l.find(ctx, d.Namespace, ref.Object)
-		if err != nil {
+		switch {
+		case err != nil:
 			return false, err
-		}
-		k.facts[ref.Object] = f
-		if denied != "" {
+		case denied != "" && f.out:
+			out[ref.Object] = true
+			k.leaveOut(denied, f.exists) // not read, only that it may exist
+			continue
+		case denied != "":
 			k.denied = append(k.denied, denied)
 		}
+		k.facts[ref.Object] = f
 	}
+	k.demand.Uses, k.demand.Wave = except(d.Uses, out), except(d.Wave, out)
 	return k.refresh(), nil
+}
+
+// LeftOut says, as sentences, which of some extra objects do not count for workloads of a
+// namespace, as far as that can be read.
+func (l *Lookup) LeftOut(ctx context.Context, namespace string, extra []Reference) []string {
+	k, others := Known{}, slices.DeleteFunc(slices.Clone(extra), func(r Reference) bool { return r.Object.Namespace == namespace })
+	if _, err := l.Observe(ctx, &k, "", Demand{Namespace: namespace, Uses: others}); err != nil {
+		return nil
+	}
+	return k.LeftOut()
+}
+
+// leaveOut records an object of another namespace that does not count.
+func (k *Known) leaveOut(denied string, mayExist bool) {
+	k.leftOut = append(k.leftOut, denied+"; ignoring it")
+	k.hidden = k.hidden || mayExist
+}
+
+// except are the references to other objects.
+func except(refs []Reference, out map[Object]bool) []Reference {
+	if len(out) == 0 {
+		return refs
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r Reference) bool { return out[r.Object] })
 }
 
 // isUnchanged is true if neither the workload nor anything that it uses has
 // changed since the last pass, so that all that is known still holds.
 func (l *Lookup) isUnchanged(ctx context.Context, k *Known, version string) bool {
-	if k.facts == nil || k.version != version || len(k.denied) > 0 {
+	if k.facts == nil || k.version != version || len(k.denied) > 0 || len(k.leftOut) > 0 {
 		return false
 	}
 	for o, known := range k.facts {
@@ -96,10 +132,14 @@ func (l *Lookup) isUnchanged(ctx context.Context, k *Known, version string) bool
 	return true
 }
 
-// find returns the fact of an object, and a sentence if it must not be read.
+// find returns the fact of an object, and a sentence if it must not be read. An object of
+// another namespace is out then, unless this reader alone may not read it.
 func (l *Lookup) find(ctx context.Context, namespace string, o Object) (fact, string, error) {
 	if len(l.Namespaces) > 0 && !slices.Contains(l.Namespaces, o.Namespace) {
-		return fact{}, fmt.Sprintf("%s is in a namespace that the manager does not watch; add it to --namespaces", o.From(namespace)), nil
+		return fact{exists: true, out: true}, fmt.Sprintf("%s is in a namespace that the manager does not watch; add it to --namespaces", o.From(namespace)), nil
+	}
+	if l.IsForbidden(o.Kind) {
+		return fact{}, forbidden(o, namespace), nil
 	}
 	f, err := l.factOf(ctx, o)
 	if apierrors.IsForbidden(err) {
@@ -109,7 +149,7 @@ func (l *Lookup) find(ctx context.Context, namespace string, o Object) (fact, st
 		return fact{}, "", err
 	}
 	if o.Namespace != namespace && !l.AllowCrossNamespace && !f.isSharedWith(namespace) {
-		return fact{}, fmt.Sprintf("%s is not shared with namespace %s; annotate it with %s: %s",
+		return fact{exists: f.exists, out: true}, fmt.Sprintf("%s not found, or not shared with namespace %s; annotate it with %s: %s",
 			o.From(namespace), namespace, vocabulary.SharedWith.Native, namespace), nil
 	}
 	return f, "", nil
@@ -139,6 +179,9 @@ func (l *Lookup) read(ctx context.Context, o Object) (fact, error) {
 		}
 		versions, err := provided(ctx, l.Digests, o)
 		return providedFact(versions), err
+	}
+	if !isName(o.Name) {
+		return fact{}, nil // a Pod may name it, and no object can have it
 	}
 	obj := o.Kind.New()
 	err := l.Digests.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj)

@@ -11,6 +11,10 @@ type Demand struct {
 	Uses, Wave []Reference
 	// Ignored are objects, or keys of them, whose changes do not count.
 	Ignored []Reference
+	// First is true of a workload without a hash. What it uses may have been created shortly
+	// before it, so what the cache does not have is read all the same: otherwise the first
+	// hash would be without it, and the next one would roll the workload.
+	First bool
 }
 
 // DemandOf reads the config that a Pod uses; extra are the references by annotation.

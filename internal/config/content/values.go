@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -45,6 +46,28 @@ func (l *Lookup) Hash(ctx context.Context, due []*Known) []error {
 	return errs
 }
 
+// Batch returns how many of some workloads to hash together, so that the values of about so
+// many objects are read. It is at least one. Workloads that use the same objects stay together.
+func Batch(due []*Known, objects int) []*Known {
+	read := map[Object]bool{}
+	batch := slices.DeleteFunc(slices.Clone(due), func(k *Known) bool {
+		more := 0
+		for o := range k.facts {
+			if !read[o] {
+				more++
+			}
+		}
+		if more > 0 && len(read) > 0 && len(read)+more > objects {
+			return true
+		}
+		for o := range k.facts {
+			read[o] = true
+		}
+		return false
+	})
+	return batch
+}
+
 // values are the contents of objects, read once and kept until the last
 // workload that needs them has its hash.
 type values struct {
@@ -79,8 +102,11 @@ func newValues(reader client.Reader, due []*Known) *values {
 func (k *Known) compute(ctx context.Context, values *values) error {
 	defer values.release(k)
 	c := contents{}
-	k.facts, k.forbidden = maps.Clone(k.facts), nil
-	for o := range k.facts {
+	k.facts, k.forbidden, k.inputs = maps.Clone(k.facts), nil, ""
+	for o, f := range k.facts {
+		if !f.exists && !k.demand.First {
+			continue // the cache knows that there is none
+		}
 		v := values.get(ctx, o)
 		if apierrors.IsForbidden(v.err) {
 			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
@@ -131,6 +157,9 @@ type sharedHashes struct {
 func (val *value) read(ctx context.Context, reader client.Reader, o Object) {
 	if o.Kind == SecretProviderClass {
 		val.readProvided(ctx, reader, o)
+		return
+	}
+	if !isName(o.Name) {
 		return
 	}
 	obj := o.Kind.New()

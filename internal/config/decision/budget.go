@@ -88,10 +88,8 @@ func (o *Observed) addRolling(to map[types.UID]time.Time, rolls []Write) {
 // that a restart does not refill it. Without that record, when a user explains or
 // simulates, the records on the workloads stand for it.
 func rate(o Observed, options Options) rollout.Rate {
-	r := rollout.Rate{Every: options.rateEvery(), Burst: max(options.UpdateBurst, 1)}
+	r := rollout.Rate{Every: options.rateEvery(), Burst: options.UpdateBurst}
 	switch {
-	case r.Every == 0:
-		return rollout.Rate{}
 	case o.Budget == nil:
 		for i := range o.Workloads {
 			if at := o.Workloads[i].Rolled; !at.IsZero() {

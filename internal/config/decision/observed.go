@@ -29,6 +29,8 @@ type Workload struct {
 	Change Change
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
+	// Disown is set after a failed attempt to remove what old versions of wave left.
+	Disown *Retry
 }
 
 // coalesceLimit bounds, in windows, how long an unending series of changes can

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -79,8 +81,8 @@ func tree(o Observed, options Options) rollout.Observed {
 		}
 	}
 	return rollout.Observed{Now: o.Now, Root: rollout.Unit{
-		Group: true, Children: []rollout.Unit{alone, zones, slow},
-		Policy: rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
+		Children: []rollout.Unit{alone, zones, slow},
+		Policy:   rollout.Policy{Deadline: workload.ProgressDeadline, OnFailure: rollout.Continue},
 	}}
 }
 
@@ -133,7 +135,7 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	case isLate:
 		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
 	case w.IsSettled() && !rolling:
-		return unit, false
+		return w.settledUnit(unit, now)
 	}
 	if !w.IsSettled() {
 		unit.Block = w.block(now, options)
@@ -146,9 +148,6 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	case isLate:
 		unit.StartedAt = w.Records.Roll.At
 	}
-	if w.IsSettled() {
-		return unit, true
-	}
 	if w.Settings.Paused {
 		unit.Pause = &rollout.Pause{}
 	}
@@ -158,8 +157,53 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	return unit, true
 }
 
+// settledUnit is a workload that has its hash, and of which something else remains; false
+// if nothing does.
+func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, bool) {
+	unit.Leaf = rollout.Leaf{Current: earlier, Target: w.Accepted(), Health: rollout.Healthy}
+	switch {
+	case w.Legacy.Finalizer:
+		unit.Block = &rollout.Block{Reason: ReasonWaveFinalizer, Since: now, Message: w.disowning()}
+		return unit, true
+	default:
+		return w.keptUnit(unit, now)
+	}
+}
+
+// disowning is why what wave left was not removed yet.
+func (w *Workload) disowning() string {
+	names := message.Join(w.Legacy.Owns, ", ", func(o workload.Owned) string { return o.From(w.Namespace) })
+	cause := "the manager removes it"
+	switch {
+	case w.Legacy.Unknown:
+		cause = "the manager may not list the ConfigMaps and Secrets that have it as owner; grant it list and watch on them"
+	case len(names) > 0:
+		cause = "grant the manager patch on what has it as owner (" + names + ") in namespace " + w.Namespace
+	case w.Disown != nil:
+		cause = w.Disown.Reason
+	}
+	return "it cannot be deleted, because it has the finalizer " + vocabulary.ConfigFinalizer + " of wave: " + cause
+}
+
+// keptUnit is a workload that has its hash, and whose Pods run an earlier revision until a
+// user replaces them; false if all run the present one. Pods of a zone are replaced by the
+// group.
+func (w *Workload) keptUnit(unit rollout.Unit, now time.Time) (rollout.Unit, bool) {
+	pods, of := workload.Kept(w.Object)
+	if pods == 0 || !w.Settings.Tracked {
+		return unit, false
+	}
+	unit.Block = &rollout.Block{Reason: ReasonPodsKept, Since: w.Records.Roll.At, Message: fmt.Sprintf(
+		"%d of %d Pods run an earlier revision: %s", pods, of, workload.KeptBy(w.Object))}
+	if unit.Block.Since.IsZero() || unit.Block.Since.After(now) {
+		unit.Block.Since = now
+	}
+	return unit, true
+}
+
 // Revisions that are not hashes.
 const (
+	earlier   = "earlier"
 	suspended = "suspended"
 	released  = "released"
 	unhashed  = "changed"
@@ -259,8 +303,12 @@ func (w *Workload) freeing(since time.Time) *rollout.Block {
 func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 	window := options.Window(&w.Workload)
 	until := w.Change.SettlesAt(window)
-	if !until.After(now) {
+	switch {
+	case until.After(now):
+	case w.Retry != nil:
 		return &rollout.Block{Reason: ReasonUnread, Message: "its config could not be read"}
+	default:
+		return &rollout.Block{Reason: ReasonUnread, Message: "its config is read next"}
 	}
 	return &rollout.Block{
 		Reason:  ReasonCoalescing,

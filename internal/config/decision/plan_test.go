@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,28 @@ func statefulSet(pods int32, update string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &pods}, Status: appsv1.StatefulSetStatus{CurrentRevision: "v1", UpdateRevision: update}}
 }
 
+// kept has one Pod at the present revision, and a strategy that replaces no other.
+func kept(set *appsv1.StatefulSet, s appsv1.StatefulSetUpdateStrategy) *appsv1.StatefulSet {
+	set.Spec.UpdateStrategy, set.Status.Replicas, set.Status.UpdatedReplicas = s, *set.Spec.Replicas, 1
+	return set
+}
+
+func partition(n int32) appsv1.StatefulSetUpdateStrategy {
+	return appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}}
+}
+
 func current(w *Workload) { w.Template.Hash = "new" }
+
+func in(namespace string) func(*Workload) {
+	return func(w *Workload) { w.Namespace = namespace }
+}
+
+// freeing is a workload that was released, of which these Pods are still suspended.
+func freeing(waiting ...workload.WaitingPod) func(*Workload) {
+	return func(w *Workload) {
+		w.Suspension = workload.Suspension{Freeing: true, Seen: true, Known: true, Waiting: waiting}
+	}
+}
 
 // text is the plan as sentences: what is written, and what waits why.
 func text(workloads []Workload, o Options) string {
@@ -68,8 +90,11 @@ func text(workloads []Workload, o Options) string {
 	var b strings.Builder
 	for _, w := range plan.Writes {
 		kind := "records on "
-		if w.Rolls {
+		switch {
+		case w.Rolls:
 			kind = "rolls "
+		case len(w.Frees) > 0:
+			kind = fmt.Sprintf("deletes %d Pods of ", len(w.Frees))
 		}
 		b.WriteString(kind + w.Workload.Name.Name + "\n")
 	}
@@ -173,6 +198,21 @@ func TestDecide(t *testing.T) {
 			}, Options{MaxRolling: 1},
 			"rolls a\nProgressing: Deployment b is updating: not ready\n",
 		},
+		"Pods that wait for a user are reported": {
+			[]Workload{
+				outdated("a", current, ofKind(kept(statefulSet(3, "v2"), appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}))),
+				outdated("b", current, ofKind(kept(statefulSet(3, "v2"), partition(2)))),
+				outdated("c", current, ofKind(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}, Status: appsv1.DeploymentStatus{Replicas: 2}})),
+				outdated("z", current, ofKind(kept(statefulSet(3, "v2"), partition(2))), zone(false), func(w *Workload) {
+					w.Object.SetLabels(map[string]string{"rollout-group": "ingester"})
+				}),
+				outdated("o"),
+			}, Options{MaxRolling: 1},
+			"rolls o\n" +
+				"PodsKept: StatefulSet a is waiting: 2 of 3 Pods run an earlier revision: its update strategy is OnDelete; delete them\n" +
+				"PodsKept: StatefulSet b is waiting: 2 of 3 Pods run an earlier revision: its partition is 2; lower it\n" +
+				"PodsKept: Deployment c is waiting: 2 of 2 Pods run an earlier revision: its rollout is paused (spec.paused); resume it\n",
+		},
 		"nor while its config is missing": {
 			[]Workload{
 				outdated("a"),
@@ -198,6 +238,52 @@ func TestDecide(t *testing.T) {
 			}, Options{MaxRolling: 1},
 			"rolls a\nRetryLater: Deployment b",
 		},
+		"each namespace has a budget of its own, for all of its workloads": {
+			[]Workload{outdated("a", in("first")), outdated("b", in("first")), outdated("c", in("second")), outdated("d", in("second")), outdated("e", in("third"))},
+			Options{MaxRollingPerNamespace: 1},
+			"rolls a\nrolls c\nrolls e\n" +
+				"BudgetExhausted: Deployment b is queued (position 1): 1 of 1 allowed unavailable in first\n" +
+				"BudgetExhausted: Deployment d is queued (position 1): 1 of 1 allowed unavailable in second\n",
+		},
+		"a pause does not hide that a workload is rolling": {
+			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), func(w *Workload) { w.Settings.Paused = true })}, Options{},
+			"Progressing: Deployment a is updating: not ready\n",
+		},
+		"nor that it exceeded its time": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(2, "v2")), lateSince(now.Add(-21*time.Minute), rollout.Progressing), func(w *Workload) { w.Settings.Paused = true })}, Options{},
+			"DeadlineExceeded: StatefulSet a failed: not ready after 20m (progress deadline)\n",
+		},
+		"nor a failed write": {
+			[]Workload{outdated("a", current, rolledAt(now.Add(-time.Minute), rollout.Progressing), func(w *Workload) { w.Retry = &Retry{At: now.Add(time.Second), Reason: "it was refused"} })}, Options{},
+			"Progressing: Deployment a is updating: not ready\n",
+		},
+		"a workload is released though its hash is the present one": {
+			[]Workload{outdated("a", current, func(w *Workload) { w.Suspension.Scheduler = true })}, Options{}, "rolls a\n",
+		},
+		"what is not permitted holds, and is recorded": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Denied = nil, []string{"no permission to read Secret db"} })}, Options{},
+			"records on a\nNotPermitted: Deployment a is waiting: no permission to read Secret db\n",
+		},
+		"one thing that is missing holds as well": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Missing = nil, []content.Missing{{Object: secretDB}} })}, Options{},
+			"records on a\nConfigMissing: Deployment a is waiting: Secret db not found\n",
+		},
+		"what is not read yet holds": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes = nil })}, Options{CoalesceWindow: time.Second},
+			"Unread: Deployment a is waiting: its config is read next\n",
+		},
+		"what could not be read holds": {
+			[]Workload{outdated("a", func(w *Workload) { w.Hashes, w.Retry = nil, &Retry{At: now, Reason: "no answer"} })}, Options{CoalesceWindow: time.Second},
+			"Unread: Deployment a is waiting: its config could not be read\n",
+		},
+		"Pods that were suspended are deleted once the workload is released": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(3, "v2")), freeing(workload.WaitingPod{Name: "a-0", Held: true}, workload.WaitingPod{Name: "a-1"}))}, Options{},
+			"deletes 1 Pods of a\n",
+		},
+		"but not those that would come back suspended": {
+			[]Workload{outdated("a", current, ofKind(statefulSet(3, "v2")), freeing(workload.WaitingPod{Name: "a-0", Held: true}))}, Options{},
+			"Releasing: StatefulSet a is waiting: Pod a-0 is not scheduled, because the partition keeps it at the suspended revision; lower the partition\n",
+		},
 		"a zone gets its hash whatever the budget, and does not use it": {
 			[]Workload{
 				outdated("a", zone(false)), outdated("b", zone(false)), outdated("c"),
@@ -218,6 +304,57 @@ func TestDecide(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", cmp.Diff(test.want, got))
 			}
 		})
+	}
+}
+
+// A user sees since when something is to be fixed, also of a manager that has just
+// started: the record on the workload says it.
+func TestAHoldSaysSinceWhen(t *testing.T) {
+	before := now.Add(-time.Hour)
+	for name, test := range map[string]struct {
+		recorded *workload.Condition
+		want     time.Time
+	}{
+		"it is new":      {nil, now},
+		"it is recorded": {&workload.Condition{Reason: ReasonConfigMissing, Since: before}, before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := outdated("a", func(w *Workload) {
+				w.Hashes, w.Missing, w.Records.Condition = nil, []content.Missing{{Object: secretDB}}, test.recorded
+			})
+			p := Decide(Observed{Now: now, Workloads: []Workload{w}}, Options{})
+			if len(p.Holds) != 1 || !p.Holds[0].Since.Equal(test.want) {
+				t.Errorf("got %+v, want one hold since %s", p.Holds, test.want)
+			}
+		})
+	}
+}
+
+// Whatever part of the plan a workload belongs to, its path leads to what is said of it:
+// that is what explain shows.
+func TestThePathOfAWorkloadLeadsToItsAnswer(t *testing.T) {
+	o := Observed{Now: now, Workloads: []Workload{
+		outdated("alone"), outdated("late", current, lateSince(now.Add(-time.Hour), rollout.Failed)), outdated("zone", zone(true)),
+		outdated("late-zone", current, lateSince(now.Add(-time.Hour), rollout.Failed), zone(false)),
+	}}
+	p := Decide(o, Options{})
+	for name, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
+		w := &o.Workloads[name]
+		answer := p.At(w.Path(now)...)
+		if got := answer.Step != nil || answer.Hold != nil; got != want {
+			t.Errorf("%s: at %v there is an answer: %t, want %t", w.Name.Name, w.Path(now), got, want)
+		}
+	}
+}
+
+// The engine is asked about what is to be done, and not about thousands of workloads at
+// rest, which a cluster has at any time.
+func TestWhatIsAtRestIsNotAskedAbout(t *testing.T) {
+	o := Observed{Now: now, Workloads: []Workload{outdated("a", current), outdated("b", current, zone(false))}}
+	for _, part := range tree(o, Options{}).Root.Children {
+		if len(part.Children) > 0 {
+			t.Errorf("%q has %d namespaces", part.Name, len(part.Children))
+		}
 	}
 }
 

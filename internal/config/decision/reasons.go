@@ -30,6 +30,16 @@ const (
 	// Action: nothing, the zones ring holds the zone automatically; if it does not, check
 	// that the manager runs with --rings=zones, and run spillway explain for the group.
 	ReasonNotHeld rollout.Reason = "NotHeld"
+	// ReasonPodsKept: Pods run an earlier revision, and the update strategy of the workload
+	// leaves it to a user to replace them.
+	// Action: delete the Pods that spillway explain names, lower the partition, or resume
+	// the Deployment, as the message says.
+	ReasonPodsKept rollout.Reason = "PodsKept"
+	// ReasonWaveFinalizer: the finalizer of wave before 2024 cannot be removed, so the
+	// workload cannot be deleted.
+	// Action: grant the manager patch on the objects that the message names, by a Role in
+	// their namespace, as spillway check shows; or install with --wave-cleanup.
+	ReasonWaveFinalizer rollout.Reason = "WaveFinalizer"
 	// ReasonInvalidAnnotation: an annotation is invalid; the others count.
 	// Action: correct the annotation as the message says.
 	ReasonInvalidAnnotation rollout.Reason = "InvalidAnnotation"

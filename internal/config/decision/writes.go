@@ -16,6 +16,8 @@ type Write struct {
 	Workload *Workload
 	// Rolls is true if it changes the Pod template.
 	Rolls bool
+	// Disowns is true if it removes what old versions of wave left.
+	Disowns bool
 	// Patches are made one after the other; the first that fails ends the write.
 	Patches []workload.Patch
 	// Frees are suspended Pods to delete, so that they are recreated.
@@ -28,6 +30,8 @@ type Write struct {
 func (w *Write) Change() ring.Change {
 	c := ring.Change{Act: "Record", Object: w.Workload.String()}
 	switch {
+	case w.Disowns:
+		c.Object = Disowning(&w.Workload.Workload)
 	case w.Rolls:
 		c.Act = "Roll"
 	case len(w.Frees) > 0:
@@ -35,6 +39,10 @@ func (w *Write) Change() ring.Change {
 	}
 	return c
 }
+
+// Disowning is what the removal of what wave left on a workload is called. It is refused and
+// retried for itself, so that the workload is rolled meanwhile.
+func Disowning(w *workload.Workload) string { return "finalizer of " + w.String() }
 
 // Event is an Event about the workload.
 type Event struct {
@@ -68,7 +76,11 @@ func roll(w *Workload, now time.Time) Write {
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
 	e.DropBaseline()
-	e.SetCondition(w.condition(now))
+	c := w.condition(now)
+	e.SetCondition(c)
+	if !c.Equal(w.Records.Condition) {
+		write.Events = append(write.Events, conditionEvents(w, c)...)
+	}
 	write.Patches = []workload.Patch{e.Patch()}
 	return write
 }
@@ -76,8 +88,8 @@ func roll(w *Workload, now time.Time) Write {
 // record is the write that keeps the annotations of a workload up to date without
 // changing its Pod template; none if they are.
 func record(w *Workload, now time.Time) []Write {
-	if w.Legacy.Finalizer {
-		return []Write{{Workload: w, Patches: workload.Disown(&w.Workload)}}
+	if w.Legacy.Finalizer && !w.Legacy.Unknown && !w.Disown.Pending(now) {
+		return []Write{{Workload: w, Disowns: true, Patches: workload.Disown(&w.Workload)}}
 	}
 	c := w.condition(now)
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
@@ -119,6 +131,8 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: w.DeniedText()}
 	case len(w.Missing) > 0:
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
+	case len(w.LeftOut) > 0:
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
 	case len(w.Settings.Problems) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonInvalidAnnotation, Message: w.problems()}
 	default:

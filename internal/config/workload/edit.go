@@ -63,7 +63,10 @@ func (e *Edit) SetTemplateHash(annotation, hash string) {
 }
 
 // Record writes when and why the workload was rolled.
-func (e *Edit) Record(roll Roll) { e.annotate(vocabulary.ConfigChange, encode(roll)) }
+func (e *Edit) Record(roll Roll) {
+	roll.Inputs = e.w.inputs
+	e.annotate(vocabulary.ConfigChange, encode(roll))
+}
 
 // SetCondition writes the condition, or removes it if there is none.
 func (e *Edit) SetCondition(c *Condition) {

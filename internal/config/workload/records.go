@@ -31,6 +31,9 @@ type Roll struct {
 	// once the template is another, the health of the Pods no longer shows the result
 	// of this roll.
 	Template string `json:"template,omitempty"`
+	// Inputs identifies what the hash was computed from, so that a manager that begins reads
+	// only what has changed since.
+	Inputs string `json:"inputs,omitempty"`
 }
 
 // Baseline equates a hash on a template with the hash of a larger or smaller

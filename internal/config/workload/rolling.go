@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,6 +34,38 @@ func IsRolling(workload client.Object) bool { return isHeldBack(workload) || isU
 // IsReplacing is true while the workload's controller replaces Pods automatically,
 // and has not completed.
 func IsReplacing(obj client.Object) bool { return !isHeldBack(obj) && isUnfinished(obj) }
+
+// Kept are the Pods at an earlier revision that the workload's controller does not
+// replace, because another client decides which Pods are replaced, and of how many; none
+// while the controller has not observed the workload. Those of a group are replaced by
+// the zones ring.
+func Kept(obj client.Object) (kept, of int32) {
+	if vocabulary.GroupOf(obj.GetLabels(), obj.GetAnnotations()) != "" || !isHeldBack(obj) || observedGeneration(obj) < obj.GetGeneration() {
+		return 0, 0
+	}
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		kept, of = o.Status.Replicas-o.Status.UpdatedReplicas, o.Status.Replicas
+	case *appsv1.StatefulSet:
+		kept, of = o.Status.Replicas-o.Status.UpdatedReplicas, o.Status.Replicas
+	case *appsv1.DaemonSet:
+		kept, of = o.Status.CurrentNumberScheduled-o.Status.UpdatedNumberScheduled, o.Status.CurrentNumberScheduled
+	}
+	return max(kept, 0), of
+}
+
+// KeptBy says what keeps Pods of a workload at an earlier revision, and how a user ends it.
+func KeptBy(obj client.Object) string {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return "its rollout is paused (spec.paused); resume it"
+	case *appsv1.StatefulSet:
+		if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {
+			return fmt.Sprintf("its partition is %d; lower it", *r.Partition)
+		}
+	}
+	return "its update strategy is OnDelete; delete them"
+}
 
 // isUnfinished is true while the workload's controller has not completed.
 func isUnfinished(obj client.Object) bool {

@@ -36,9 +36,19 @@ type Workload struct {
 	Missing []content.Missing
 	// Denied says, as sentences, what must not be read and how to fix it.
 	Denied []string
+	// LeftOut says, as sentences, which extra objects of other namespaces do not count.
+	LeftOut []string
+	// hidesWave is true if wave may have counted one of them.
+	hidesWave bool
 	// Hashes are of the present contents; nil if they were not needed, because
 	// something is missing, denied or still changing, or could not be read.
 	Hashes *content.Hashes
+
+	// Unchanged is true if the hash on the template was computed from what is observed now, by
+	// the record of it: then no Hashes are needed.
+	Unchanged bool
+	// inputs identifies what Hashes were computed from.
+	inputs string
 
 	// Object is the workload itself.
 	Object client.Object
@@ -61,8 +71,10 @@ type Template struct {
 type Legacy struct {
 	// Finalizer is true if the workload has wave's finalizer.
 	Finalizer bool
-	// Owns are ConfigMaps and Secrets that would be deleted with the workload.
-	Owns []Owned
+	// Owns are ConfigMaps and Secrets that would be deleted with the workload. They are
+	// Unknown if they must not be listed.
+	Owns    []Owned
+	Unknown bool
 }
 
 // Owned is an object with an owner reference to a workload.
@@ -86,6 +98,7 @@ func Read(obj client.Object) Workload {
 	w.Demand.Ignored = w.Settings.Ignored
 	w.Settings.bound(w.Demand.Uses)
 	w.Template = readTemplate(template, w.Settings.Dialect)
+	w.Demand.First = w.Template.Hash == ""
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
 	}
@@ -105,7 +118,20 @@ func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 func (w *Workload) Observe(known *content.Known) {
 	if w.Settings.Tracked {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
+		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
+		if w.Hashes != nil {
+			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)
+		}
+		w.Unchanged = IsUnchanged(w, known)
 	}
+}
+
+// IsUnchanged is true if the record of the last roll says that the hash on the template was
+// computed from what is known now. The record is the users' as well: it counts for their
+// workload alone.
+func IsUnchanged(w *Workload, known *content.Known) bool {
+	r := &w.Records.Roll
+	return r.Inputs != "" && w.Template.Hash != "" && known.IsComplete() && r.Inputs == known.Inputs(w.String(), w.Template.Hash)
 }
 
 // MissingText says what does not exist.
@@ -116,6 +142,11 @@ func (w *Workload) MissingText() string {
 // DeniedText says what must not be read and how to fix it.
 func (w *Workload) DeniedText() string {
 	return message.Join(w.Denied, "; ", func(sentence string) string { return sentence })
+}
+
+// LeftOutText says which extra objects of other namespaces do not count.
+func (w *Workload) LeftOutText() string {
+	return message.Join(w.LeftOut, "; ", func(sentence string) string { return sentence })
 }
 
 // IsMarkedInVain is true if annotations say that the workload is suspended, and
@@ -148,10 +179,13 @@ func (w *Workload) IsCurrent() bool {
 
 // HashIsRight is [Workload.IsCurrent] for the hash alone.
 func (w *Workload) HashIsRight() bool {
-	if w.Hashes == nil || w.Template.Hash == "" {
+	switch {
+	case w.Template.Hash == "":
 		return false
+	case w.Hashes == nil:
+		return w.Unchanged
 	}
-	return w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
+	return w.Template.Hash == w.Hashes.Desired || w.Accepted() == w.Hashes.Desired || slices.Contains(w.Hashes.Equivalent, w.Accepted()) || w.Adopts()
 }
 
 // Adopts is true if the hash is of the present config in another scope, and that
@@ -163,10 +197,12 @@ func (w *Workload) Adopts() bool {
 
 // adoptsWave is true if the hash is wave's, and no baseline is recorded. A hash
 // that the ring or admission wrote is never taken for wave's: what only ours reads
-// may have had no values when it was written.
+// may have had no values when it was written. Where wave may have counted an object that
+// must not be read now, its hash is taken as it is.
 func (w *Workload) adoptsWave() bool {
 	written := !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero()
-	return !written && !w.hasBaseline() && w.Template.Hash != "" && w.Template.Hash == w.Hashes.Wave
+	isWaves := w.Template.Hash == w.Hashes.Wave || w.hidesWave && w.Template.Hash != w.Hashes.Desired
+	return !written && !w.hasBaseline() && w.Template.Hash != "" && isWaves
 }
 
 // ignoresMore is true if nothing but what the user ignores has changed since the

@@ -73,6 +73,8 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 	case e.Reason == rollout.ReasonPaused:
 		only.Links[0].Next = a.Spillway("resume", w.Ref())
 		only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
+	case e.Reason == decision.ReasonPodsKept:
+		return a.Kept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:
 		only.Then = a.About(a.groupRef(w))
 	case e.Reason == rollout.ReasonBudget:

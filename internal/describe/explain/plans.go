@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
@@ -248,7 +251,7 @@ func (p *planAnswer) isOfStep(u *unstructured.Unstructured) bool {
 // complete.
 func (a *asker) isHealthy(ctx context.Context, ref describe.Ref, u *unstructured.Unstructured) bool {
 	if lacks, _ := task.Judge(u); lacks != "" {
-		return false
+		return a.waitsForConsumer(ctx, u)
 	}
 	group := vocabulary.GroupOf(u.GetLabels(), u.GetAnnotations())
 	if ref.Kind != workloads.StatefulSet || group == "" {
@@ -256,4 +259,16 @@ func (a *asker) isHealthy(ctx context.Context, ref describe.Ref, u *unstructured
 	}
 	complete, err := a.isComplete(ctx, describe.Ref{Kind: describe.KindGroup, Namespace: ref.Namespace, Name: group})
 	return complete || err != nil // there may be no groups
+}
+
+// waitsForConsumer is true of a claim that is bound only when a Pod uses it.
+func (a *asker) waitsForConsumer(ctx context.Context, u *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "storageClassName")
+	if u.GetKind() != "PersistentVolumeClaim" || phase != string(corev1.ClaimPending) || name == "" {
+		return false
+	}
+	class := &storagev1.StorageClass{}
+	err := a.Get(ctx, describe.Ref{Kind: "StorageClass", Name: name}, class)
+	return err == nil && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
 }

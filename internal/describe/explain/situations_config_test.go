@@ -1,6 +1,8 @@
 package explain_test
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -35,6 +37,20 @@ stringData: {user: x}
 }, {
 	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
 	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "spillway resume deployment/web -n NS",
+}, {
+	name: "Pods wait for a user to delete them", plant: appAtOne + workload("StatefulSet", "db", tracked, usesApp, "spec: serviceName: x", "spec: updateStrategy: {type: OnDelete}"),
+	act: func(w *world) {
+		w.pods("db", func(*corev1.Pod) {})
+		w.apply(strings.Replace(strings.TrimSuffix(appAtOne, "---\n"), `"1"`, `"2"`, 1))
+	},
+	ask: "sts/db", root: "statefulset/db", says: "1 of 1 Pods run an earlier revision: its update strategy is OnDelete; delete them", next: "kubectl delete pod/db-0 -n NS",
+}, {
+	name: "a corrected StatefulSet waits for its broken Pod", plant: appAtOne + workload("StatefulSet", "db", tracked, usesApp, neverReady, "spec: serviceName: x"),
+	act: func(w *world) {
+		w.pods("db", func(*corev1.Pod) {})
+		w.apply(strings.Replace(strings.TrimSuffix(appAtOne, "---\n"), `"1"`, `"2"`, 1))
+	},
+	ask: "sts/db", through: "StatefulSet Pod", root: "pod/db-0", says: "only deleting it helps", next: "kubectl delete pod/db-0 -n NS",
 }, {
 	name: "another workload takes up the budget", plant: appAtOne + deployment("first", tracked, usesApp, crash, `annotation: spillway.dev/priority: "9"`),
 	act: func(w *world) {

@@ -136,7 +136,7 @@ func TestSettleTellsALostClusterFromABadManifest(t *testing.T) {
 func TestWhatFluxSaysIsSaidTheSameWayEachTime(t *testing.T) {
 	for message, want := range map[string]string{
 		"failed to decode Kubernetes YAML from /tmp/kustomization-490617807/cm.yaml: line 2": "failed to decode Kubernetes YAML from cm.yaml: line 2",
-		strings.Repeat("ä", outcome.MessageLength):                                           strings.Repeat("ä", outcome.MessageLength/2) + " ...",
+		strings.Repeat("ä", outcome.MessageLength):                                           strings.Repeat("ä", (outcome.MessageLength-len("..."))/2) + "...",
 	} {
 		if got := outcome.Shortened(message); got != want {
 			t.Errorf("%q", got)

@@ -30,11 +30,11 @@ func (e *InvalidError) Error() string { return "invalid kubeconfig: " + e.Reason
 
 // ClientConfig makes a client's configuration of a kubeconfig, for callers that connect once
 // and have no [Registry]. It refuses one that would run programs or read files.
-func ClientConfig(kubeconfig []byte) (*rest.Config, error) { return configOf(kubeconfig) }
+func ClientConfig(kubeconfig []byte) (*rest.Config, error) { return configOf(kubeconfig, nil) }
 
 // configOf makes a client's configuration of a kubeconfig. Errors never contain any
-// of it.
-func configOf(kubeconfig []byte) (*rest.Config, error) {
+// of it. The network restricts where it leads, unless it is nil.
+func configOf(kubeconfig []byte, network *Network) (*rest.Config, error) {
 	if len(kubeconfig) == 0 {
 		return nil, &InvalidError{fmt.Sprintf("the Secret has no key %q", kubeconfigKey)}
 	}
@@ -42,7 +42,7 @@ func configOf(kubeconfig []byte) (*rest.Config, error) {
 	if err != nil {
 		return nil, &InvalidError{"not a kubeconfig"}
 	}
-	if err := permitted(raw); err != nil {
+	if err := permitted(raw, network); err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
@@ -50,13 +50,18 @@ func configOf(kubeconfig []byte) (*rest.Config, error) {
 		return nil, &InvalidError{"its current context is incomplete, or names a cluster or a user that it does not have"}
 	}
 	config.QPS, config.UserAgent = -1, userAgent
-	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	if network != nil {
+		dialer.Control = network.control
+	}
+	config.Dial = dialer.DialContext
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	return config, nil
 }
 
-// permitted refuses what would run programs or read files where the manager runs.
-func permitted(k *clientcmdapi.Config) error {
+// permitted refuses what would run programs or read files where the manager runs, or lead
+// around the network.
+func permitted(k *clientcmdapi.Config, network *Network) error {
 	for _, name := range slices.Sorted(maps.Keys(k.AuthInfos)) {
 		switch user := k.AuthInfos[name]; {
 		case user.Exec != nil || user.AuthProvider != nil:
@@ -66,6 +71,9 @@ func permitted(k *clientcmdapi.Config) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Clusters)) {
+		if network != nil && k.Clusters[name].ProxyURL != "" {
+			return &InvalidError{fmt.Sprintf("cluster %s names a proxy, which the hub does not use; remove proxy-url", message.Quote(name))}
+		}
 		if k.Clusters[name].CertificateAuthority != "" {
 			return &InvalidError{fmt.Sprintf("cluster %s refers to a file; put its content into the kubeconfig", message.Quote(name))}
 		}

@@ -29,7 +29,7 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := configOf([]byte(test.text))
+			_, err := configOf([]byte(test.text), nil)
 			var invalid *InvalidError
 			if !errors.As(err, &invalid) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
@@ -41,7 +41,7 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 // A kubeconfig is a secret; what is said about it is not.
 func TestErrorsQuoteNothingOfAKubeconfig(t *testing.T) {
 	for _, text := range []string{"s3cret", "users: s3cret", kubeconfigHead + "users: [{name: u, user: {token: s3cret, exec: {command: s3cret}}}]"} {
-		if _, err := configOf([]byte(text)); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if _, err := configOf([]byte(text), nil); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%v", err)
 		}
 	}

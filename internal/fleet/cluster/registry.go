@@ -65,6 +65,8 @@ type Options struct {
 	Now func() time.Time
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
 	Wrap func(*rest.Config) *rest.Config
+	// Network restricts where kubeconfigs lead, unless it is nil.
+	Network *Network
 	// BackOff is how long to wait after the first failed probe, and at most; zero is
 	// one second and five minutes.
 	BackOff, BackOffMax time.Duration
@@ -236,7 +238,7 @@ func (r *Registry) reread(key types.NamespacedName, digest, version string) bool
 
 // dialless makes a connection without connecting.
 func (r *Registry) dialless(kubeconfig []byte, digest string) (*Connection, error) {
-	config, err := configOf(kubeconfig)
+	config, err := configOf(kubeconfig, r.options.Network)
 	if err != nil {
 		return nil, err
 	}

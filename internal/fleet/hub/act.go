@@ -82,6 +82,9 @@ func (a *actor) apply(ctx context.Context, s *snapshot, m *made) error {
 			}
 			return a.assemble(ctx, s, m)
 		default:
+			if err := a.confirmNew(ctx, s, w); err != nil {
+				return err
+			}
 			return a.assemble(ctx, s, m)
 		}
 	})

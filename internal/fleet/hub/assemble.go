@@ -134,6 +134,22 @@ func (a *actor) confirm(ctx context.Context, s *snapshot, w *decision.Write) err
 	}
 }
 
+// confirmNew is nil unless an assemblage is about to be made that exists: it was not in the
+// view from which this was decided, and no precondition could tell what it is by now.
+func (a *actor) confirmNew(ctx context.Context, s *snapshot, w *decision.Write) error {
+	if w.Record != nil {
+		return nil
+	}
+	list := a.kind.list()
+	if err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: w.Cluster.Name}); err != nil {
+		return fmt.Errorf("look for %s %s: %w", a.kind.assemblage, w.Cluster.Name, err)
+	}
+	if len(itemsOf(list)) > 0 {
+		return fmt.Errorf("%s %s exists by now: %w", a.kind.assemblage, w.Cluster.Name, ring.ErrConflict)
+	}
+	return nil
+}
+
 // confirmModule is nil if the module says what it was seen to say. That it is being
 // deleted is another generation, too.
 func (a *actor) confirmModule(ctx context.Context, s *snapshot) error {

@@ -57,10 +57,14 @@ type Options struct {
 	Namespaces []string
 	// Now is the clock.
 	Now func() time.Time
+	// Hub is the name of this hub.
+	Hub string
 	// Directory is which clusters there are.
 	Directory *cluster.Directory
 	// Wrap changes how clusters are talked to, nil if it is not to be changed.
 	Wrap func(*rest.Config) *rest.Config
+	// Network restricts where kubeconfigs lead, unless it is nil.
+	Network *cluster.Network
 	// BackOff and BackOffMax are how long to wait before a cluster that does not answer
 	// is asked again, first and at most. The default is that of package cluster.
 	BackOff, BackOffMax time.Duration
@@ -70,7 +74,7 @@ type Options struct {
 // ProxyAssemblages and of RemoteAssemblages.
 func SetupHub(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	registry := cluster.NewRegistry(cluster.Options{
-		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
+		Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Now: o.Now, Wrap: o.Wrap, Network: o.Network, BackOff: o.BackOff, BackOffMax: o.BackOffMax,
 		Kinds: []cluster.Kind{
 			{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Assemblage")},
 			{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
@@ -104,7 +108,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, clusters *assemblag
 	}
 	w := newWatches(clusters.Registry, o.Now)
 	r := &reconciler{
-		observer: observer{now: o.Now, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
+		observer: observer{now: o.Now, hub: o.Hub, cached: mgr.GetClient(), referents: referents, clusters: clusters, watches: w, orphans: &assemblage.Orphans{Live: mgr.GetAPIReader()}},
 		actor:    newActor(mgr),
 		reporter: outcome.NewReporter(mgr.GetEventRecorder("spillway"), "ProxyAssemblage"),
 	}

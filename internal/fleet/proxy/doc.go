@@ -9,6 +9,8 @@
 //     refers to, as values that stand for themselves.
 //   - It is sent by server-side apply, so that others may have syncs of their own in the
 //     same Assemblage. An Assemblage that another ProxyAssemblage writes is left alone.
+//   - One that an earlier ProxyAssemblage of the same hub, namespace, name and cluster has
+//     written is adopted if its content is the same; nothing is written on the cluster then.
 //   - A sync whose bindings cannot be evaluated is sent as it was sent before, but for
 //     what becomes of what runs when it is removed. It neither changes nor is it taken
 //     away, and the others go on.

@@ -26,6 +26,7 @@ const callTimeout = 10 * time.Second
 // observer makes all the reads.
 type observer struct {
 	now       func() time.Time
+	hub       string
 	cached    client.Reader
 	referents *referent.Reader
 	clusters  *assemblage.Clusters
@@ -53,7 +54,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 		return s, fmt.Errorf("get ProxyAssemblage: %w", err)
 	}
 	b.referents.Begin(key)
-	o := &Observed{Now: b.now(), Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
+	o := &Observed{Now: b.now(), Hub: b.hub, Chance: rand.Float64(), Proxy: p, Known: binding.Known{}} //nolint:gosec // no secret depends on it
 	o.Orphaned, err = b.orphans.Orphaned(ctx, proxyKind, p, len(p.Spec.Assemblage.Syncs))
 	if err != nil {
 		return s, err

@@ -15,6 +15,8 @@ type Observed struct {
 	// Chance is a number from 0 to 1 for the jitter between clusters.
 	Chance float64
 	Proxy  *v1alpha1.ProxyAssemblage
+	// Hub is the name of this hub, empty if it has none.
+	Hub string
 	// Known are the objects of the hub that bindings refer to, as far as they were
 	// read.
 	Known binding.Known

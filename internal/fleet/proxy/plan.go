@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -175,6 +176,7 @@ func (d *decision) judge(s *v1alpha1.ProxySync, entry *v1alpha1.NamedSync) {
 		return
 	}
 	switch live := d.liveSync(s.Name); {
+	case d.isFormer() && d.judgeFormer(s, entry):
 	case live != nil && holds(live, entry):
 		d.reports = append(d.reports, d.copied(s))
 	case live != nil && d.merelyNames(s, live, entry):
@@ -224,6 +226,9 @@ func (d *decision) send() {
 	}
 	if len(d.entries) == 0 && !d.isOurs() {
 		return // there is nothing to send, and nothing was
+	}
+	if d.isFormer() && (!d.isOurs() || d.isSame()) {
+		return
 	}
 	u, err := d.object(d.entries, true)
 	if err != nil {
@@ -307,7 +312,7 @@ func (d *decision) obstacle() (state v1alpha1.State, reason rollout.Reason, mess
 	case d.o.KindMissing:
 		return v1alpha1.StateWaiting, ReasonKindMissing, `the cluster does not know the kind Assemblage; run Spillway there with --rings=assemblage`
 	case d.isForeign():
-		return v1alpha1.StateFailed, outcome.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them"
+		return v1alpha1.StateFailed, outcome.ReasonForeign, "Assemblage " + d.o.Live.Name + " is written by another ProxyAssemblage; rename one of them, or take it over: " + d.toTakeOver()
 	case d.o.Live != nil && d.o.Live.DeletionTimestamp != nil:
 		return v1alpha1.StateWaiting, outcome.ReasonTerminating, "waiting for the old Assemblage " + d.o.Live.Name + " to be deleted"
 	default:
@@ -319,16 +324,6 @@ func (d *decision) hasFinalizer() bool {
 	return controllerutil.ContainsFinalizer(d.o.Proxy, vocabulary.AssemblageFinalizer)
 }
 
-// isForeign is true if another ProxyAssemblage writes the Assemblage.
-func (d *decision) isForeign() bool {
-	return d.o.Live != nil && !d.isOurs() && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) != ""
-}
-
-// isOurs is true if the Assemblage is what this ProxyAssemblage has sent.
-func (d *decision) isOurs() bool {
-	return d.o.Live != nil && vocabulary.ProxiedBy.Get(d.o.Live.Annotations) == string(d.o.Proxy.UID)
-}
-
 // object is the Assemblage as it is sent.
 func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -336,7 +331,7 @@ func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructur
 	u.SetNamespace(d.o.Proxy.Namespace)
 	u.SetName(d.o.Proxy.Name)
 	if owned {
-		u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID)})
+		u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.ProxiedFor.Native: d.identity()})
 	}
 	if len(entries) == 0 {
 		return u, nil
@@ -350,12 +345,26 @@ func (d *decision) object(entries []v1alpha1.NamedSync, owned bool) (*unstructur
 		syncs = append(syncs, content)
 	}
 	u.Object["spec"] = map[string]any{"syncs": syncs}
+	annotations := u.GetAnnotations()
+	annotations[vocabulary.SentSyncs.Native] = namesOf(entries)
+	u.SetAnnotations(annotations)
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode Assemblage: %w", err)
 	}
-	u.SetAnnotations(map[string]string{vocabulary.ProxiedBy.Native: string(d.o.Proxy.UID), vocabulary.AppliedHash.Native: agent.Hash(raw)})
+	annotations[vocabulary.AppliedHash.Native] = agent.Hash(raw)
+	u.SetAnnotations(annotations)
 	return u, nil
+}
+
+// namesOf are the names of syncs, in order.
+func namesOf(entries []v1alpha1.NamedSync) string {
+	names := make([]string, len(entries))
+	for i := range entries {
+		names[i] = entries[i].Name
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
 }
 
 // over is a write over what was seen.

@@ -37,7 +37,7 @@ import (
 // The last of the workload clusters is the one that goes away: no test uses it that
 // minds. On the one before, Spillway is not installed.
 const (
-	workloads = 4
+	workloads = 5
 	bare      = workloads - 2
 	fragile   = workloads - 1
 )
@@ -53,6 +53,8 @@ type world struct {
 
 	hub       client.Client
 	namespace string
+	// plane is the control plane of the hub.
+	plane *controlplane.ControlPlane
 	// url is that of a repository of its own.
 	url string
 	// faults is the transport of the hub's manager that was started last.
@@ -89,13 +91,14 @@ func newQuietWorld(t *testing.T) *world {
 	hub := newClient(t, testenv.Shared())
 	installed.Do(func() {
 		testenv.InstallKinds(t, hub, "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml")
+		testenv.InstallKinds(t, newClient(t, testenv.Workload(bare)), "../../manifests/generated/fleet/fleet*.yaml", "../../manifests/generated/fleet/spillway*.yaml")
 		for i := range workloads {
 			if i != bare {
 				testenv.InstallKinds(t, newClient(t, testenv.Workload(i)), "../../manifests/generated/assemblage/fleet*.yaml")
 			}
 		}
 	})
-	w := &world{T: t, hub: hub, namespace: testenv.Namespace(t)}
+	w := &world{T: t, hub: hub, plane: testenv.Shared(), namespace: testenv.Namespace(t)}
 	testenv.KnownReasons(t, hub, w.namespace, &v1alpha1.ProxyAssemblageList{})
 	w.url = "https://git.test/" + w.namespace
 	return w
@@ -127,9 +130,9 @@ func (w *world) manage() { w.manageWith(fault.New()) }
 func (w *world) manageWith(faults *fault.Injector) {
 	w.Helper()
 	w.faults = faults
-	config, wrap := testenv.Shared().Config(), faults.Wrap
+	config, wrap := w.plane.Config(), faults.Wrap
 	if w.user != "" {
-		config = testenv.Shared().ConfigAs(w.user)
+		config = w.plane.ConfigAs(w.user)
 	}
 	if w.onlyHub {
 		wrap = nil

@@ -373,7 +373,13 @@ func (m *manager) send(r *request) (slow bool, err error) {
 // isRight is false of a removal of which the API server itself says, when it is sent, that
 // it is none any more.
 func (m *manager) isRight(r *request) bool {
-	if r.write.Act != decision.Unassign {
+	switch r.write.Act {
+	case decision.Unassign:
+	case decision.Assign: // what is not in the view is made, and must not exist
+		_, exists := m.world.assemblages[r.write.Cluster.Name]
+
+		return r.write.Record != nil || !exists || m.blindly
+	default:
 		return true
 	}
 

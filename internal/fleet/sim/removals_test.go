@@ -68,7 +68,7 @@ func (o *oracle) permitted(r *request) {
 		known := slices.ContainsFunc(o.world.module.status.Moves, func(old v1alpha1.Move) bool {
 			return old.Cluster == m.Cluster && old.Remove && (old.At.Equal(&m.At) || !o.world.assemblages[m.Cluster].assigned)
 		})
-		if !m.Remove || known || o.removals[m.Cluster] {
+		if !m.Remove || known || o.removals[m.Cluster] || o.isVoid(&m) {
 			continue
 		}
 		o.world.count("removals")
@@ -84,6 +84,14 @@ func (o *oracle) permitted(r *request) {
 			o.complainf("%s loses the module, more do than may, and approval %q is not for it", m.Cluster, r.approval)
 		}
 	}
+}
+
+// isVoid is true of a removal that can take nothing away: the assignment that it names is
+// gone, which an old view does not show.
+func (o *oracle) isVoid(m *v1alpha1.Move) bool {
+	a := o.world.assemblages[m.Cluster]
+
+	return !a.assigned || m.AssignedAt != nil && !a.at.Equal(m.AssignedAt.Time)
 }
 
 // checkRemoval: a removal is of a cluster that is not selected, and the last stage goes

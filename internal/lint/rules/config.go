@@ -42,7 +42,7 @@ func configRules() []rule {
 		}, unusedConfig},
 		{report.Rule{
 			Code: "SPW106", Level: report.Warning, Title: "Config of another namespace that is not shared",
-			Why:    "Config of another namespace is used only if it is shared by an annotation of its own, or if the manager runs with --allow-cross-namespace; until then the workload waits.",
+			Why:    "Config of another namespace is used only if it is shared by an annotation of its own, or if the manager runs with --allow-cross-namespace; until then the entry is ignored.",
 			Action: "Annotate it with " + vocabulary.SharedWith.Native + " and the namespace of the workload.",
 		}, unshared},
 		{report.Rule{

@@ -74,11 +74,6 @@ func fleetRules() []rule {
 			Why:    "With no cluster allowed to be unready, or none in a stage, nothing could be assigned. The API server refuses it.",
 			Action: "Set it to 1 or more, or to a percentage.",
 		}, zeroBudgets},
-		{report.Rule{
-			Code: "SPW513", Level: report.Note, Title: "Failures that a module tolerates are not part of its budget",
-			Why:    "A cluster that has failed, and that maxFailures tolerates, takes no place in maxUnreadyClusters. As many clusters may be unready as both allow together.",
-			Action: "Nothing if that is intended; otherwise lower maxFailures.",
-		}, toleratedFailures},
 	}
 }
 

@@ -66,11 +66,6 @@ func planRules() []rule {
 			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Name a parameter that the OperatorVersion has, or set done of the Dummy.",
 		}, endlessTasks},
-		{report.Rule{
-			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that does not exist",
-			Why:    "The plan fails when it gets to that part of the template, and is not retried.",
-			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.",
-		}, unknownParameters},
 	}
 }
 

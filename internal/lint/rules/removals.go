@@ -14,7 +14,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/report"
 )
 
-func removalRules() []rule {
+// limitRules are about how many clusters of a module may be lost or unready.
+func limitRules() []rule {
 	return []rule{
 		{report.Rule{
 			Code: "SPW511", Level: report.Warning, Title: "A limit on removals that limits nothing",
@@ -26,6 +27,11 @@ func removalRules() []rule {
 			Why:    "While there are more than maxRemoved, none of them loses the module until a user approves their number.",
 			Action: "Fix the selector or the labels of the clusters; or apply it, and approve the number: spillway fleet approve MODULE --remove=NUMBER.",
 		}, unapprovedRemovals},
+		{report.Rule{
+			Code: "SPW513", Level: report.Note, Title: "Failures that a module tolerates are not part of its budget",
+			Why:    "A cluster that has failed, and that maxFailures tolerates, takes no place in maxUnreadyClusters. As many clusters may be unready as both allow together.",
+			Action: "Nothing if that is intended; otherwise lower maxFailures.",
+		}, toleratedFailures},
 	}
 }
 

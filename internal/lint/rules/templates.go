@@ -19,6 +19,11 @@ import (
 func templateRules() []rule {
 	return []rule{
 		{report.Rule{
+			Code: "SPW411", Level: report.Error, Title: "A template refers to a parameter or a Pipe that does not exist",
+			Why:    "The plan fails when it gets to that part of the template, and is not retried.",
+			Action: "Fix the name, add the parameter, or look it up by the function index if it may be missing.",
+		}, unknownParameters},
+		{report.Rule{
 			Code: "SPW412", Level: report.Error, Title: "A template with an API version that is no longer served",
 			Why:    "The plan fails when it gets there, and is not retried.",
 			Action: "Use the version that is named, and adapt the fields that differ.",

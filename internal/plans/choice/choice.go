@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/message"
 )
 
 // Choice is a plan, and why it must run. Without a plan, there is nothing to do.
@@ -80,8 +81,11 @@ func (c *Change) update() (Choice, []Problem) {
 		return Choice{}, problems
 	}
 	plan, more := c.triggered(names)
-	return Choice{Plan: plan, Cause: v1beta1.CauseParameters, Changed: strings.Join(names, ", ")}, append(problems, more...)
+	return Choice{Plan: plan, Cause: v1beta1.CauseParameters, Changed: message.Join(names, ", ", named)}, append(problems, more...)
 }
+
+// named is a name as it is.
+func named(name string) string { return message.Cut(name, message.ValueLength) }
 
 // unknown are parameters that the OperatorVersion does not have. One that was set
 // before and has not changed is left over from an older version, and is ignored.

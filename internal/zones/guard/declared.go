@@ -2,6 +2,7 @@ package guard
 
 import (
 	"crypto/tls"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,7 +39,8 @@ func Declared() admission.Declared { return Declare(Options{}) }
 //
 // By default, with no manager to answer, a Scale whose object has the label
 // no-downscale is lowered, since it cannot be told from any other; a StatefulSet whose
-// Pods must be told stays, and so does the Scale of any; and a Pod stays whose
+// Pods must be told stays, and so does the Scale of any where [Options.PrepareNamespaces]
+// says so; and a Pod stays whose
 // namespace has a budget.
 func Declare(o Options) admission.Declared {
 	unasked := admissionregistrationv1.Ignore
@@ -47,7 +49,7 @@ func Declare(o Options) admission.Declared {
 	}
 	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: policies.LowersInCEL}
 	return admission.Declared{
-		Policies: policies.NoDownscale(), Unanswered: policies.Unanswered(),
+		Policies: policies.NoDownscale(), Unanswered: slices.Concat(policies.Unanswered(), policies.Unasked(policies.Asked(o.PrepareNamespaces))),
 		Webhooks: []admission.Webhook{
 			{
 				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
@@ -58,8 +60,16 @@ func Declare(o Options) admission.Declared {
 				Name: "prepare-downscale.zones.spillway.dev", Path: PathPrepareDownscale,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: prepareTimeout,
 				SideEffects:     admissionregistrationv1.SideEffectClassNoneOnDryRun,
-				Rules:           policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets", "statefulsets/scale"),
-				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared-or-scale", Expression: policies.IsScaleInCEL + " || " + policies.HasLabel(vocabulary.PrepareDownscale)}},
+				Rules:           policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets"),
+				MatchConditions: []admissionregistrationv1.MatchCondition{lowered, {Name: "prepared", Expression: policies.HasLabel(vocabulary.PrepareDownscale)}},
+			},
+			{
+				Name: policies.PrepareScale, Path: PathPrepareScale,
+				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: prepareTimeout,
+				SideEffects:       admissionregistrationv1.SideEffectClassNoneOnDryRun,
+				NamespaceSelector: policies.Asked(o.PrepareNamespaces),
+				Rules:             policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets/scale"),
+				MatchConditions:   []admissionregistrationv1.MatchCondition{lowered},
 			},
 			{
 				Name: policies.PodEviction, Path: PathPodEviction, Marked: true,
@@ -84,9 +94,11 @@ func Routes(mgr ctrl.Manager, o Options) ([]admission.Route, error) {
 	look := observer{live: mgr.GetAPIReader()}
 	keeper := lock.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()}
 	caller := preparehook.New(o.PodTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+	prepares := &preparer{options: o, observer: look, keeper: keeper, caller: caller}
 	return []admission.Route{
 		{Path: PathNoDownscale, Handler: &forbidder{options: o, live: mgr.GetAPIReader()}},
-		{Path: PathPrepareDownscale, Handler: &preparer{options: o, observer: look, keeper: keeper, caller: caller}},
+		{Path: PathPrepareDownscale, Handler: prepares},
+		{Path: PathPrepareScale, Handler: prepares},
 		{Path: PathPodEviction, Handler: &evictor{options: o, observer: look, actor: actor{writer: mgr.GetClient(), keeper: keeper}}},
 		{Path: PathValidation, Handler: validator{}},
 	}, nil

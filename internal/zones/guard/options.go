@@ -7,7 +7,9 @@ const (
 	PathNoDownscale      = "/admission/no-downscale"
 	PathPrepareDownscale = "/admission/prepare-downscale"
 	PathPodEviction      = "/admission/pod-eviction"
-	PathValidation       = "/admission/zpdb-validation"
+	// PathPrepareScale is ours: the same answers as those of PathPrepareDownscale, about Scales.
+	PathPrepareScale = "/admission/prepare-downscale/scale"
+	PathValidation   = "/admission/zpdb-validation"
 )
 
 // Options are what the user of the manager chooses.
@@ -20,6 +22,10 @@ type Options struct {
 	// FailClosed refuses what rollout-operator lets pass when it cannot find out
 	// whether a downscale is forbidden or must be prepared.
 	FailClosed bool
+	// PrepareNamespaces are those in which a Scale may be lowered of a StatefulSet whose
+	// Pods must be told; all but those of Kubernetes itself if empty. In no other is a
+	// Scale refused while no manager answers.
+	PrepareNamespaces []string
 	// Now is the clock.
 	Now func() time.Time
 }

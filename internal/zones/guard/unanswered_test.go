@@ -24,7 +24,11 @@ func (w *world) unanswered() {
 		obj.SetName(w.namespace + "." + obj.GetName())
 		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
 			b.Spec.PolicyName = w.namespace + "." + b.Spec.PolicyName
-			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(nil, []string{w.namespace})}
+			var within *metav1.LabelSelector
+			if b.Spec.MatchResources != nil {
+				within = b.Spec.MatchResources.NamespaceSelector
+			}
+			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(within, []string{w.namespace})}
 		}
 		w.create(obj)
 		w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
@@ -57,6 +61,21 @@ func TestNoWebhookAnswers(t *testing.T) {
 	w.create(budget())
 	w.eventuallyRefused(func() error { return w.evict("zone-b-1", client.DryRunAll) }, "with ZoneAwarePodDisruptionBudget ingester-rollout, and the webhook of Spillway does not answer")
 	wantRefused(t, w.evict("zone-b-1"), 403, "start its manager")
+}
+
+// Where the webhook is not asked about Scales, a manager that is down keeps no other client
+// from scaling; and what relies on the webhook is not lowered without it.
+func TestScalesWhereTheWebhookIsNotAsked(t *testing.T) {
+	w := newWorld(t)
+	w.options.PrepareNamespaces = []string{"elsewhere"}
+	w.unanswered()
+	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
+	w.group(zone("zone-a", 3, labeled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
+	w.eventuallyRefused(func() error { return w.scale("zone-a", 2, client.DryRunAll) }, "must be told before they go")
+	wantRefused(t, w.scale("zone-a", 2), 403, "--prepare-downscale-namespaces")
+	wantError(t, w.patch("zone-a", 2), "failed calling webhook")
+	wantNo(t, w.scale("zone-a", 4))
+	wantNo(t, w.scale("zone-b", 2))
 }
 
 // evictUnguarded says that it was admitted.

@@ -141,7 +141,7 @@ func (o *Observed) tree(wishes []wish) rollout.Observed {
 			downs.Children = append(downs.Children, rollout.Unit{Name: s.Name, Leaf: s.leaf("as it is", "as it is")})
 		}
 	}
-	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Group: true, Children: []rollout.Unit{ups, downs}}}
+	return rollout.Observed{Now: o.Now, Self: o.self(), Root: rollout.Unit{Name: o.Name, Children: []rollout.Unit{ups, downs}}}
 }
 
 func (o *Observed) unit(w *wish) rollout.Unit {
@@ -247,7 +247,6 @@ func (o *Observed) wish(s *Set) (wish, bool) {
 		return w, false
 	case len(s.Settings.Problems) > 0:
 		w.refuse(ReasonInvalid, problems(s))
-		return w, true
 	case s.Settings.Leader != "":
 		o.follow(&w)
 	default:

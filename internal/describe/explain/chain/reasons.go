@@ -57,6 +57,10 @@ const (
 	// ReasonInit: an init container has failed.
 	// Action: read its log, as the command says.
 	ReasonInit rollout.Reason = "InitContainerFails"
+	// ReasonStuck: a Pod of an earlier revision is not ready, and its StatefulSet waits for
+	// it before it updates.
+	// Action: delete the Pod, as the command says; it is created at the present revision.
+	ReasonStuck rollout.Reason = "PodStuck"
 	// ReasonFinalizer: a finalizer must be removed before an object can be deleted.
 	// Action: find out why the controller that has set the finalizer does not remove it.
 	ReasonFinalizer rollout.Reason = "FinalizerLeft"

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,83 @@ func (a *Asker) Unready(ctx context.Context, w *Workload, link chain.Link) (chai
 		return only, nil
 	}
 	return a.podsOf(ctx, w, only)
+}
+
+// Kept is a workload whose Pods run an earlier revision until a user replaces them: the
+// command that does it, with the Pods that it is about.
+func (a *Asker) Kept(ctx context.Context, w *Workload, so chain.Answer) (chain.Answer, error) {
+	own := &so.Links[0]
+	if root := a.heldBack(w); root != nil {
+		own.Next = root.Next
+		return so, nil
+	}
+	earlier, err := a.earlier(ctx, w)
+	switch set, ok := w.Object.(*appsv1.StatefulSet); {
+	case apierrors.IsForbidden(err):
+		so.Links = append(so.Links, a.Unseen(w.Ref(), err))
+		return so, nil
+	case err != nil || len(earlier) == 0:
+		return so, err
+	case ok && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType:
+		own.Next = a.Kubectl("patch", w.Ref(), "--type=merge", "-p", `'{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`)
+		return so, nil
+	}
+	var others []string
+	for _, p := range earlier[1:] {
+		others = append(others, describe.RefTo(describe.KindPod, &p).String())
+	}
+	own.Next = a.Kubectl("delete", describe.RefTo(describe.KindPod, &earlier[0]), others...)
+	return so, nil
+}
+
+// earlier are the Pods of a StatefulSet or DaemonSet that run an earlier revision.
+func (a *Asker) earlier(ctx context.Context, w *Workload) ([]corev1.Pod, error) {
+	pods, err := a.Pods(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	label, present := appsv1.StatefulSetRevisionLabel, ""
+	switch o := w.Object.(type) {
+	case *appsv1.StatefulSet:
+		present = o.Status.UpdateRevision
+	case *appsv1.DaemonSet:
+		label, present = "pod-template-generation", o.Annotations[appsv1.DeprecatedTemplateGeneration]
+	}
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		return present == "" || p.Labels[label] == present || p.DeletionTimestamp != nil
+	})
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods, nil
+}
+
+// stuck is a Pod of a StatefulSet that runs an earlier revision, is not ready, and is not
+// replaced for that: with OrderedReady the controller waits for it before it updates. Nil
+// if there is none.
+func (a *Asker) stuck(ctx context.Context, w *Workload) (*chain.Link, error) {
+	set, ok := w.Object.(*appsv1.StatefulSet)
+	if !ok || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	earlier, err := a.earlier(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	for i := range earlier {
+		if p := &earlier[i]; !isReady(p) && !isBelowPartition(set, p) {
+			ref := describe.RefTo(describe.KindPod, p)
+			link := a.Link(ref, chain.ReasonStuck, "Pod %s runs an earlier revision and is not ready: StatefulSet %s (OrderedReady) waits for it and does not replace it; only deleting it helps", p.Name, set.Name)
+			link.Next = a.Kubectl("delete", ref)
+			return &link, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // none is no error
+}
+
+// isBelowPartition is true of a Pod that would be created at its earlier revision again.
+func isBelowPartition(set *appsv1.StatefulSet, p *corev1.Pod) bool {
+	rolling := set.Spec.UpdateStrategy.RollingUpdate
+	ordinal, err := strconv.Atoi(strings.TrimPrefix(p.Name, set.Name+"-"))
+	return rolling != nil && rolling.Partition != nil && (err != nil || ordinal < int(*rolling.Partition))
 }
 
 // isUnfinished is true of a Job that is neither complete nor has failed.
@@ -126,6 +204,14 @@ func (a *Asker) Finalizer(ref describe.Ref, name string) chain.Link {
 // podsOf goes to the Pod that does worst; and where there are too few, to why they
 // are not made.
 func (a *Asker) podsOf(ctx context.Context, w *Workload, so chain.Answer) (chain.Answer, error) {
+	root, err := a.stuck(ctx, w)
+	if err != nil {
+		return so, err
+	}
+	if root != nil {
+		so.Links = append(so.Links, *root)
+		return so, nil
+	}
 	pods, err := a.Pods(ctx, w)
 	if err != nil {
 		return so, err

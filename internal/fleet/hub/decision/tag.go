@@ -49,12 +49,16 @@ func (d *decision) pinning() string {
 		if !m.isUp() || m.record.Revision != d.target || m.record.Drifted || !d.mayCorrect(m) {
 			continue
 		}
-		if m.record.Follows || !m.record.Tagged && m.record.Resolved == target.Resolved && strings.Contains(target.Resolved, "@") {
+		if m.record.Follows || !m.record.Tagged && m.record.Resolved == target.Resolved && namesTag(target.Resolved) {
 			return m.Name
 		}
 	}
 	return ""
 }
+
+// namesTag is true of a commit or digest that was found by a tag. One that was not is what an
+// earlier hub had assigned.
+func namesTag(resolved string) bool { return strings.Contains(resolved, "@") }
 
 // anyCluster permits to write to every cluster what a tag is: one that runs it has shown
 // that it can be fetched.
@@ -80,7 +84,7 @@ func (d *decision) canaries() map[string]string {
 		case r.Follows && canaries[r.Revision] == "" && d.mayCorrect(m) && m.isUp():
 			canaries[r.Revision] = m.Name
 		case r.Tagged:
-		case r.HasSucceeded() && !r.Stale && r.Resolved != known.Resolved:
+		case r.HasSucceeded() && !r.Stale && (r.Resolved != known.Resolved || !namesTag(known.Resolved)):
 			canaries[r.Revision] = anyCluster
 		case m.Ready && !m.isUnreachable() && r.State != v1alpha1.StateFailed:
 			updating[r.Revision] = true

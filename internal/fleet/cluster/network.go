@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Network says which addresses the hub may connect to for a kubeconfig that a tenant has
+// written. It is asked with the address that a name resolved to, when the connection is
+// made, so that no name and no redirect leads elsewhere.
+type Network struct {
+	// Allowed are the only addresses, if there are any, also among those that are refused
+	// otherwise.
+	Allowed []netip.Prefix
+	// Refused are the others that are refused, besides those of the machine itself.
+	Refused []netip.Prefix
+}
+
+// metadata is where a provider serves credentials of machines outside of the link-local
+// addresses.
+var metadata = netip.MustParsePrefix("fd00:ec2::254/128")
+
+// The size of the network around the address of the hub's API server that is taken for
+// that of its Services.
+const (
+	serviceBits4 = 16
+	serviceBits6 = 108
+)
+
+// ServicesOf returns the network of Services in which an address is, none if it is no
+// address.
+func ServicesOf(address string) []netip.Prefix {
+	addr, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil
+	}
+	bits := serviceBits6
+	if addr = addr.Unmap(); addr.Is4() {
+		bits = serviceBits4
+	}
+	return []netip.Prefix{netip.PrefixFrom(addr, bits).Masked()}
+}
+
+// ParseNetworks reads networks such as 10.0.0.0/8, and single addresses.
+func ParseNetworks(texts []string) ([]netip.Prefix, error) {
+	var parsed []netip.Prefix
+	for _, text := range texts {
+		text = strings.TrimSpace(text)
+		p, err := netip.ParsePrefix(text)
+		if addr, single := netip.ParseAddr(text); single == nil {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither a network such as 10.0.0.0/8 nor an address", text)
+		}
+		parsed = append(parsed, p.Masked())
+	}
+	return parsed, nil
+}
+
+// control refuses a connection before it is made, for [net.Dialer].
+func (n *Network) control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	if !n.permits(at.Addr().Unmap().WithZone("")) {
+		return fmt.Errorf("the hub does not connect to %s; to permit it, name its network in --allow-cluster-addresses of the manager", at.Addr())
+	}
+	return nil
+}
+
+func (n *Network) permits(addr netip.Addr) bool {
+	has := func(p netip.Prefix) bool { return p.Contains(addr) }
+	if len(n.Allowed) > 0 {
+		return slices.ContainsFunc(n.Allowed, has)
+	}
+	own := addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || has(metadata)
+	return !own && !slices.ContainsFunc(n.Refused, has)
+}

@@ -1,0 +1,165 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// A client that has the manager's token can neither run other images in the workloads of
+// others, nor delete Pods that the rings never delete; and what the rings do is allowed.
+func TestTheManagersIdentityMayWriteOnlyWhatTheRingsNeed(t *testing.T) {
+	w := restricted(t)
+	for name, test := range map[string]struct {
+		patch   string
+		refused bool
+	}{
+		"another image":           {`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"mine"}]}}}}`, true},
+		"a service account":       {`{"spec":{"template":{"spec":{"serviceAccountName":"admin"}}}}`, true},
+		"a host network":          {`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`, true},
+		"a field removed":         {`{"spec":{"template":{"spec":{"securityContext":null}}}}`, true},
+		"another selector":        {`{"spec":{"minReadySeconds":7}}`, true},
+		"a hash":                  {`{"spec":{"template":{"metadata":{"annotations":{"spillway.dev/config-hash":"1"}}}}}`, false},
+		"a record":                {`{"metadata":{"annotations":{"spillway.dev/config-change":"{}"}}}`, false},
+		"replicas":                {`{"spec":{"replicas":0}}`, false},
+		"a partition":             {`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":3}}}}`, false},
+		"a strategy":              {`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`, false},
+		"a scheduler that is not": {`{"spec":{"template":{"spec":{"schedulerName":"default-scheduler"}}}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "set"}}
+			patch := client.RawPatch(types.StrategicMergePatchType, []byte(test.patch))
+			w.check(t, "change", test.refused, w.as.Patch(t.Context(), set, patch, client.DryRunAll))
+			if err := w.user.Patch(t.Context(), set, patch, client.DryRunAll); err != nil {
+				t.Errorf("a user is refused: %v", err)
+			}
+		})
+	}
+	for pod, refused := range map[string]bool{"set-0": false, "of-nothing": true, "suspended": false, "of-another": true} {
+		t.Run("pod "+pod, func(t *testing.T) {
+			err := w.as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: pod}}, client.DryRunAll)
+			w.check(t, "delete", refused, err)
+		})
+	}
+}
+
+// restrictedWorld is a namespace with what an installation restricts, a user who may do
+// anything, and the manager's identity, which has the permissions of the rings.
+type restrictedWorld struct {
+	namespace string
+	user, as  client.Client
+}
+
+func (w *restrictedWorld) check(t *testing.T, verb string, refused bool, err error) {
+	t.Helper()
+	denied := apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the manager of Spillway may "+verb+" only")
+	if refused != denied || !refused && err != nil {
+		t.Errorf("refused is to be %v: %v", refused, err)
+	}
+}
+
+func restricted(t *testing.T) *restrictedWorld {
+	t.Helper()
+	w := &restrictedWorld{namespace: testenv.Namespace(t), user: newClient(t, testenv.Shared())}
+	rings := []string{manager.RingConfig, manager.RingZones}
+	objects, err := manifests.Objects(manifests.Options{Namespace: w.namespace, Rings: rings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := manifests.Rules(manifests.Options{Rings: rings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := "system:serviceaccount:" + w.namespace + ":spillway"
+	testenv.Grant(t, w.user, w.namespace, identity, append(rules, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get"}}))
+	if w.as, err = client.New(testenv.Shared().ConfigAs(identity), client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.create(t)
+	for _, obj := range objects {
+		if strings.HasSuffix(obj.GetName(), ".manager.spillway.dev") {
+			testenv.Apply(t, w.user, obj)
+			t.Cleanup(func() { _ = w.user.Delete(context.Background(), obj) })
+		}
+	}
+	for _, probe := range []func() error{ // until the API server evaluates both policies
+		func() error { return w.as.Delete(t.Context(), w.pod("of-nothing", nil), client.DryRunAll) },
+		func() error {
+			return w.as.Patch(t.Context(), w.set(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":1}}`)), client.DryRunAll)
+		},
+	} {
+		testenv.Eventually(t, func(context.Context) error {
+			if err := probe(); !apierrors.IsInvalid(err) {
+				return errNotYet
+			}
+			return nil
+		})
+	}
+	return w
+}
+
+// create makes a StatefulSet, and waits for its Pod; and Pods that no ring may delete.
+func (w *restrictedWorld) create(t *testing.T) {
+	t.Helper()
+	set, other := w.set(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}}
+	for _, obj := range []client.Object{set, other} {
+		if err := w.user.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	suspended := w.pod("suspended", nil)
+	suspended.Spec.NodeName, suspended.Spec.SchedulerName = "", vocabulary.SuspendedScheduler
+	suspended.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: vocabulary.SchedulingGate}}
+	for _, obj := range []client.Object{
+		suspended, w.pod("of-nothing", nil),
+		w.pod("of-another", metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))),
+	} {
+		if err := w.user.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.Eventually(t, func(ctx context.Context) error {
+		return w.user.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "set-0"}, &corev1.Pod{})
+	})
+}
+
+func (w *restrictedWorld) set() *appsv1.StatefulSet {
+	one, labels, yes := int32(1), map[string]string{"app": "set"}, true
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "set"},
+		Spec: appsv1.StatefulSetSpec{Replicas: &one, ServiceName: "x", Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{
+				Containers:      []corev1.Container{{Name: "c", Image: "v1"}},
+				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes},
+			},
+		}},
+	}
+}
+
+func (w *restrictedWorld) pod(name string, owner *metav1.OwnerReference) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "c", Image: "v1"}}},
+	}
+	if owner != nil {
+		pod.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return pod
+}
+
+var errNotYet = errors.New("the API server does not evaluate the policy yet")
