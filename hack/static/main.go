@@ -23,8 +23,7 @@ func main() {
 // image.
 func check(path string) error {
 	f, err := elf.Open(path)
-	var other *elf.FormatError
-	if errors.As(err, &other) {
+	if _, other := errors.AsType[*elf.FormatError](err); other {
 		return nil
 	}
 	if err != nil {

@@ -104,7 +104,7 @@ func (a *authorizer) recall(key [sha256.Size]byte) (status int, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found := a.answers[key]
-	return found.status, time.Now().Before(found.until)
+	return found.status, time.Now().Before(found.until) //nolint:forbidigo // no ring decides by it
 }
 
 func (a *authorizer) keep(key [sha256.Size]byte, status int) {
@@ -113,7 +113,7 @@ func (a *authorizer) keep(key [sha256.Size]byte, status int) {
 	if len(a.answers) >= tokensKept {
 		clear(a.answers)
 	}
-	a.answers[key] = answer{status: status, until: time.Now().Add(answerKept)}
+	a.answers[key] = answer{status: status, until: time.Now().Add(answerKept)} //nolint:forbidigo // as above
 }
 
 func (a *authorizer) ask(ctx context.Context, token, path string) (int, error) {

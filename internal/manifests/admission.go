@@ -186,7 +186,7 @@ func InjectionRules(names []string) []rbacv1.PolicyRule {
 func CertificateRules() []rbacv1.PolicyRule {
 	groups, secrets := []string{""}, []string{"secrets"}
 	return []rbacv1.PolicyRule{
-		{APIGroups: groups, Resources: secrets, Verbs: []string{"create"}},
+		{APIGroups: groups, Resources: secrets, Verbs: []string{verbCreate}},
 		{APIGroups: groups, Resources: secrets, ResourceNames: []string{admission.SecretName}, Verbs: []string{"list", "update", "watch"}},
 	}
 }
@@ -253,7 +253,7 @@ func (o Options) webhookArgs() []string {
 	return args
 }
 
-// AllLabeled, as the name of a configuration, stands for all that carry the labels. Who
+// AllLabeled is the name of a configuration that stands for all that carry the labels. Who
 // may patch any webhook configuration has the whole cluster.
 const AllLabeled = "*"
 

@@ -35,6 +35,9 @@ const (
 	replicas    = 2
 )
 
+// verbCreate is what names cannot restrict: an object that is created has none yet.
+const verbCreate = "create"
+
 // Options say how to install.
 type Options struct {
 	// Namespace is where the manager runs.
@@ -140,9 +143,9 @@ const leaderRole = name + "-leader-election"
 func leaderRules() []rbacv1.PolicyRule {
 	groups, leases := []string{"coordination.k8s.io"}, []string{"leases"}
 	return []rbacv1.PolicyRule{
-		{APIGroups: groups, Resources: leases, Verbs: []string{"create"}},
+		{APIGroups: groups, Resources: leases, Verbs: []string{verbCreate}},
 		{APIGroups: groups, Resources: leases, ResourceNames: []string{manager.LeaseName, config.BudgetLease(manager.LeaseName)}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, // also that a leader was elected
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{verbCreate, "patch"}}, // also that a leader was elected
 	}
 }
 

@@ -46,7 +46,7 @@ func metricsPermissions(o Options) []client.Object {
 		return nil
 	}
 	role := o.Namespace + ".metrics.spillway.dev"
-	create := []string{"create"}
+	create := []string{verbCreate}
 	return []client.Object{
 		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta(o, "", role), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: create},

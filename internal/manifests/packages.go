@@ -54,12 +54,12 @@ func packagePermissions(o Options) []client.Object {
 // of namespaces: who may write those may do anything. Pods can be run in, to read the
 // files of Pipes.
 func PackageRules() []rbacv1.PolicyRule {
-	verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
+	verbs := []string{"get", "list", "watch", verbCreate, "patch", "delete"}
 	rule := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{verbCreate, "get"}},
 		rule("", "configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts", "services"),
 		rule("apps", "daemonsets", "deployments", "statefulsets"),
 		rule("autoscaling", "horizontalpodautoscalers"),
