@@ -40,7 +40,9 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 	leaf.MayRecover = z.onItsWay(pod, move) || z.o.Now.Before(z.stuckAt(pod))
 	leaf.Disrupted = move != nil || pod != nil && z.row.Revision != "" && pod.Revision != z.row.Revision
 	leaf.Repairing = move != nil && move.Repair && !z.awaitsOthers(r)
-	unit.StartedAt = z.startedAt(pod, move)
+	if !z.awaitsOthers(r) { // its time begins to run once it can be created
+		unit.StartedAt = z.startedAt(pod, move)
+	}
 	if r, ok := z.o.Refusals[unit.Name]; ok {
 		leaf.RetryAt, leaf.RetryReason = r.At, r.Reason
 	}
