@@ -98,6 +98,7 @@ func (r *demoRun) furnish(ctx context.Context, cp *controlplane.ControlPlane, as
 		return fmt.Errorf("find the manager: %w", err)
 	}
 	return cp.Run(self, "manager", "--rings="+ring, "--kubeconfig="+cp.Kubeconfig(), "--leader-elect=false",
+		"--allow-cluster-addresses=127.0.0.0/8", // where the demo's clusters are
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 }
 

@@ -15,8 +15,11 @@ func cause(err error) string {
 		timeout     net.Error
 		certificate *tls.CertificateVerificationError
 		name        *net.DNSError
+		refused     *refusedError
 	)
 	switch {
+	case errors.As(err, &refused):
+		return refused.Error()
 	case errors.As(err, &certificate):
 		return "the certificate of the server is not trusted by the kubeconfig"
 	case errors.As(err, &name):

@@ -68,9 +68,17 @@ func (n *Network) control(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	if !n.permits(at.Addr().Unmap().WithZone("")) {
-		return fmt.Errorf("the hub does not connect to %s; to permit it, name its network in --allow-cluster-addresses of the manager", at.Addr())
+		return &refusedError{at.Addr()}
 	}
 	return nil
+}
+
+// refusedError says that the hub does not connect to an address.
+type refusedError struct{ address netip.Addr }
+
+// Error implements error.
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the hub does not connect to %s; to permit it, name its network in --allow-cluster-addresses of the manager", e.address)
 }
 
 func (n *Network) permits(addr netip.Addr) bool {

@@ -47,6 +47,10 @@ func TestAddressesThatTheHubDoesNotConnectTo(t *testing.T) {
 			t.Errorf("%s with %+v: %v", test.address, test.network, err)
 		}
 	}
+	err := standard.control("tcp", "127.0.0.1:6443", nil)
+	if got := cause(&net.OpError{Op: "dial", Err: err}); !strings.Contains(got, "--allow-cluster-addresses") {
+		t.Errorf("%q does not say how to permit it", got)
+	}
 	if _, err := ParseNetworks([]string{"10.0.0.0/8", "example.test"}); err == nil {
 		t.Error("a name is no network")
 	}
