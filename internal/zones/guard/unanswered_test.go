@@ -72,7 +72,7 @@ func TestScalesWhereTheWebhookIsNotAsked(t *testing.T) {
 	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
 	w.group(zone("zone-a", 3, labeled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
 	w.eventuallyRefused(func() error { return w.scale("zone-a", 2, client.DryRunAll) }, "must be told before they go")
-	wantRefused(t, w.scale("zone-a", 2), 403, "--prepare-downscale-namespaces")
+	wantRefused(t, w.scale("zone-a", 2), 403, "--prepare-namespaces")
 	wantError(t, w.patch("zone-a", 2), "failed calling webhook")
 	wantNo(t, w.scale("zone-a", 4))
 	wantNo(t, w.scale("zone-b", 2))

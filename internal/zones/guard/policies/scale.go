@@ -35,7 +35,7 @@ func Unasked(asked *metav1.LabelSelector) []client.Object {
 		Validations: []admissionregistrationv1.Validation{{
 			Expression: "params.metadata.name != request.name", Reason: &forbidden,
 			MessageExpression: "'the Pods of StatefulSet ' + request.name + ' must be told before they go, and the webhook that tells them is not called in namespace ' + request.namespace + " +
-				"'; name it in --prepare-downscale-namespaces of spillway install, or lower spec.replicas of the StatefulSet'",
+				"'; name it in --prepare-namespaces of spillway install, or lower spec.replicas of the StatefulSet'",
 		}},
 	})}
 	names := []string{PrepareScale, "alias." + PrepareScale}
