@@ -136,7 +136,8 @@ func (s *simulation) deadlines() []Risk {
 		if !ok || group == "" {
 			continue
 		}
-		deadline := max(600, 570+int32(decision.GraceOf(set)/time.Second))
+		grace := min(decision.GraceOf(set), 24*time.Hour)
+		deadline := max(600, 570+int32(grace/time.Second)) //nolint:gosec // at most a day
 		written, _ := s.Store.Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
 		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
 			deadline = *written.Spec.ProgressDeadlineSeconds

@@ -66,6 +66,12 @@ func zoneRules() []rule {
 			Why:    "Nodes of one name or label, or volumes of one storage class, may be in several zones, or several of them in one. Then the failure of a zone affects Pods of all StatefulSets.",
 			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.",
 		}, nearlySpread},
+	}
+}
+
+// groupRules are about fields of a RolloutGroup.
+func groupRules() []rule {
+	return []rule{
 		{report.Rule{
 			Code: "SPW211", Level: report.Warning, Title: "A setting of a RolloutGroup that another one makes void",
 			Why:    "With stuckPods: Keep, no Pod that is not ready is replaced, however long it is so.",

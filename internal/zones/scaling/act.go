@@ -355,7 +355,8 @@ func (a *actor) refuse(ctx context.Context, s *snapshot, scale *Scale, why error
 // lock takes the lock for a downscale that no guard prepares, if no client has written the
 // group since it was seen: what it was decided from is in its status.
 func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
-	now := metav1.NewMicroTime(a.options.Now().Truncate(time.Microsecond)) // as it comes back from the status
+	// As it comes back from the status.
+	now := metav1.NewMicroTime(a.options.Now().Truncate(time.Microsecond))
 	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
 	group := s.group.DeepCopy()
 	if before := group.Status.Downscale; before == nil { // otherwise one of a manager before this one may still be written
