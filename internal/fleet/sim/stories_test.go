@@ -20,6 +20,7 @@ type story struct {
 func stories() map[string]func(*story) {
 	return map[string]func(*story){
 		"a user goes back while a manager is about to act":        theUserGoesBackBeforeTheAct,
+		"a manager is about to act when its time is over":         theTimeIsOverBeforeTheAct,
 		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
 	}
 }
@@ -29,7 +30,7 @@ func playStories(t *testing.T) {
 	t.Helper()
 
 	for name, tell := range stories() {
-		s := newStory()
+		s := newStory(allRules())
 		tell(s)
 		s.settle()
 
@@ -40,8 +41,9 @@ func playStories(t *testing.T) {
 }
 
 // newStory is a world of three clusters, all of which run the first revision, of which one
-// may be down. The user wants the second revision, and one cluster has it.
-func newStory() *story {
+// may be down. The user wants the second revision, and one cluster has it. From then on the
+// managers keep to the rules.
+func newStory(r *rules) *story {
 	const seed = 3 // neither tags nor wrong clocks
 
 	w := newWorld(seed, false)
@@ -70,6 +72,8 @@ func newStory() *story {
 		w.worked()
 	}
 
+	s.first.rules, s.second.rules = r, r
+
 	return s
 }
 
@@ -97,7 +101,11 @@ func (s *story) acts(m *manager) {
 
 // permits has a manager permit the next move, and look at what it has permitted.
 func (s *story) permits(m *manager) {
-	for len(s.world.module.status.Moves) == 0 || len(m.requests) == 0 || m.requests[0].status != nil {
+	for range 10 {
+		if len(s.world.module.status.Moves) > 0 && len(m.requests) > 0 && m.requests[0].status == nil {
+			return
+		}
+
 		s.acts(m)
 		m.refresh(0)
 		s.decides(m)
@@ -130,6 +138,25 @@ func theUserGoesBackBeforeTheAct(s *story) {
 	s.decides(s.second)
 	s.acts(s.second)
 	s.goesBack()
+	s.suspends(false)
+
+	for range 4 {
+		s.after(time.Second)
+		s.passes(s.second)
+	}
+
+	s.acts(s.first)
+}
+
+// theTimeIsOverBeforeTheAct: the first manager has permitted a move, and does not run until
+// nothing may come of it any more. The user goes back meanwhile, and the second manager
+// makes another move.
+func theTimeIsOverBeforeTheAct(s *story) {
+	s.permits(s.first)
+	s.goesBack()
+	s.suspends(true)
+	s.after(time.Minute)
+	s.passes(s.second)
 	s.suspends(false)
 
 	for range 4 {
