@@ -24,6 +24,7 @@ kind: Module
 metadata: {name: shop}
 spec:
   selector: {}
+  allowEmpty: true
   sync: {source: {git: {url: "https://x.test/a", version: {tag: v1}}}}
 `
 
