@@ -21,6 +21,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -58,8 +59,9 @@ func newPlanStatus(p *planner) *cobra.Command {
 			return err
 		}
 		var ended error
-		if p.wait && e.UID != "" {
-			ended = p.follow(ctx, func(x *v1beta1.Execution) bool { return x.UID == e.UID })
+		isNext := e.Reason == decision.ReasonInProgress && (e.UID == "" || e.Ended != nil) // one begins in the next pass
+		if p.wait && (e.UID != "" || isNext) {
+			ended = p.follow(ctx, func(x *v1beta1.Execution) bool { return (x.UID == e.UID) != isNext })
 			if p.output == "" {
 				return ended
 			}
