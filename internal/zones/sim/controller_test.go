@@ -105,7 +105,6 @@ func (w *world) create(s *set, spec *setSpec, i int) {
 		p.revision = s.current
 	}
 
-	p.broken = isBad(p.revision) && w.chance(0.7)
 	w.pods = append(w.pods, p)
 	w.notef("%s is created at %s", p.name, p.revision)
 }
@@ -201,7 +200,7 @@ func (w *world) complete(s *set, spec *setSpec) {
 func (w *world) kubelets() {
 	for i := len(w.pods) - 1; i >= 0; i-- {
 		p := &w.pods[i]
-		bad := isBad(p.revision)
+		bad := strings.HasSuffix(p.revision, "-bad")
 
 		switch {
 		case p.terminating:
@@ -220,9 +219,6 @@ func (w *world) kubelets() {
 		}
 	}
 }
-
-// isBad is true of a revision at which no Pod becomes ready.
-func isBad(revision string) bool { return strings.HasSuffix(revision, "-bad") }
 
 func (w *world) turn(p *pod, ready bool) {
 	p.ready, p.since, p.version = ready, w.now, w.nextPod()
