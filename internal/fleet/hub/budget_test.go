@@ -13,14 +13,7 @@ import (
 // A cluster whose Secret is replaced while it is updating keeps its place in the budget, and
 // no other cluster is assigned the revision meanwhile.
 func TestAClusterThatIsUnknownKeepsItsPlace(t *testing.T) {
-	w := newWorld(t)
-	w.manage()
-	w.clusters("a", "b")
-	w.module("v1", oneByOne)
-	w.complete("a:v1 b:v1")
-	w.player.decree(v1alpha1.StateUpdating, "v2")
-	w.module("v2", oneByOne)
-	w.waits("Progressing", "is updating: updating")
+	w := oneOfTwoUpdating(t)
 	moved := w.movedTo("v2")
 	w.remove(&corev1.Secret{}, moved+"-kubeconfig")
 	w.waits("Waiting", moved+" is waiting: neither a Cluster nor a labeled Secret "+moved+"-kubeconfig found")
@@ -37,14 +30,7 @@ func TestAClusterThatIsUnknownKeepsItsPlace(t *testing.T) {
 // While its assemblage exists and does not say that it is ready, it keeps the place; once
 // that was deleted the rollout goes on.
 func TestAClusterThatIsGoneForGoodIsLetGoWithItsAssemblage(t *testing.T) {
-	w := newWorld(t)
-	w.manage()
-	w.clusters("a", "b")
-	w.module("v1", oneByOne)
-	w.complete("a:v1 b:v1")
-	w.player.decree(v1alpha1.StateUpdating, "v2")
-	w.module("v2", oneByOne)
-	w.waits("Progressing", "is updating: updating")
+	w := oneOfTwoUpdating(t)
 	moved := w.movedTo("v2")
 	w.remove(&corev1.Secret{}, moved+"-kubeconfig")
 	w.waits("Waiting", "neither a Cluster nor a labeled Secret")

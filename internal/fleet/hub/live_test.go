@@ -194,14 +194,7 @@ func TestRFCRollBackAndForward(t *testing.T) {
 
 // Suspend: nothing new is assigned, what runs continues.
 func TestRFCSuspend(t *testing.T) {
-	w := newWorld(t)
-	w.manage()
-	w.clusters("a", "b")
-	w.module("v1", oneByOne)
-	w.complete("a:v1 b:v1")
-	w.player.decree(v1alpha1.StateUpdating, "v2")
-	w.module("v2", oneByOne)
-	w.waits("Progressing", "is updating")
+	w := oneOfTwoUpdating(t)
 	w.module("v2", oneByOne+`, suspend: true`)
 	w.eventually(func() error {
 		if m := (&v1alpha1.Module{}); w.get(m, app) != nil || m.Status.ObservedGeneration != m.Generation {

@@ -385,6 +385,21 @@ func (w *world) still(why string) {
 	})
 }
 
+// oneOfTwoUpdating is a world of two clusters, of which one may be down, and one is updating
+// to v2 for as long as the player says.
+func oneOfTwoUpdating(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.manage()
+	w.clusters("a", "b")
+	w.module("v1", oneByOne)
+	w.complete("a:v1 b:v1")
+	w.player.decree(v1alpha1.StateUpdating, "v2")
+	w.module("v2", oneByOne)
+	w.waits("Progressing", "is updating: updating")
+	return w
+}
+
 // bystander makes another module, for no cluster, and waits until it was seen to.
 func (w *world) bystander() {
 	w.t.Helper()

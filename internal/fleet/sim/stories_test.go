@@ -125,6 +125,17 @@ func (s *story) suspends(yes bool) {
 	s.world.respec(func(spec *v1alpha1.ModuleSpec) { spec.Suspend = yes })
 }
 
+// firstActsLater has the second manager do all that it wants to, and then the first act as it
+// was about to.
+func (s *story) firstActsLater() {
+	for range 4 {
+		s.after(time.Second)
+		s.passes(s.second)
+	}
+
+	s.acts(s.first)
+}
+
 // theUserGoesBackBeforeTheAct: the first manager has permitted a move and is slow to make
 // it. The user suspends the module and goes back, so the second manager does not want that
 // move any more, but has to count it for as long as the first may make it. Its view is
@@ -139,13 +150,7 @@ func theUserGoesBackBeforeTheAct(s *story) {
 	s.acts(s.second)
 	s.goesBack()
 	s.suspends(false)
-
-	for range 4 {
-		s.after(time.Second)
-		s.passes(s.second)
-	}
-
-	s.acts(s.first)
+	s.firstActsLater()
 }
 
 // theTimeIsOverBeforeTheAct: the first manager has permitted a move, and does not run until
@@ -158,13 +163,7 @@ func theTimeIsOverBeforeTheAct(s *story) {
 	s.after(time.Minute)
 	s.passes(s.second)
 	s.suspends(false)
-
-	for range 4 {
-		s.after(time.Second)
-		s.passes(s.second)
-	}
-
-	s.acts(s.first)
+	s.firstActsLater()
 }
 
 // theUserGoesBackAfterTheAct: the first manager has made a move that was permitted, and
