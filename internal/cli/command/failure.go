@@ -89,11 +89,7 @@ func notInstalled(err error) string {
 	if !errors.As(err, &kind) {
 		return ""
 	}
-	name := kind.GroupKind.String()
-	if strings.HasPrefix(name, ".") || kind.GroupKind.Group == "" {
-		name = kind.GroupKind.Kind
-	}
-	return fmt.Sprintf(`kind %s is not installed on the cluster: install it with "spillway install", or with what it belongs to`, name)
+	return fmt.Sprintf(`kind %s is not installed on the cluster: install it with "spillway install", or with what it belongs to`, kind.GroupKind)
 }
 
 // untrusted is about the certificate of the API server.

@@ -8,11 +8,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/lab/controlplane"
@@ -31,7 +29,6 @@ var fleetClusters = []string{"berlin", "paris", "tokyo"}
 // fleet tells the story of a fleet on a hub and three further API servers, which end
 // with it.
 func (r *demoRun) fleet(ctx context.Context) error {
-	log.SetLogger(logr.Discard()) // each manager has a log of its own
 	_, _ = fmt.Fprintln(r.env.Out, "starting a hub, and three workload clusters: four API servers, and Flux on each")
 	hub, err := controlplane.Start(ctx, controlplane.Options{Progress: r.env.Err})
 	if err != nil {

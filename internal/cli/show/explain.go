@@ -62,8 +62,10 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	}
 	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
 	if err != nil {
-		if missing := command.NamespaceMissing(cmd.Context(), reader, namespace); missing != nil && ref.Namespace != "" {
-			return missing
+		if ref.Namespace != "" {
+			if missing := command.NamespaceMissing(cmd.Context(), reader, ref.Namespace); missing != nil {
+				return missing
+			}
 		}
 		return err
 	}
