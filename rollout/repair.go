@@ -17,11 +17,14 @@ func (d *decision) crowdedOut(n *node) *cause {
 	full := n.tightestBudget()
 
 	if n.isDown() {
-		if full == nil && n.spare == nil || d.mayRepair(n) {
+		// What was moved and has not come back goes on with the disruption of its own.
+		inTurn := n.spare == nil || n.unit.Leaf.Disrupted && !d.disruptsSecond(n)
+
+		if full == nil && inTurn || d.mayRepair(n) {
 			return nil
 		}
 
-		if n.spare != nil {
+		if !inTurn {
 			return n.spare
 		}
 	}
@@ -47,7 +50,9 @@ func (d *decision) mayRepair(n *node) bool {
 		return true
 	}
 
-	if r.repairing+r.repaired >= r.unit.Policy.Repairs.Of(r.leaves) || d.disruptsSecond(n) {
+	// What was repaired before, and is to be moved again, does not wait for itself.
+	others := r.repairing - one(n.unit.Leaf.Repairing)
+	if others+r.repaired >= r.unit.Policy.Repairs.Of(r.leaves) || d.disruptsSecond(n) {
 		return false
 	}
 

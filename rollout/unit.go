@@ -93,8 +93,9 @@ type Leaf struct {
 	// moved. Moving it takes something away: it waits for its turn, and needs no place
 	// in a budget but its own. Optional.
 	MayRecover bool
-	// Disrupted is true of a leaf that was moved, and has not been available since; what
-	// is at its target and getting healthy counts as such anyway. Repairing is true if it
+	// Disrupted is true of a leaf that was moved, and has not been available since: it
+	// may be moved again while other children are down that were not disrupted. What is
+	// at its target and getting healthy counts as disrupted anyway. Repairing is true if it
 	// was unavailable when it was moved. Optional; see [Policy].Repairs.
 	Disrupted, Repairing bool
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as

@@ -36,7 +36,7 @@ func zoneOf(name, revisions string, change ...func(*Set)) Set {
 			Revision: strings.TrimRight(p, "!~"), Created: noon.Add(-time.Hour), Ready: true, Since: noon.Add(-time.Hour),
 		}
 		if strings.HasSuffix(p, "!") {
-			pod.Ready, pod.Reason = false, "CrashLoopBackOff"
+			pod.Ready, pod.Reason, pod.Broken = false, "CrashLoopBackOff", true
 		}
 		if strings.HasSuffix(p, "~") {
 			pod.Ready, pod.Terminating = false, true
