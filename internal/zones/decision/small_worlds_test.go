@@ -384,11 +384,12 @@ func (w smallWorld) onlyDown(i int) bool {
 }
 
 // mayRepair is true of a zone in which a Pod may be replaced out of turn: no zone is
-// disrupted, or it is the one for which the lock is ours, or the first.
+// disrupted, or it is the one for which the lock is ours, or the first. What is down under
+// our lock may be so because we have moved it.
 func (w smallWorld) mayRepair(i int) bool {
 	first := -1
 	for j, z := range w.zones {
-		if z.disrupted() && (first < 0 || zoneNames[j] == w.lock) {
+		if z.disrupted() && first < 0 || z.down() > 0 && zoneNames[j] == w.lock {
 			first = j
 		}
 	}

@@ -151,8 +151,13 @@ func allStuck(_ *manager, o *decision.Observed) {
 	}
 }
 
-// noneMoved forgets since when zones are updating.
+// noneMoved forgets since when zones are updating, and which of them the lock is for.
 func noneMoved(_ *manager, o *decision.Observed) {
+	if l := o.Group.Status.Lock; l != nil && l.Purpose == v1alpha1.PurposeRollout {
+		whole := *l
+		whole.Zone, o.Group.Status.Lock = "", &whole
+	}
+
 	rows := slices.Clone(o.Group.Status.Zones)
 	for i := range rows {
 		rows[i].StartedAt, rows[i].Revision = nil, ""
