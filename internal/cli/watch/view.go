@@ -246,7 +246,7 @@ func (m *watchModel) told(width, room int) []string {
 
 // note is an Event or a sentence, wrapped.
 func (m *watchModel) note(n *history.Event, width int) []string {
-	text := n.Reason + " " + n.Text
+	text := n.Reason + " " + display.WithoutHashes(n.Text)
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text
 	}
