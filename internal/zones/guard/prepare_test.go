@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -308,7 +309,9 @@ func TestDefect6TwoZonesAtTheSameInstant(t *testing.T) {
 		var errs [2]error
 		var group sync.WaitGroup
 		for i, name := range []string{"zone-a", "zone-b"} {
-			group.Go(func() { errs[i] = w.scale(name, 1) })
+			group.Go(func() {
+				errs[i] = retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.scale(name, 1) }) // with the status of the StatefulSet
+			})
 		}
 		group.Wait()
 		admitted := 0
