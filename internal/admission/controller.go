@@ -56,6 +56,7 @@ func Setup(mgr ctrl.Manager, o Options, webhooks []Webhook, routes []Route) erro
 		return fmt.Errorf("client for certificates: %w", err)
 	}
 	r := &reconciler{observer: observer{options: o}, actor: actor{writer, o}, server: server, options: o}
+	unanswered.from.Store(newGuardReader(&r.observer, mgr.GetAPIReader(), webhooks))
 	sources, err := r.watch(mgr)
 	if err != nil {
 		return err

@@ -60,12 +60,13 @@ func newEndpoint(w Webhook, handler webhook.Handler, log logr.Logger, bytes *sem
 
 // ServeHTTP answers a review by a review, and anything else by an HTTP error.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer e.measure()()
+	measured, code := e.measure(r.Method), http.StatusOK
+	defer func() { measured(code) }()
 	ctx, cancel := context.WithTimeout(r.Context(), e.budget(r.URL.Query().Get("timeout")))
 	defer cancel()
 	how, err := e.serve(ctx, w, r)
 	if no, ok := errors.AsType[refusal](err); ok {
-		how = refused
+		how, code = refused, no.code
 		http.Error(w, no.reason, no.code)
 	}
 	if err != nil {
@@ -75,12 +76,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // measure counts a request in, and returns what counts it out.
-func (e *endpoint) measure() func() {
-	flying, timer := inFlight.WithLabelValues(e.webhook.Path), newTimer(e.webhook.Path)
+func (e *endpoint) measure(method string) func(code int) {
+	flying, begin := inFlight.WithLabelValues(e.webhook.Path), time.Now() //nolint:forbidigo // for metrics
 	flying.Inc()
-	return func() {
+	return func(code int) {
 		flying.Dec()
-		timer.ObserveDuration()
+		observeSeconds(e.webhook.Path, method, code, time.Since(begin)) //nolint:forbidigo // for metrics
 	}
 }
 

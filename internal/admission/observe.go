@@ -98,19 +98,19 @@ func (o Options) concerned(mutating []admissionregistrationv1.MutatingWebhookCon
 	var found []configuration
 	for i := range mutating {
 		if o.injects(&mutating[i]) {
-			found = append(found, configurationOf(mutatingKind, &mutating[i], mutatingBundles(&mutating[i])))
+			found = append(found, configurationOf(mutatingKind, &mutating[i], mutatingBundles(&mutating[i]), webhooksOfMutating(&mutating[i])))
 		}
 	}
 	for i := range validating {
 		if o.injects(&validating[i]) {
-			found = append(found, configurationOf(validatingKind, &validating[i], validatingBundles(&validating[i])))
+			found = append(found, configurationOf(validatingKind, &validating[i], validatingBundles(&validating[i]), webhooksOfValidating(&validating[i])))
 		}
 	}
 	return found
 }
 
-func configurationOf(kind string, obj client.Object, bundles [][]byte) configuration {
-	return configuration{kind: kind, name: obj.GetName(), resourceVersion: obj.GetResourceVersion(), bundles: bundles}
+func configurationOf(kind string, obj client.Object, bundles [][]byte, webhooks []unansweredWebhook) configuration {
+	return configuration{kind: kind, name: obj.GetName(), resourceVersion: obj.GetResourceVersion(), bundles: bundles, webhooks: webhooks}
 }
 
 func mutatingBundles(c *admissionregistrationv1.MutatingWebhookConfiguration) [][]byte {
@@ -152,11 +152,13 @@ func reduceConfiguration(obj client.Object) {
 	switch c := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range c.Webhooks {
-			c.Webhooks[i] = admissionregistrationv1.MutatingWebhook{ClientConfig: bundleOnly(c.Webhooks[i].ClientConfig)}
+			w := &c.Webhooks[i]
+			c.Webhooks[i] = admissionregistrationv1.MutatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: bundleOnly(w.ClientConfig)}
 		}
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		for i := range c.Webhooks {
-			c.Webhooks[i] = admissionregistrationv1.ValidatingWebhook{ClientConfig: bundleOnly(c.Webhooks[i].ClientConfig)}
+			w := &c.Webhooks[i]
+			c.Webhooks[i] = admissionregistrationv1.ValidatingWebhook{Name: w.Name, FailurePolicy: w.FailurePolicy, ClientConfig: bundleOnly(w.ClientConfig)}
 		}
 	}
 }

@@ -31,7 +31,8 @@ type observed struct {
 type configuration struct {
 	kind, name, resourceVersion string
 	// bundles are the caBundles of its webhooks, in their order.
-	bundles [][]byte
+	bundles  [][]byte
+	webhooks []unansweredWebhook
 }
 
 // step is what is to be done about the certificate.

@@ -28,6 +28,10 @@ type Webhook struct {
 	// manager that is down affects only objects that rely on it. What else the answer
 	// changes is changed only where we have registered the webhook ourselves.
 	Marked bool
+	// GuardedBy is the name of the policy of [Declared.Unanswered] that refuses what would do
+	// harm without an answer, empty if there is none. It matters where the failure policy is
+	// Ignore: for what is exported of it.
+	GuardedBy string
 	// FailurePolicy is what the API server does without an answer. It is required. For
 	// a marked webhook it is used when the server runs.
 	FailurePolicy admissionregistrationv1.FailurePolicyType

@@ -131,6 +131,7 @@ func clientConfig(cfg *rest.Config, o Options) *rest.Config {
 	cfg.QPS = -1
 	cfg.UserAgent = "spillway/" + o.Version
 	cfg.WarningHandlerWithContext = rest.NoWarnings{} // they are for the user who wrote the manifest
+	measured(cfg)
 	return cfg
 }
 

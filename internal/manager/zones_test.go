@@ -86,7 +86,7 @@ func installZones(t *testing.T, c client.Client) {
 	}
 	for _, obj := range objects {
 		if crd, ok := obj.(*unstructured.Unstructured); ok {
-			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user")); err != nil {
+			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("user"), client.ForceOwnership); err != nil {
 				t.Fatal(err)
 			}
 		}

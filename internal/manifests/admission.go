@@ -93,7 +93,7 @@ func (o Options) policies(ring string, all []client.Object) []client.Object {
 		if !ok {
 			continue // no object is a copy of none
 		}
-		m := o.ringMeta(ring, o.Namespace+"."+obj.GetName())
+		m := o.ringMeta(ring, admission.GuardName(o.Namespace, obj.GetName()))
 		obj.SetName(m.Name)
 		obj.SetLabels(m.Labels)
 		o.bind(obj)
@@ -170,7 +170,33 @@ func (o Options) injectionRules() []rbacv1.PolicyRule {
 	if o.Admission.Source == admission.CertManager && len(o.Admission.Configurations) == 0 {
 		rules[0].Verbs = []string{"list", "watch"}
 	}
-	return rules
+	return append(rules, o.guardRules()...)
+}
+
+// guardRules allow to see whether the policies are in force that refuse what webhooks do
+// not answer.
+func (o Options) guardRules() []rbacv1.PolicyRule {
+	var names []string
+	for _, ring := range o.served() {
+		for _, w := range o.declared(ring).Webhooks {
+			if w.GuardedBy != "" {
+				names = append(names, admission.GuardName(o.Namespace, w.GuardedBy))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return GuardRules(slices.Compact(names))
+}
+
+// GuardRules allow to read policies and bindings of these names.
+func GuardRules(names []string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{admissionregistrationv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+		ResourceNames: names, Verbs: []string{"get"},
+	}}
 }
 
 // InjectionRules allow to inject the CA into webhook configurations, all if no

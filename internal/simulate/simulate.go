@@ -70,6 +70,9 @@ type Result struct {
 	// Stuck are the waits that nothing ends, or nothing within the time that was looked
 	// ahead; those from before the change are among them.
 	Stuck []record.Wait `json:"stuck,omitempty"`
+	// Unplayed is what the change leads to that is not simulated, so that how it ends is
+	// unknown.
+	Unplayed []Unplayed `json:"unplayed,omitempty"`
 	// Assumed is the config that was taken to exist, so that whether it does is unknown.
 	Assumed []Assumption `json:"assumed,omitempty"`
 	// Risks are what could go wrong that did not here.
@@ -133,7 +136,9 @@ type simulation struct {
 	rings   []*ring
 	before  []record.Wait
 	waits   []record.Wait
-	assumed []Assumption
+	// unscaled was not played before the change either.
+	unscaled []Unplayed
+	assumed  []Assumption
 	// waiting are those of this moment.
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
@@ -227,6 +232,9 @@ func (s *simulation) begin(ctx context.Context) error {
 	unwhole, err := record.Unwhole(ctx, s.Store, "", s.waiting)
 	s.Started, s.Acted, s.before, s.waits = s.Now, s.Now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
+	if s.unscaled, err = s.unplayed(ctx); err != nil {
+		return err
+	}
 	s.Recorder.Forget(s.Store.Objects(&corev1.Pod{}, ""))
 	return err
 }
@@ -307,7 +315,12 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 		Assumed: s.assumed, Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.Acted.Sub(s.Started),
 		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
 	}
-	r.Settled = !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
+	if err != nil {
+		return r, err
+	}
+	r.Unplayed, err = s.unplayed(ctx)
+	r.Unplayed = slices.DeleteFunc(r.Unplayed, func(u Unplayed) bool { return slices.Contains(s.unscaled, u) })
+	r.Settled = len(r.Unplayed) == 0 && !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
 	return r, err
 }
 

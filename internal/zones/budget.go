@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -84,6 +87,7 @@ func (b *budgets) watch(ctx context.Context, mgr ctrl.Manager, c controller.Cont
 			return fmt.Errorf("watch ZoneAwarePodDisruptionBudgets: %w", err)
 		}
 		b.watched.Store(true)
+		budgetsObserved.from.Store(b)
 		return nil
 	})
 }
@@ -96,17 +100,47 @@ func countBudgets() predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget] 
 		if _, err := budget.Of(object); err != nil {
 			result = "invalid"
 		}
-		budgetsObserved.WithLabelValues(result).Inc()
+		budgetsObserved.counts.WithLabelValues(result).Inc()
 		return true
 	}
 	return predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget]{
 		CreateFunc: func(e event.TypedCreateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.ObjectNew) },
 		DeleteFunc: func(event.TypedDeleteEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool {
-			budgetsObserved.WithLabelValues("deleted").Inc()
+			budgetsObserved.counts.WithLabelValues("deleted").Inc()
 			return true
 		},
 	}
+}
+
+// scrapeTimeout is how long a scrape waits for a cache that was not read yet.
+const scrapeTimeout = 2 * time.Second
+
+// budgetCounts counts budgets as they are observed. One that is invalid is observed again
+// with each scrape: rollout-operator's alert asks for a rate over five minutes, and must fire
+// for as long as the budget is invalid, not only when it was written.
+type budgetCounts struct {
+	counts *prometheus.CounterVec
+	// from has the budgets, nil while they are not watched.
+	from atomic.Pointer[budgets]
+}
+
+// Describe implements [prometheus.Collector].
+func (b *budgetCounts) Describe(descs chan<- *prometheus.Desc) { b.counts.Describe(descs) }
+
+// Collect implements [prometheus.Collector].
+func (b *budgetCounts) Collect(found chan<- prometheus.Metric) {
+	if from := b.from.Load(); from != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		defer cancel()
+		all, err := from.in(ctx, metav1.NamespaceAll)
+		for i := range all {
+			if _, invalid := budget.Of(&all[i]); err == nil && invalid != nil {
+				b.counts.WithLabelValues("invalid").Inc()
+			}
+		}
+	}
+	b.counts.Collect(found)
 }
 
 // toGroupsIn maps a budget to all groups of its namespace: which of them it is for

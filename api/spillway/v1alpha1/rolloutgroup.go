@@ -283,6 +283,10 @@ type Downscale struct {
 	// as long as a request lasts.
 	// +optional
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
+	// ResourceVersion is that of the StatefulSet that the request was about to change. Once
+	// it has another, that request writes nothing: the API server asks anew.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Refused is true if it was refused, and the lock released, but some Pods must
 	// still be called to stay.
 	// +optional

@@ -138,6 +138,9 @@ func (s *simulation) unsettled(r *simulate.Result) error {
 			return errors.New("the rollout does not complete; see above")
 		}
 	}
+	if len(r.Unplayed) > 0 {
+		return errors.New("not all that the change leads to is simulated; see above")
+	}
 	return fmt.Errorf("the rollout does not complete within %s; use --within to look further ahead", s.ahead())
 }
 

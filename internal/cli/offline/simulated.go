@@ -74,12 +74,15 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 		a := &r.Assumed[i]
 		display.WriteHanging(w, "  ? ", s.placed(a.Namespace, a.Object+": "+a.Why))
 	}
-	if len(r.Stuck)+len(r.Risks) > 0 {
+	if len(r.Stuck)+len(r.Risks)+len(r.Unplayed) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
 	for _, wait := range r.Stuck {
 		mark, text := s.stuck(r, wait)
 		display.WriteHanging(w, mark, s.placed(wait.Namespace, text))
+	}
+	for _, u := range r.Unplayed {
+		display.WriteHanging(w, "  ? ", s.placed(u.Namespace, u.Object+": "+u.Sentence+"; "+u.Action))
 	}
 	for _, risk := range r.Risks {
 		display.WriteHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))

@@ -59,6 +59,16 @@ func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*apimeta.R
 	return &apimeta.RESTMapping{Resource: plural, GroupVersionKind: gvk, Scope: scope}, nil
 }
 
+// RESTMappings implements [apimeta.RESTMapper]: of a kind that the scheme does not know
+// there is one.
+func (m mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*apimeta.RESTMapping, error) {
+	if known, err := m.DefaultRESTMapper.RESTMappings(gk, versions...); err == nil {
+		return known, nil
+	}
+	mapping, err := m.RESTMapping(gk, versions...)
+	return []*apimeta.RESTMapping{mapping}, err
+}
+
 // IsDefinition is true of CustomResourceDefinitions, which are applied before objects of
 // their kinds.
 func IsDefinition(gk schema.GroupKind) bool { return gk == definitions }

@@ -8,6 +8,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +27,7 @@ func (s *Store) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 func (s *Store) Status() client.SubResourceWriter { return s.SubResource("status") }
 
 // SubResource implements [client.SubResourceClientConstructor]. Of subresources
-// there is the status.
+// there are the status, and the scale to be read.
 func (s *Store) SubResource(name string) client.SubResourceClient { return subresource{s, name} }
 
 type subresource struct {
@@ -34,9 +35,24 @@ type subresource struct {
 	name  string
 }
 
-// Get implements [client.SubResourceReader].
-func (r subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
-	return subresource{r.store, "to read " + r.name}.known()
+// Get implements [client.SubResourceReader]. A scale is where almost every kind has it.
+func (r subresource) Get(ctx context.Context, obj, into client.Object, _ ...client.SubResourceGetOption) error {
+	scale, ok := into.(*unstructured.Unstructured)
+	if r.name != "scale" || !ok {
+		return subresource{r.store, "to read " + r.name}.known()
+	}
+	of := &unstructured.Unstructured{}
+	of.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	if err := r.store.Get(ctx, client.ObjectKeyFromObject(obj), of); err != nil {
+		return err
+	}
+	replicas, found, err := unstructured.NestedFieldNoCopy(of.Object, "spec", "replicas")
+	if err != nil || !found {
+		return subresource{r.store, "to read " + r.name}.known()
+	}
+	scale.SetUID(of.GetUID())
+	scale.SetResourceVersion(of.GetResourceVersion())
+	return unstructured.SetNestedField(scale.Object, replicas, "spec", "replicas")
 }
 
 // Create implements [client.SubResourceWriter].

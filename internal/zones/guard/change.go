@@ -19,6 +19,8 @@ type change struct {
 	resource, namespace, name string
 	// from and to are nil where an object does not say.
 	from, to *int32
+	// resourceVersion is that of the object before.
+	resourceVersion string
 	// labels are those of the object before; a Scale has none.
 	labels  map[string]string
 	isScale bool
@@ -29,7 +31,8 @@ type scalable struct {
 	metav1.TypeMeta `json:",inline"`
 
 	Metadata struct {
-		Labels map[string]string `json:"labels"`
+		Labels          map[string]string `json:"labels"`
+		ResourceVersion string            `json:"resourceVersion"`
 	} `json:"metadata"`
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
@@ -49,7 +52,7 @@ func changeOf(req *admission.Request) (change, error) {
 	return change{
 		resource: req.Resource.Resource, namespace: req.Namespace, name: req.Name,
 		from: before.Spec.Replicas, to: after.Spec.Replicas,
-		labels: before.Metadata.Labels, isScale: before.Kind == kindScale,
+		resourceVersion: before.Metadata.ResourceVersion, labels: before.Metadata.Labels, isScale: before.Kind == kindScale,
 	}, nil
 }
 

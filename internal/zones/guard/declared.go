@@ -72,13 +72,15 @@ func Declare(o Options) admission.Declared {
 				MatchConditions:   []admissionregistrationv1.MatchCondition{lowered},
 			},
 			{
-				Name: policies.PodEviction, Path: PathPodEviction, Marked: true,
+				Name: policies.PodEviction, Path: PathPodEviction, Marked: true, GuardedBy: policies.PodEviction,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: quickTimeout,
 				SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
 				Rules:       policies.Rules(admissionregistrationv1.Create, "", "v1", "pods/eviction"),
 			},
 			{
-				Name: "zpdb-validation.zones.spillway.dev", Path: PathValidation, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
+				// For a budget that is invalid every eviction is refused, and so it is without a manager.
+				Name: "zpdb-validation.zones.spillway.dev", Path: PathValidation, GuardedBy: policies.PodEviction,
+				FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
 				Rules: append(policies.Rules(admissionregistrationv1.Create, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets"),
 					policies.Rules(admissionregistrationv1.Update, zonesv1.GroupVersion.Group, zonesv1.GroupVersion.Version, "zoneawarepoddisruptionbudgets")...),
 			},

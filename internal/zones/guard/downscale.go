@@ -61,7 +61,9 @@ func (g *group) self(c *change) string {
 
 // wanted is what is written down for a change.
 func (g *group) wanted(c *change) *v1alpha1.Downscale {
-	return &v1alpha1.Downscale{Zone: c.name, UID: g.zone(c.name).set.UID, From: *c.from, To: *c.to, Prepares: true}
+	return &v1alpha1.Downscale{
+		Zone: c.name, UID: g.zone(c.name).set.UID, From: *c.from, To: *c.to, Prepares: true, ResourceVersion: c.resourceVersion,
+	}
 }
 
 // settle closes the downscale that is written down, if it can be seen.

@@ -94,7 +94,7 @@ func Land(s *v1alpha1.RolloutGroupStatus) {
 	d := *s.Downscale
 	Drop(s)
 	forget(s, d.Zone)
-	d.AdmittedAt, d.Refused = nil, false
+	d.AdmittedAt, d.ResourceVersion, d.Refused = nil, "", false
 	for i := range s.Downscales {
 		if s.Downscales[i].Zone == d.Zone {
 			s.Downscales[i] = d

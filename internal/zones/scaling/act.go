@@ -357,7 +357,10 @@ func (a *actor) refuse(ctx context.Context, s *snapshot, scale *Scale, why error
 func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
 	// As it comes back from the status.
 	now := metav1.NewMicroTime(a.options.Now().Truncate(time.Microsecond))
-	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
+	d := v1alpha1.Downscale{
+		Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), //nolint:gosec // replicas
+		At: now, AdmittedAt: &now, ResourceVersion: scale.Set.ResourceVersion,
+	}
 	group := s.group.DeepCopy()
 	if before := group.Status.Downscale; before == nil { // otherwise one of a manager before this one may still be written
 		scale.record = &d.At

@@ -73,6 +73,16 @@ func (o Observed) pending(d v1alpha1.Downscale, ago time.Duration) Observed {
 	return o.locked(v1alpha1.Lock{Holder: "downscale/" + d.Zone, Purpose: v1alpha1.PurposeDownscale, Zone: d.Zone})
 }
 
+// admitted has a downscale that was admitted for a version of its StatefulSet, and was asked
+// for again since, or not.
+func (o Observed) admitted(version string, ago, asked time.Duration) Observed {
+	d := v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true, ResourceVersion: version}
+	d.AdmittedAt = new(metav1.NewMicroTime(noon.Add(-ago)))
+	return o.pending(d, asked)
+}
+
+func (s Set) at(version string) Set { return s.with(func(s *Set) { s.ResourceVersion = version }) }
+
 // refused notes a downscale that is tried again after a while.
 func (o Observed) refused(zone string, after time.Duration) Observed {
 	o.Status.RefusedDownscales = []v1alpha1.RefusedDownscale{{
@@ -205,6 +215,10 @@ func TestDecide(t *testing.T) {
 		"a downscale is awaited":             {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "wake in 59s\n"},
 		"a downscale was seen":               {group(zone("a", 2)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Land\n"},
 		"a downscale did not come":           {group(zone("a", 3)).pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Hour), "Undo\n"},
+		"its StatefulSet has changed since":  {group(zone("a", 3).at("8")).admitted("7", 20*time.Second, 20*time.Second), "Undo\n"},
+		"it has changed, a moment ago":       {group(zone("a", 3).at("8")).admitted("7", time.Second, time.Second), "wake in 9s\n"},
+		"it has not changed since":           {group(zone("a", 3).at("7")).admitted("7", 20*time.Second, 20*time.Second), "wake in 45s\n"},
+		"it changed, and is asked for again": {group(zone("a", 3).at("8")).admitted("7", 20*time.Second, time.Second), "wake in 45s\n"},
 		"a downscale of what is gone":        {group().pending(v1alpha1.Downscale{Zone: "a", UID: "a", From: 3, To: 2, Prepares: true}, time.Second), "Drop\n"},
 		"a manager before us took the lock":  {group(zone("a", 1), zone("b", 3, leader, "a")).pending(v1alpha1.Downscale{Zone: "b", UID: "b", From: 3, To: 1}, time.Second), "scale b 3 to 1 lock=true\nwake in 59s\n"},
 	} {

@@ -273,6 +273,41 @@ func TestADownscaleThatNeverCameIsUndone(t *testing.T) {
 	})
 }
 
+// A downscale that was admitted, and that another webhook refused, is seen not to come as soon
+// as its StatefulSet is changed: an edit of its template does not wait until the request could
+// not be under way any more.
+func TestADownscaleThatCannotComeIsUndone(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	now := metav1.NowMicro()
+	w.now = func() time.Time { return now.Add(20 * time.Second) } // a request lasts longer
+	w.create(zone("zone-a", 3, prepared(pods)))
+	w.replicas("zone-a", 3)
+	pods.Since("zone-a-2", 0)
+	set, g := w.set("zone-a"), &v1alpha1.RolloutGroup{}
+	expires := metav1.NewMicroTime(now.Add(time.Hour))
+	w.get(ingester, g)
+	g.Status.Lock = &v1alpha1.Lock{Holder: "downscale/zone-a", Purpose: v1alpha1.PurposeDownscale, Zone: "zone-a", Since: now, Expires: &expires}
+	g.Status.Downscale = &v1alpha1.Downscale{
+		Zone: "zone-a", UID: set.UID, From: 3, To: 2, At: now, AdmittedAt: &now, ResourceVersion: set.ResourceVersion, Prepares: true,
+	}
+	if err := w.client.Status().Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	changed := set.DeepCopy()
+	changed.Spec.Template.Labels["edited"] = "true"
+	if err := w.client.Patch(t.Context(), changed, client.MergeFrom(set)); err != nil {
+		t.Fatal(err)
+	}
+	w.manage()
+	w.eventually(func() error { return wantPrepared(pods) })
+	w.eventually(func() error {
+		if s := w.status(); s.Lock != nil || s.Downscale != nil || len(s.Downscales) > 0 {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
 // The lock of evictions is given back when they were seen.
 func TestTheLockOfEvictionsIsGivenBack(t *testing.T) {
 	w := newWorld(t)

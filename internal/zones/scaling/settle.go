@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 )
 
@@ -76,6 +77,9 @@ func judge(d *v1alpha1.Downscale, s *Set, now time.Time) Settlement {
 	over := d.At.Add(lock.PreparesWithin)
 	if d.AdmittedAt != nil {
 		over = d.AdmittedAt.Add(lock.LandsWithin)
+		if isVoid(d, s) {
+			over = d.AdmittedAt.Add(asksWithin)
+		}
 	}
 	switch {
 	case s == nil || s.UID != d.UID:
@@ -89,6 +93,17 @@ func judge(d *v1alpha1.Downscale, s *Set, now time.Time) Settlement {
 	default:
 		return Settlement{Verdict: Undo, Downscale: d, Last: !now.Before(over.Add(undoFor))}
 	}
+}
+
+// asksWithin is how long after its admission a request may be admitted again that came to
+// nothing because the StatefulSet had changed: the API server asks again immediately.
+const asksWithin = 10 * time.Second
+
+// isVoid is true once no write can follow from what was admitted: the API server makes it only
+// if the StatefulSet is as it was then. While it is asked for again nothing is void.
+func isVoid(d *v1alpha1.Downscale, s *Set) bool {
+	admitted := s != nil && !d.AdmittedAt.Before(&d.At)
+	return admitted && d.ResourceVersion != "" && ring.Older(d.ResourceVersion, s.ResourceVersion)
 }
 
 // settleEvictions looks whether the evictions were seen, for as long as the lock is
