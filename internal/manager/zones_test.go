@@ -23,7 +23,8 @@ import (
 )
 
 // Without the kind RolloutGroup the manager runs, and the other rings with it. The
-// zones ring says what is missing, and starts once it is installed.
+// zones ring says what is missing, and starts once it is installed. So this test comes before
+// those that install it: theirs are files that come later.
 func TestTheZonesRingWaitsForItsKind(t *testing.T) {
 	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &testenv.Buffer{}
 	o := options(ns)
