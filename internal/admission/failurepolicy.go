@@ -40,7 +40,7 @@ func (f *failurePolicies) Collect(found chan<- prometheus.Metric) {
 	if from == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // a scrape has none
 	defer cancel()
 	for _, w := range from.registered(ctx) {
 		for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore} {
@@ -82,6 +82,11 @@ type unansweredWebhook struct {
 	policy     admissionregistrationv1.FailurePolicyType
 }
 
+// isNamesake is true of a webhook with the same labels.
+func (w unansweredWebhook) isNamesake(other unansweredWebhook) bool {
+	return other.kind == w.kind && other.name == w.name
+}
+
 // registered are the webhooks that this manager serves, each once.
 func (g *guardReader) registered(ctx context.Context) []unansweredWebhook {
 	found, err := g.readConfigurations(ctx)
@@ -90,18 +95,18 @@ func (g *guardReader) registered(ctx context.Context) []unansweredWebhook {
 		return nil
 	}
 	inForce := map[string]bool{}
+	for _, guard := range g.guards {
+		if _, known := inForce[guard]; !known {
+			inForce[guard] = g.isInForce(ctx, guard)
+		}
+	}
 	var all []unansweredWebhook
 	for i := range found {
 		for _, w := range found[i].webhooks {
-			if guard := g.guards[w.name]; guard != "" && w.policy != admissionregistrationv1.Fail {
-				if _, known := inForce[guard]; !known {
-					inForce[guard] = g.isInForce(ctx, guard)
-				}
-				if inForce[guard] {
-					w.policy = admissionregistrationv1.Fail
-				}
+			if inForce[g.guards[w.name]] {
+				w.policy = admissionregistrationv1.Fail
 			}
-			if !slices.ContainsFunc(all, func(other unansweredWebhook) bool { return other.kind == w.kind && other.name == w.name }) {
+			if !slices.ContainsFunc(all, w.isNamesake) {
 				all = append(all, w)
 			}
 		}

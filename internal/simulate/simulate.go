@@ -230,13 +230,16 @@ func (s *simulation) begin(ctx context.Context) error {
 	}
 	s.Within, s.Begun = cmp.Or(s.options.Within, world.Horizon), true
 	unwhole, err := record.Unwhole(ctx, s.Store, "", s.waiting)
+	if err != nil {
+		return err
+	}
 	s.Started, s.Acted, s.before, s.waits = s.Now, s.Now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
 	if s.unscaled, err = s.unplayed(ctx); err != nil {
 		return err
 	}
 	s.Recorder.Forget(s.Store.Objects(&corev1.Pod{}, ""))
-	return err
+	return nil
 }
 
 // settle lets time pass until nothing happens any more.

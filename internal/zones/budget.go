@@ -131,7 +131,7 @@ func (b *budgetCounts) Describe(descs chan<- *prometheus.Desc) { b.counts.Descri
 // Collect implements [prometheus.Collector].
 func (b *budgetCounts) Collect(found chan<- prometheus.Metric) {
 	if from := b.from.Load(); from != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // a scrape has none
 		defer cancel()
 		all, err := from.in(ctx, metav1.NamespaceAll)
 		for i := range all {
