@@ -150,6 +150,11 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		return
 	}
 	stage, down, all := o.stageOf(&c.Cluster), []string{c.Name}, 0
+	isDown := func(other *cluster) bool {
+		leaves := w.assemblages[other.Name].leaving && !w.isSelected(&other.Cluster) // one that is selected again is new
+		return leaves || up && o.disrupted[other.Name] && !o.isWaived(other.Name)
+	}
+	o.withinTotal(m, c, isDown)
 
 	for i := range w.clusters {
 		other := &w.clusters[i]
@@ -158,8 +163,7 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		}
 		all++
 
-		leaves := w.assemblages[other.Name].leaving && !w.isSelected(&other.Cluster) // one that is selected again is new
-		if leaves || up && o.disrupted[other.Name] && !o.isWaived(other.Name) {
+		if isDown(other) {
 			down = append(down, other.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -56,6 +57,10 @@ func (w *world) policy() v1alpha1.ModuleSpec {
 
 	if w.chance(0.7) {
 		w.addStages(r)
+	}
+
+	if w.capped > 0 {
+		r.MaxUnreadyTotal = new(intstr.FromInt(w.capped))
 	}
 
 	return spec
@@ -118,6 +123,21 @@ func (w *world) newTag(good bool) {
 // wanted is the revision of the template.
 func (w *world) wanted() string {
 	return model.RevisionName(model.KindModule, moduleName, w.module.spec.Template.Spec)
+}
+
+// asked is the revision that the user asks for, of the template or an older one.
+func (w *world) asked() string {
+	return cmp.Or(w.module.spec.TargetRevision, w.wanted())
+}
+
+// rolledOut is the revision that the clusters are to get: what the user asks for, unless that
+// was given up.
+func (w *world) rolledOut() string {
+	if s := &w.module.status; s.RolledBack == w.asked() && s.CurrentRevision != "" {
+		return s.CurrentRevision
+	}
+
+	return w.asked()
 }
 
 func (w *world) respec(change func(*v1alpha1.ModuleSpec)) {
@@ -328,6 +348,7 @@ func (w *world) endStorm() {
 	w.notef("the storm is over")
 	w.respec(func(s *v1alpha1.ModuleSpec) {
 		s.Suspend, s.AllowEmpty, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, true, "", new(int32(10000))
+		s.Rollout.MaxUnreadyTotal = nil // what is unready in a later stage may use it up, until a user answers that
 	})
 
 	if len(w.clusters) > 20 { // one at a time would take for ever

@@ -3,9 +3,11 @@ package decision_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -48,5 +50,56 @@ func TestAMistakeInTheSelectorRemovesNothingUntilItIsApproved(t *testing.T) {
 	o.Module.Spec.AllowEmpty = true
 	if p = decision.Decide(o); p.Status.Phase != string(rollout.PhaseComplete) {
 		t.Errorf("it may be for none, and is %s", p.Status.Phase)
+	}
+}
+
+// A cluster that is unready anyway loses the module though one of a later stage is to lose it
+// first: it has the place in the budget of its stage for which that stage waits, and what
+// is down in the later stage waits for this one.
+func TestWhatIsUnreadyLosesTheModuleWithoutWaitingForAnotherStage(t *testing.T) {
+	const stages = `strategy: Incremental, rollout: {maxUnreadyClusters: 1, maxRemoved: 100%, onFailure: Continue,
+		stages: [{name: first, selector: {matchLabels: {stage: first}}}, {name: then}]}`
+	o := planned(t, stages, "a v1 failed stage=first env=dev\nb v1 up stage=first\nc v1 up env=dev\nd v1 updating")
+	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	p := decision.Decide(o)
+	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "a" || !p.Status.Moves[0].Remove || !p.Status.Moves[0].Repair {
+		t.Fatalf("%+v: %s", p.Status.Moves, said(&p))
+	}
+	for cluster, want := range map[string]string{
+		"b": "b is queued (position 1): 1 of 1 allowed unavailable in first",
+		"c": "c is queued (position 1): 1 of 1 allowed unavailable in then",
+	} {
+		if !strings.Contains(said(&p), want) {
+			t.Errorf("%s: %s", cluster, said(&p))
+		}
+	}
+	o.Records[0].State, o.Records[0].Succeeded = v1alpha1.StateSucceeded, o.Records[0].Revision // what is up waits for the later stage
+	if p = decision.Decide(o); len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" {
+		t.Errorf("%+v: %s", p.Status.Moves, said(&p))
+	}
+}
+
+// A revision that nothing needs is deleted once nothing may be assigned that the view does not
+// show.
+func TestNoRevisionIsDeletedWhileAMoveIsPermitted(t *testing.T) {
+	o := planned(t, `strategy: Incremental, revisionHistoryLimit: 0`, "a v2 up")
+	o.Module.Status.CurrentRevision = revisionOf("v2")
+	deletes := func() (names []string) {
+		p := decision.Decide(o)
+		for _, w := range p.Writes {
+			if w.Act == decision.DeleteRevision {
+				names = append(names, w.Revision)
+			}
+		}
+		return names
+	}
+	if got := deletes(); len(got) != 1 || got[0] != revisionOf("v1") {
+		t.Errorf("deleted: %v", got)
+	}
+	move := permitted("a", "v2")
+	move.At = metav1.NewMicroTime(noon.Add(-time.Second))
+	o.Module.Status.Moves = []v1alpha1.Move{move}
+	if got := deletes(); len(got) > 0 {
+		t.Errorf("deleted while a move is permitted: %v", got)
 	}
 }
