@@ -363,10 +363,7 @@ func (o *oracle) resolved(write *decision.Write) {
 // checkMoment checks that what is permitted is later than what is assigned, and so not
 // done yet; and that it is permitted for some time from now on, whatever clock was ahead.
 func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
-	at := m.At.Time
-	if m.AssignedAt != nil {
-		at = m.AssignedAt.Time
-	}
+	at := momentOf(m)
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(at) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, at, r.AssignedAt)
 	}
@@ -406,10 +403,21 @@ func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 	}
 }
 
+// isPending is true of a cluster with a move that its record does not show: it was assigned
+// what it has before the moment that the move gives it.
 func isPending(v *model.Observed, name string, r *model.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
+		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(momentOf(&m)))
 	})
+}
+
+// momentOf is when a cluster is assigned what a move gives it.
+func momentOf(m *v1alpha1.Move) time.Time {
+	if m.AssignedAt != nil {
+		return m.AssignedAt.Time
+	}
+
+	return m.At.Time
 }
 
 func leaves(u *rollout.Unit, visit func(*rollout.Unit)) {
