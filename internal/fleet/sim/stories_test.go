@@ -187,7 +187,7 @@ func theUserGoesBackAfterTheAct(s *story) {
 }
 
 // theUserGoesBackInTheSoak: two clusters are at the revision that the user takes back, and one
-// of them has not been ready for long. Nobody waits for it any more.
+// of them has not been ready for long. It is waited for no more.
 func theUserGoesBackInTheSoak(s *story) {
 	w := s.world
 	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.Rollout.MinReadySeconds = 60 })

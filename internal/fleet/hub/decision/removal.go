@@ -101,13 +101,13 @@ func (d *decision) removalGroup(at int, unready bool) rollout.Unit {
 	return group
 }
 
-// returning is a cluster that is losing the module and is selected again, empty if there is
-// none: until it is assigned something, no other loses the module. That it is selected may
-// be an old view, and then it has a place in the budget.
+// returning is a cluster that is losing the module, or may be at any moment, and is selected
+// again, empty if there is none: until it is assigned something, no other loses the module.
+// That it is selected may be an old view, or be reverted, and then it has a place in the budget.
 func (d *decision) returning() string {
 	for i := range d.o.Clusters {
 		m := d.known[d.o.Clusters[i].Name]
-		if m.record != nil && m.record.Leaving && !m.isAssigned() && d.isSelected(m.Cluster) {
+		if m.isLeaving() && d.isSelected(m.Cluster) {
 			return m.Name
 		}
 	}

@@ -103,3 +103,49 @@ func TestNoRevisionIsDeletedWhileAMoveIsPermitted(t *testing.T) {
 		t.Errorf("deleted while a move is permitted: %v", got)
 	}
 }
+
+// A cluster that failed at the target and is unknown since stops the rollout as before, in the
+// stage that was open when it was assigned: that a later stage had begun before, and was
+// finished, does not matter.
+func TestAFailedClusterThatIsUnknownStopsTheRollout(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {maxUnreadyClusters: 3, stages: [{name: first, selector: {matchLabels: {stage: first}}}, {name: then}]}`,
+		"a v2 failed unknown @1m\nb v1 up stage=first\nc v1 up")
+	ago := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(-d))) }
+	o.Module.Status.TargetRevision = revisionOf("v2")
+	o.Module.Status.Stages = []v1alpha1.StageStatus{{Name: "first", StartedAt: ago(time.Minute)}, {Name: "then", StartedAt: ago(time.Hour), FinishedAt: ago(time.Minute)}}
+	p := decision.Decide(o)
+	if want := "first failed: 1 of 2 units failed, 0 allowed; a failed: not healthy; and it is unknown since"; len(p.Steps) > 0 || len(p.Holds) != 3 || !strings.Contains(said(&p), want) {
+		t.Errorf("%q is not in:\n%s", want, said(&p))
+	}
+	o.Records[0].State = v1alpha1.StateUpdating // of one that has not failed that is not said
+	if p = decision.Decide(o); len(p.Steps) != 1 || p.Steps[0].Path[len(p.Steps[0].Path)-1] != "b" {
+		t.Errorf("it has not failed, and:\n%s", said(&p))
+	}
+}
+
+// A stage into which another cluster is moved is not finished any more.
+func TestAStageIsNotFinishedWhileAClusterIsMovedIntoIt(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v2 up\nb v1 up")
+	at := metav1.NewMicroTime(noon.Add(-time.Minute))
+	o.Module.Status.TargetRevision = revisionOf("v2")
+	o.Module.Status.Stages = []v1alpha1.StageStatus{{Name: "all", StartedAt: &at, FinishedAt: &at}}
+	if p := decision.Decide(o); !p.Permits || p.Status.Stages[0].FinishedAt != nil || !p.Status.Stages[0].StartedAt.Equal(&at) {
+		t.Errorf("%+v", p.Status.Stages)
+	}
+}
+
+// While a cluster may be losing the module at any moment, and is selected again, no other loses
+// it: the user may deselect it once more, and one that is pinned has no place in a budget.
+func TestAClusterThatIsSelectedAgainKeepsOthersFromLosingTheModule(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {maxRemoved: 100%}`, "a v2 up held\nb v2 up env=dev\nc v2 up")
+	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	if p := decision.Decide(o); len(p.Steps) != 1 {
+		t.Fatalf("b does not lose the module: %s", said(&p))
+	}
+	move := permitted("a", "v2")
+	move.Remove, move.AssignedAt = true, new(metav1.NewMicroTime(o.Records[0].AssignedAt))
+	o.Module.Status.Moves = []v1alpha1.Move{move}
+	if p := decision.Decide(o); len(p.Steps) > 0 || !strings.Contains(said(&p), "b is waiting: a is losing the module, and is selected again") {
+		t.Errorf("%d steps: %s", len(p.Steps), said(&p))
+	}
+}
