@@ -145,7 +145,7 @@ func TestAClusterThatIsSelectedAgainKeepsOthersFromLosingTheModule(t *testing.T)
 	move := permitted("a", "v2")
 	move.Remove, move.AssignedAt = true, new(metav1.NewMicroTime(o.Records[0].AssignedAt))
 	o.Module.Status.Moves = []v1alpha1.Move{move}
-	if p := decision.Decide(o); len(p.Steps) > 0 || !strings.Contains(said(&p), "b is waiting: a is losing the module, and is selected again") {
+	if p := decision.Decide(o); len(p.Steps) > 0 || !strings.Contains(said(&p), "removals is waiting: a is losing the module, and is selected again") {
 		t.Errorf("%d steps: %s", len(p.Steps), said(&p))
 	}
 }
