@@ -33,6 +33,9 @@ const pluginName = "kubectl-spillway"
 
 // Run runs the command in args and returns the exit code.
 func Run(ctx context.Context, env command.Environment) int {
+	if display.IsASCII(env.Lookup) {
+		env.Out, env.Err = display.ASCII(env.Out), display.ASCII(env.Err)
+	}
 	root := newRoot(env)
 	root.SetArgs(env.Args[1:])
 	root.SetOut(env.Out)

@@ -1,10 +1,8 @@
 package config_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
 )
 
@@ -76,32 +75,21 @@ func defaultOptions(namespace string) config.Options {
 // manage starts a manager, which is stopped at the end of the test or by halt.
 func (w *world) manage(change ...func(*manager.Options)) {
 	w.t.Helper()
-	log := &safeBuffer{}
-	o := manager.Options{
-		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
-		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
-		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
-	}
-	for _, c := range change {
-		c(&o)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
 	as := w.as
 	if as == nil {
 		as = testenv.Shared().Config()
 	}
-	go func() { done <- manager.Run(ctx, w.requests.wrap(as), o) }()
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Error(err)
-		}
-		if w.t.Failed() {
-			w.t.Log(log.String())
-		}
+	o := manager.Options{
+		Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Version: "test",
+		LeaseNamespace: w.options.LeaseNamespace, LeaseName: w.options.LeaseName,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	w.stop = testenv.Managed(w.t, fault.New(), func(ctx context.Context, log logr.Logger) error {
+		o.Log = log
+		return manager.Run(ctx, w.requests.wrap(as), o)
 	})
-	w.t.Cleanup(func() { w.stop() })
 }
 
 // halt stops the manager, and returns once it has stopped.
@@ -385,23 +373,6 @@ func writesIn(requests []string) []string {
 		}
 	}
 	return writes
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func newNamespace(t *testing.T) string {

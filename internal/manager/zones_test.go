@@ -1,12 +1,10 @@
 package manager_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +25,7 @@ import (
 // Without the kind RolloutGroup the manager runs, and the other rings with it. The
 // zones ring says what is missing, and starts once it is installed.
 func TestTheZonesRingWaitsForItsKind(t *testing.T) {
-	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &safeBuffer{}
+	c, ns, log := newClient(t, testenv.Shared()), testenv.Namespace(t), &testenv.Buffer{}
 	o := options(ns)
 	o.LeaderElect, o.Rings, o.Zones = false, []string{manager.RingConfig, manager.RingZones}, zones.Options{Now: time.Now}
 	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, nil))
@@ -93,21 +91,4 @@ func installZones(t *testing.T, c client.Client) {
 			}
 		}
 	}
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

@@ -1,10 +1,8 @@
 package agent_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -93,45 +91,10 @@ func (w *world) manageWith(faults *fault.Injector) {
 // run runs a manager until the end of the test, or until it is stopped.
 func run(t *testing.T, faults *fault.Injector, config *rest.Config, o manager.Options) (stop func()) {
 	t.Helper()
-	log := &safeBuffer{}
-	o.MetricsAddress, o.ProbeAddress, o.Version = "0", "0", "test"
-	o.Log = logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-2)}))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- manager.Run(ctx, faults.Wrap(config), o) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		err := <-done
-		select {
-		case <-faults.Stopped(): // a manager that was cut off may well complain
-		default:
-			if err != nil {
-				t.Error(err)
-			}
-		}
-		if t.Failed() {
-			t.Log(log.String())
-		}
+	return testenv.Managed(t, faults, func(ctx context.Context, log logr.Logger) error {
+		o.MetricsAddress, o.ProbeAddress, o.Version, o.Log = "0", "0", "test", log
+		return manager.Run(ctx, faults.Wrap(config), o)
 	})
-	t.Cleanup(stop)
-	return stop
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // configMap is a manifest of one in the namespace of the world.

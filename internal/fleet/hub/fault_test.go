@@ -101,7 +101,7 @@ func TestFaultTheManagerStopsAtEveryWrite(t *testing.T) {
 				stop := w.managed(inj)
 				successor := sync.OnceFunc(func() { stop(); w.managed(fault.New()) })
 				w.tell(func() {
-					if isStopped(inj) {
+					if inj.HasStopped() {
 						successor()
 					}
 				})

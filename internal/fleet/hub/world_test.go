@@ -1,11 +1,9 @@
 package hub_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -135,40 +133,12 @@ func (w *world) manage() (stop func()) {
 // managed is manage with a transport.
 func (w *world) managed(inj *fault.Injector) (stop func()) {
 	w.t.Helper()
-	log := &safeBuffer{}
-	o := manager.Options{
-		Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
-		MetricsAddress: "0", ProbeAddress: "0", Version: "test",
-		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), o); err != nil && !isStopped(inj) {
-			w.t.Error(err)
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-		if w.t.Failed() {
-			w.t.Log(log.String())
-		}
+	return testenv.Managed(w.t, inj, func(ctx context.Context, log logr.Logger) error {
+		return manager.Run(ctx, inj.Wrap(testenv.Shared().Config()), manager.Options{
+			Rings: []string{manager.RingFleet}, Namespaces: w.options.Namespaces, Fleet: w.options, Config: config.Options{Now: time.Now},
+			MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
+		})
 	})
-	w.t.Cleanup(stop)
-	return stop
-}
-
-// isStopped is true of a transport that has stopped its manager, which then may
-// well complain.
-func isStopped(inj *fault.Injector) bool {
-	select {
-	case <-inj.Stopped():
-		return true
-	default:
-		return false
-	}
 }
 
 // clusters makes clusters, each by a Secret with a kubeconfig, where there is no
@@ -477,21 +447,4 @@ func (w *world) decide(stage string, verdict metav1.ConditionStatus) {
 		}
 		return fmt.Errorf("there is no gate for stage %s", stage)
 	})
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
