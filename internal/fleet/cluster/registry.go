@@ -305,6 +305,18 @@ func (r *Registry) Expect(secret types.NamespacedName) (over func()) {
 	return func() { timer.Stop() }
 }
 
+// Failed has a cluster probed to which a request failed. After one that was not answered in
+// time it is unknown whether the cluster answers until the probe is over, so that no other
+// request waits for as long.
+func (r *Registry) Failed(secret types.NamespacedName, err error) {
+	r.mu.Lock()
+	if e := r.entries[secret]; e != nil && isTimeout(err) {
+		e.proven = false
+	}
+	r.mu.Unlock()
+	r.Suspect(secret)
+}
+
 // Suspect has a cluster probed, because something failed that may be its fault. It is
 // taken to answer until the probe says otherwise.
 func (r *Registry) Suspect(secret types.NamespacedName) {

@@ -91,7 +91,7 @@ func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connectio
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		o.Refused = refusal(err)
 	case cluster.IsConnection(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
-		b.clusters.Registry.Suspect(secretKey(o.Proxy))
+		b.clusters.Registry.Failed(secretKey(o.Proxy), err)
 		o.Problem = errBroken
 	default:
 		return fmt.Errorf("get Assemblage from the cluster: %w", err)

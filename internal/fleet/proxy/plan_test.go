@@ -333,6 +333,8 @@ func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.o.Watched = false
 	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateWaiting)
+	m.step()
 	for chance, want := range map[float64]time.Duration{0: 16 * time.Second, 1: 24 * time.Second} {
 		m.o.Chance = chance
 		p, _ := m.step()

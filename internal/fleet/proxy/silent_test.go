@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,80 +19,11 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 )
 
-// line is the network between the hub and a cluster. Once it is cut it takes everything and
-// delivers nothing: connections stay open, and none is refused.
-type line struct {
-	address string
-
-	mu  sync.Mutex
-	off chan struct{}
-}
-
-func newLine(t *testing.T, to string) *line {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &line{address: listener.Addr().String(), off: make(chan struct{})}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { from.Close() })
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				from.Close()
-				continue
-			}
-			t.Cleanup(func() { far.Close() })
-			go l.carry(far, from)
-			go l.carry(from, far)
-		}
-	}()
-	return l
-}
-
-// carry copies until an end closes, or the line is cut.
-func (l *line) carry(to, from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		select {
-		case <-l.off:
-			_, _ = io.Copy(io.Discard, from)
-			return
-		default:
-		}
-		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
-			to.Close()
-			from.Close()
-			return
-		}
-	}
-}
-
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.off)
-}
-
 // joinBy makes a workload cluster known on the hub by a line, and runs Spillway there.
-func (w *world) joinBy(i int) *line {
+func (w *world) joinBy(i int) *testenv.Line {
 	w.Helper()
-	cp := testenv.Workload(i)
-	server, err := url.Parse(cp.Config().Host)
-	if err != nil {
-		w.Fatal(err)
-	}
-	l := newLine(w.T, server.Host)
-	secret := testenv.KubeconfigSecret(w.T, w.namespace, fmt.Sprintf("c%d", i), cp)
+	secret, l := testenv.KubeconfigByLine(w.T, w.namespace, fmt.Sprintf("c%d", i), testenv.Workload(i))
 	secret.Labels = map[string]string{"spillway.dev/cluster": "true"}
-	secret.Data["value"] = []byte(strings.ReplaceAll(string(secret.Data["value"]), server.Host, l.address))
 	w.create(w.hub, secret)
 	w.serve(i)
 	return l
@@ -133,7 +60,7 @@ func TestAClusterThatFallsSilentIsNoticedBeforeTheDeadline(t *testing.T) {
 	})
 	testenv.Eventually(t, func(ctx context.Context) error { return w.hub.Get(ctx, w.key("c2"), proxied()) })
 	w.becomes(proxied(), "c2", w.target(), v1alpha1.StateUpdating, "Flux is applying")
-	l.cut()
+	l.Cut()
 	said, explained := "", ""
 	testenv.Eventually(t, func(ctx context.Context) error {
 		if err := w.hub.Get(ctx, w.key("shop"), m); err != nil {
@@ -190,6 +117,6 @@ func TestAClusterThatFluxAppliesToFallsSilent(t *testing.T) {
 	w.slow()
 	w.bootstrap("c2", w.sync("flux", "slow", "timeout: 10m"))
 	w.becomes(remote(), "c2", "flux-slow", v1alpha1.StateUpdating, "Flux is applying")
-	l.cut()
+	l.Cut()
 	w.becomes(remote(), "c2", "flux-slow", v1alpha1.StateUnreachable, "the cluster does not answer: no answer in time")
 }
