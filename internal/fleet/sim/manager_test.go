@@ -380,7 +380,7 @@ func (m *manager) isRight(r *request) bool {
 	case decision.DeleteRevision:
 		r.needed = m.world.oracle.needs(r.write.Revision)
 
-		return r.version == m.world.module.version || m.blindly || m.careless
+		return r.version == m.world.module.version || m.careless
 	case decision.Unassign:
 	case decision.Assign: // what is not in the view is made, and must not exist
 		_, exists := m.world.assemblages[r.write.Cluster.Name]

@@ -24,6 +24,7 @@ func stories() map[string]func(*story) {
 		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
 		"a user goes back while a cluster soaks":                  theUserGoesBackInTheSoak,
 		"a user goes back to a revision that is about to go":      theUserGoesBackBeforeTheRevisionGoes,
+		"a revision is made again while it is being deleted":      theRevisionIsMadeAgain,
 		"a revision is needed by what a view does not show":       theRevisionIsUsedUnseen,
 	}
 }
@@ -207,14 +208,7 @@ func theUserGoesBackInTheSoak(s *story) {
 // revision, and does not run while the user goes back to it.
 func theUserGoesBackBeforeTheRevisionGoes(s *story) {
 	w, former := s.world, s.world.module.status.CurrentRevision
-	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.RevisionHistoryLimit = new(int32(0)) })
-
-	for w.module.status.CurrentRevision == former || len(w.module.status.Moves) > 0 {
-		s.goesOn(s.second)
-	}
-
-	s.first.refresh(0)
-	s.decides(s.first)
+	s.isAboutToDelete(s.first)
 	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.TargetRevision = former })
 
 	for range 20 {
@@ -222,6 +216,44 @@ func theUserGoesBackBeforeTheRevisionGoes(s *story) {
 	}
 
 	s.acts(s.first)
+}
+
+// theRevisionIsMadeAgain: the request of the first manager to delete the former revision is on
+// its way for long. The second deletes it, and the user wants it again.
+func theRevisionIsMadeAgain(s *story) {
+	s.isAboutToDelete(s.first)
+
+	for i := range s.first.requests {
+		r := &s.first.requests[i]
+		_, err := s.first.send(r)
+		r.sent = err == nil
+	}
+
+	for s.second.view.has(s.first.requests[0].write.Revision) {
+		s.goesOn(s.second)
+	}
+
+	s.world.wantTag(1)
+
+	for range 20 {
+		s.goesOn(s.second)
+	}
+
+	s.acts(s.first)
+}
+
+// isAboutToDelete has the rollout go on to its end, after which the former revision is not
+// needed, and a manager decide to delete it.
+func (s *story) isAboutToDelete(m *manager) {
+	w, former := s.world, s.world.module.status.CurrentRevision
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.RevisionHistoryLimit = new(int32(0)) })
+
+	for w.module.status.CurrentRevision == former || len(w.module.status.Moves) > 0 {
+		s.goesOn(s.second)
+	}
+
+	m.refresh(0)
+	s.decides(m)
 }
 
 // theRevisionIsUsedUnseen: the first manager has moved the cluster that has the second revision

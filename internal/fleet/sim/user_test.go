@@ -109,15 +109,20 @@ func (w *world) newTag(good bool) {
 		tag = 1 + w.rnd.IntN(w.tags)
 	}
 	w.tags = max(w.tags, tag)
-	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
-	w.respec(func(s *v1alpha1.ModuleSpec) {
-		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
-	})
+	w.wantTag(tag)
 	if _, known := w.good[w.wanted()]; !known {
 		w.good[w.wanted()] = good
 	}
 	w.notef("the user wants %s, which works: %v", w.wanted(), w.isGood(w.wanted()))
 	w.count("edits")
+}
+
+// wantTag edits the template to a tag, new or not.
+func (w *world) wantTag(tag int) {
+	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
+	})
 }
 
 // wanted is the revision of the template.
