@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
@@ -84,7 +85,7 @@ func newRoot(env command.Environment) *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(command.FlagError)
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), ops.NewCheck(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	finish(root, env)
 	return root

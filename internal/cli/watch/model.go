@@ -57,7 +57,7 @@ type watchModel struct {
 	units         []describe.Unit
 	// known is true once something was seen.
 	known bool
-	// ticks counts how often the time was told.
+	// ticks counts how often the clock has ticked.
 	ticks int
 	notes []history.Event
 	// sentences are those that the timeline has last.
