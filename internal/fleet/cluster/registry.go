@@ -301,8 +301,13 @@ func (r *Registry) Verify(secret types.NamespacedName, within time.Duration) {
 // Expect has a cluster probed, unless it answers a request within the time that others wait
 // for it. It returns what to call once the request is over.
 func (r *Registry) Expect(secret types.NamespacedName) (over func()) {
-	timer := time.AfterFunc(r.options.FirstPatience, func() { r.Suspect(secret) })
-	return func() { timer.Stop() }
+	ctx, over := context.WithTimeout(context.Background(), r.options.FirstPatience)
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			r.Suspect(secret)
+		}
+	})
+	return over
 }
 
 // Failed has a cluster probed to which a request failed. After one that was not answered in

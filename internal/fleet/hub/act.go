@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -128,8 +127,12 @@ func (a *actor) ownerOf(s *snapshot) metav1.OwnerReference {
 // what it needs stands in its spec and its status, and no precondition of the revision tells
 // that a view of these is old.
 func (a *actor) deleteRevision(ctx context.Context, s *snapshot, w *decision.Write) error {
-	if m, err := a.liveModule(ctx, s); err != nil || m.GetResourceVersion() != s.Module.ResourceVersion {
-		return cmp.Or(err, errChanged)
+	m, err := a.liveModule(ctx, s)
+	if err != nil {
+		return err
+	}
+	if m.GetResourceVersion() != s.Module.ResourceVersion {
+		return errChanged
 	}
 	seen := s.revisions[w.Revision]
 	return a.client.Delete(ctx, seen.DeepCopy(), ring.Preconditions(seen.UID, seen.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does

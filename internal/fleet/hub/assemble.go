@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,8 +153,12 @@ func (a *actor) confirmNew(ctx context.Context, s *snapshot, w *decision.Write) 
 // confirmModule is nil if the module says what it was seen to say. That it is being
 // deleted is another generation, too.
 func (a *actor) confirmModule(ctx context.Context, s *snapshot) error {
-	if m, err := a.liveModule(ctx, s); err != nil || m.GetGeneration() != s.Module.Generation {
-		return cmp.Or(err, errChanged)
+	m, err := a.liveModule(ctx, s)
+	if err != nil {
+		return err
+	}
+	if m.GetGeneration() != s.Module.Generation {
+		return errChanged
 	}
 	return nil
 }

@@ -218,8 +218,8 @@ func theUserGoesBackBeforeTheRevisionGoes(s *story) {
 	s.acts(s.first)
 }
 
-// theRevisionIsMadeAgain: the request of the first manager to delete the former revision is on
-// its way for long. The second deletes it, and the user wants it again.
+// theRevisionIsMadeAgain: the request of the first manager to delete the former revision takes
+// long. The second deletes it, and the user wants it again.
 func theRevisionIsMadeAgain(s *story) {
 	s.isAboutToDelete(s.first)
 

@@ -53,8 +53,13 @@ func newLine(t testing.TB, to string) (l *Line, address string) {
 	}}
 	var ends sync.Map
 	t.Cleanup(func() {
-		listener.Close()
-		ends.Range(func(end, _ any) bool { end.(net.Conn).Close(); return true })
+		shut(listener)
+		ends.Range(func(end, _ any) bool {
+			if c, ok := end.(io.Closer); ok {
+				shut(c)
+			}
+			return true
+		})
 	})
 	go func() {
 		for {
@@ -64,7 +69,7 @@ func newLine(t testing.TB, to string) (l *Line, address string) {
 			}
 			far, err := net.Dial("tcp", to)
 			if err != nil {
-				near.Close()
+				shut(near)
 				continue
 			}
 			ends.Store(near, nil)
@@ -86,9 +91,12 @@ func (l *Line) carry(to, from net.Conn) {
 			return
 		}
 		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
-			to.Close()
-			from.Close()
+			shut(to)
+			shut(from)
 			return
 		}
 	}
 }
+
+// shut closes what may be closed already.
+func shut(c io.Closer) { _ = c.Close() }
