@@ -14,6 +14,15 @@ import (
 // Facts are what is known of objects without their values.
 type Facts map[Object]fact
 
+// FactsOf are the facts of objects that were reduced by [Digest].
+func FactsOf(objects ...client.Object) Facts {
+	facts := make(Facts, len(objects))
+	for _, obj := range objects {
+		facts[ObjectOf(obj)] = factOf(obj)
+	}
+	return facts
+}
+
 // ChangedSince names the keys that differ from an earlier observation,
 // "ConfigMap app: LOG_LEVEL"; nil if there was none.
 func (f Facts) ChangedSince(namespace string, before Facts) []string {

@@ -166,7 +166,7 @@ func (w *Workload) failed(now time.Time) []workload.Failed {
 // keeps is true if a recorded failure may still count: its object is used, no user has asked
 // to try again, and the workload has not been ready with the same config.
 func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
-	used := slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == f.Object() })
+	used := slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == f.Object() && !u.Ignored })
 	return used && w.counts(f.Object(), f.At, now) && !(w.isPresent(*f) && w.isRecovered(now))
 }
 
@@ -178,7 +178,7 @@ func (w *Workload) isUnreadyBefore(now time.Time) bool {
 	if w.isUp() || slices.ContainsFunc(w.Records.Failed, failed) {
 		return false
 	}
-	return !w.rolling(now) || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
+	return !w.rolling(now) || !workload.IsUnfinished(w.Object) || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
 }
 
 // failedNote is the Event of a failure.

@@ -226,6 +226,8 @@ func (w *Workload) revision() string {
 
 func (w *Workload) target() string {
 	switch {
+	case !w.Settings.Tracked && w.IsSettled():
+		return w.revision() // nothing is left to do
 	case !w.Settings.Tracked:
 		return released
 	case w.IsCurrent():
