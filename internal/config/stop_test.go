@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +23,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
 // kubelets start Pods as real ones do: with what the Secret has at that moment. A Pod
@@ -502,4 +504,33 @@ func TestFaultAStopTwoManagers(t *testing.T) {
 			w.stopsAtOne(k, func() {})
 		})
 	}
+}
+
+// A manager that must not read Pods notices what fails by its deadline.
+func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
+	w := newWorld(t)
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules = slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "pods") })
+	user := "manager-of-" + w.namespace
+	testenv.Grant(t, w.client, w.namespace, user, rules)
+	w.as = testenv.Shared().ConfigAs(user)
+	startKubelets(w)
+	w.secret("db", "p", "good")
+	w.apply(
+		replaceOnce(still(deployment("app1", envFrom(secretRef("db")))), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 2"),
+		still(deployment("app2", envFrom(secretRef("db")))),
+	)
+	w.manage()
+	before := w.hashed("app1", "")
+	w.hashed("app2", "")
+	w.ready("app1", "app2")
+	w.annotate("app2", native+"pause", "true")
+	w.secret("db", "p", "hangs")
+	w.hashed("app1", before)
+	w.saysEventually("app1", "ConfigFailed")
+	w.annotate("app2", native+"pause", "-")
+	w.stopped("app1", "app2")
 }
