@@ -17,11 +17,14 @@ func (d *decision) crowdedOut(n *node) *cause {
 	full := n.tightestBudget()
 
 	if n.isDown() {
-		if full == nil && n.spare == nil || d.mayRepair(n) {
+		// What was moved and has not come back goes on with the disruption of its own.
+		inTurn := n.spare == nil || n.unit.Leaf.Disrupted && !d.disruptsSecond(n)
+
+		if full == nil && inTurn || d.mayRepair(n) {
 			return nil
 		}
 
-		if n.spare != nil {
+		if !inTurn {
 			return n.spare
 		}
 	}
@@ -56,6 +59,15 @@ func (d *decision) mayRepair(n *node) bool {
 	return true
 }
 
+// isBeingRepaired tells whether a leaf was moved while it was down, and may still become
+// available. One that is to be moved again, and cannot recover, is not: nothing comes of
+// that repair, and of several such none must wait for the others.
+func (n *node) isBeingRepaired() bool {
+	leaf := &n.unit.Leaf
+
+	return leaf.Repairing && !n.up && (leaf.MayRecover || !n.outdated)
+}
+
 // disruptsSecond tells whether to move a leaf out of turn would disrupt a second child
 // of a unit whose children go one at a time.
 func (d *decision) disruptsSecond(n *node) bool {
@@ -73,15 +85,36 @@ func (d *decision) disruptsSecond(n *node) bool {
 }
 
 // firstDisrupted is the child that is disrupted, nil if none is; of several the one for
-// which the lock is ours, else the first, so that they do not wait for each other.
+// which the lock is ours, else the first, so that they do not wait for each other. What
+// is down in the child for which the lock is ours may be down because it was moved, whatever
+// is known of its leaves: the lock is acquired before a step, and not released before
+// everything is available.
 func (d *decision) firstDisrupted(n *node) *node {
 	var first *node
 
 	for _, c := range n.children {
-		if c.disrupted > 0 && (first == nil || d.lockedFor(c)) {
+		switch {
+		case d.lockedFor(c) && c.down+c.disrupted > 0:
+			return c
+		case first == nil && c.disrupted > 0:
 			first = c
 		}
 	}
 
+	if first == nil && d.serves("") && d.lock == n {
+		return n.firstChildDown()
+	}
+
 	return first
+}
+
+// firstChildDown is the first child beneath which something is down, nil if there is none.
+func (n *node) firstChildDown() *node {
+	for _, c := range n.children {
+		if c.down > 0 {
+			return c
+		}
+	}
+
+	return nil
 }

@@ -228,7 +228,7 @@ func (n *node) countLeaf() tally {
 	t.removing = one(n.isRemoval() && !n.outdated && !n.up)
 	t.removingFailed = one(t.removing > 0 && n.stopped)
 	t.disrupted = one(!n.up && (leaf.Disrupted || !n.outdated && n.isMoving()))
-	t.repairing = one(!n.up && leaf.Repairing)
+	t.repairing = one(n.isBeingRepaired())
 
 	if n.over {
 		t.healthySince, t.undated = leaf.HealthySince, leaf.HealthySince.IsZero()

@@ -58,7 +58,8 @@ type Unit struct {
 // Parallel: one that has to wait for another would keep the unit for good.
 //
 // Where several such units wait for each other alone, because leaves are down in
-// each, the first is started leaf by leaf; see [StartEach].
+// each, the first is started leaf by leaf, or rather the one that is disrupted; and so is
+// that one if what cannot recover elsewhere waits for it. See [StartEach].
 type Whole struct {
 	// Revision is what a leaf gets that is moved before the unit has started. One
 	// that is down at any other may be moved to it.
@@ -93,9 +94,11 @@ type Leaf struct {
 	// moved. Moving it takes something away: it waits for its turn, and needs no place
 	// in a budget but its own. Optional.
 	MayRecover bool
-	// Disrupted is true of a leaf that was moved, and has not been available since; what
-	// is at its target and getting healthy counts as such anyway. Repairing is true if it
-	// was unavailable when it was moved. Optional; see [Policy].Repairs.
+	// Disrupted is true of a leaf that was moved, and has not been available since: it
+	// may be moved again while other children are down that were not disrupted. What is
+	// at its target and getting healthy counts as disrupted anyway, and so does what is down
+	// in the child for which the lock is ours. Repairing is true if it was unavailable when
+	// it was moved. Optional; see [Policy].Repairs.
 	Disrupted, Repairing bool
 	// LostSince is since when it is Degraded, of a settled leaf that is to count as
 	// failed if it is so for as long as the Deadline: what is gone is never ready at

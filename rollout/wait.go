@@ -67,7 +67,7 @@ func (n *node) isMoving() bool {
 // halted is why an outdated leaf may not even queue, nil if it may. What is down
 // for good does not wait for its turn, unless it is to be removed.
 func (n *node) halted() *cause {
-	if n.halt != nil || n.isDown() && !n.unit.Leaf.MayRecover {
+	if n.halt != nil || n.isDown() && (!n.unit.Leaf.MayRecover || n.unit.Leaf.Disrupted) {
 		return n.halt
 	}
 

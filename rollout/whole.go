@@ -25,22 +25,23 @@ func (d *decision) isOwnBlock(n *node, c *cause) bool {
 	return c.rank == rankBlocked && d.isBlocked(n) && (n.parent == nil || c != n.parent.halt)
 }
 
-// startStuck lets the first of several units that start as a whole be started leaf
-// by leaf, if they wait for nothing but each other.
+// startStuck lets one of several units that start as a whole be started leaf by leaf, if
+// they wait for nothing but each other: the first, but rather the one that is disrupted. Of
+// one such unit it does so if what cannot recover elsewhere waits for it.
 func (d *decision) startStuck() bool {
 	var first *node
 
 	kept := 0
 
 	for _, n := range d.nodes {
-		if n.keeps && first == nil {
+		if n.keeps && (first == nil || d.goesFirst(n)) {
 			first = n
 		}
 
 		kept += one(n.keeps)
 	}
 
-	if kept < 2 || len(d.steps) > 0 || d.any((*node).isOnItsWay) {
+	if kept == 0 || len(d.steps) > 0 || d.any((*node).isOnItsWay) || kept == 1 && !d.isAwaited(first) {
 		return false
 	}
 
@@ -54,6 +55,22 @@ func (d *decision) startStuck() bool {
 	}
 
 	return true
+}
+
+// goesFirst tells whether a unit is the one that is disrupted, so that what is down elsewhere
+// must wait for it.
+func (d *decision) goesFirst(n *node) bool {
+	return n.parent != nil && n.parent.unit.Policy.Order == OneAtATime && d.firstDisrupted(n.parent) == n
+}
+
+// isAwaited tells whether a leaf elsewhere would be repaired, but for what is disrupted
+// beneath a unit.
+func (d *decision) isAwaited(n *node) bool {
+	return d.goesFirst(n) && slices.ContainsFunc(d.nodes, func(l *node) bool {
+		waits := l.hold != nil && l.hold == l.spare && l.isDown() && !l.unit.Leaf.MayRecover
+
+		return waits && l.childOf(n.parent) != n
+	})
 }
 
 // starts says what the step of a leaf does for its unit, and where it leads.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
@@ -33,6 +34,9 @@ const pluginName = "kubectl-spillway"
 
 // Run runs the command in args and returns the exit code.
 func Run(ctx context.Context, env command.Environment) int {
+	if display.IsASCII(env.Lookup) {
+		env.Out, env.Err = display.ASCII(env.Out), display.ASCII(env.Err)
+	}
 	root := newRoot(env)
 	root.SetArgs(env.Args[1:])
 	root.SetOut(env.Out)
@@ -81,7 +85,7 @@ func newRoot(env command.Environment) *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(command.FlagError)
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), ops.NewCheck(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	finish(root, env)
 	return root

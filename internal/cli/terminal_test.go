@@ -74,6 +74,14 @@ func (term *terminal) shows(t *testing.T, text string) {
 	})
 }
 
+// resize gives the terminal another size, which the program is sent a signal for.
+func (term *terminal) resize(t *testing.T, width, height uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(term.keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (term *terminal) press(t *testing.T, keys string) {
 	t.Helper()
 	if _, err := term.keys.WriteString(keys); err != nil {
@@ -101,6 +109,12 @@ func TestWatchInATerminal(t *testing.T) {
 	term.shows(t, "\x1b[?1049h") // it does not overwrite what was printed before
 	makeGroup(t, namespace)
 	term.shows(t, "rolloutgroup/ingester")
+	term.press(t, "/nowhere")
+	term.shows(t, "nothing contains nowhere")
+	term.press(t, "\x1b")
+	term.resize(t, 60, 20)
+	term.shows(t, "tab timeline  p pause  r resume  t retry  ? help  q quit")
+	term.resize(t, 120, 30)
 	term.press(t, "p")
 	term.shows(t, "why?")
 	term.press(t, "because\r")

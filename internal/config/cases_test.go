@@ -170,16 +170,22 @@ func TestEveryReferenceRolls(t *testing.T) {
 // followed, and changing over restarts nothing, whether wave had counted the object or not.
 func TestWhatIsNotSharedIsLeftOut(t *testing.T) {
 	own := map[string]string{"a": "1"}
+	const notShared = "/ca not found, or not shared with namespace "
 	for name, test := range map[string]struct {
-		exists bool
-		wave   values
+		exists, unwatched bool
+		wave              values
+		says              string
 	}{
-		"not shared": {true, values{"app": own, "ca": {"k": "1"}}},
-		"not found":  {false, values{"app": own}},
+		"not shared":            {exists: true, wave: values{"app": own, "ca": {"k": "1"}}, says: notShared},
+		"not found":             {wave: values{"app": own}, says: notShared},
+		"not watched":           {exists: true, unwatched: true, wave: values{"app": own, "ca": {"k": "1"}}, says: "/ca is in a namespace that the manager does not watch; add it to --namespaces; ignoring it"},
+		"not watched nor found": {unwatched: true, wave: values{"app": own}, says: "/ca is in a namespace that the manager does not watch; add it to --namespaces; ignoring it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, other := newWorld(t), newNamespace(t)
-			w.options.Namespaces = append(w.options.Namespaces, other)
+			if !test.unwatched {
+				w.options.Namespaces = append(w.options.Namespaces, other)
+			}
 			w.configMap("app", "a", "1")
 			if test.exists {
 				w.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca, namespace: " + other + "}\ndata: {k: \"1\"}")
@@ -188,7 +194,7 @@ func TestWhatIsNotSharedIsLeftOut(t *testing.T) {
 			waves := wantHash(t, test.wave, nil)
 			w.apply(withHash(deployment("waves", envFrom(configMapRef("app")), extra...), waves), deployment("new", envFrom(configMapRef("app")), extra...))
 			w.manage()
-			w.saysEventually("waves", `"reason":"NotPermitted","message":"ConfigMap `+other+"/ca not found, or not shared with namespace "+w.namespace)
+			w.saysEventually("waves", `"reason":"NotPermitted","message":"ConfigMap `+other+test.says)
 			first := w.hashed("new", "")
 			if err := want(wantHash(t, values{"app": own}, nil), first); err != nil {
 				t.Error(err)

@@ -63,9 +63,7 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 	f.each("missing", e.Missing)
 	f.each("problem", e.Problems)
 	f.each("problem", e.LeftOut)
-	for i := range e.Uses {
-		f.add("uses", useText(&e.Uses[i]))
-	}
+	addUses(&f, e)
 	if e.LastRoll != nil {
 		f.add("last roll", rollText(e.LastRoll))
 	}
@@ -80,6 +78,33 @@ func stateText(e *config.Explanation) string {
 	return fmt.Sprintf("%s (%s)", e.State, e.Reason)
 }
 
+// maxUnchanged is how many uses are named that nothing waits or rolls for.
+const maxUnchanged = 8
+
+// addUses names what a workload uses: first what it waits for, then what it rolls for,
+// and of the rest the first few.
+func addUses(f *facts, e *config.Explanation) {
+	var lacking, changed, rest []string
+	for i := range e.Uses {
+		use := &e.Uses[i]
+		text := useText(use)
+		switch {
+		case use.Required && !use.Exists && !use.Ignored:
+			lacking = append(lacking, text)
+		case slices.ContainsFunc(e.Changed, func(text string) bool { return isAbout(text, use.Object) }):
+			changed = append(changed, text+", changed")
+		default:
+			rest = append(rest, text)
+		}
+	}
+	f.each("uses", lacking)
+	f.each("uses", changed)
+	if more := len(rest) - maxUnchanged; more > 1 {
+		rest = append(rest[:maxUnchanged:maxUnchanged], fmt.Sprintf("and %d more without a change; -o json names them", more))
+	}
+	f.each("uses", rest)
+}
+
 func useText(use *config.UseFact) string {
 	text := use.Object
 	if len(use.Keys) > 0 {
@@ -89,7 +114,7 @@ func useText(use *config.UseFact) string {
 	case use.Ignored:
 		text += ", ignored"
 	case !use.Exists && use.Required:
-		text += ", missing"
+		text += ", not found"
 	case !use.Exists:
 		text += ", optional, not found"
 	}

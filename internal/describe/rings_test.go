@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -100,8 +101,21 @@ func TestWorkload(t *testing.T) {
 		},
 	}
 	same(t, lines(WorkloadFacts(e)),
-		"state: Waiting (BudgetExhausted)", "queue: position 2", "missing: Secret db", "problem: annotation x", "uses: Secret db (user, password), missing",
+		"state: Waiting (BudgetExhausted)", "queue: position 2", "missing: Secret db", "problem: annotation x", "uses: Secret db (user, password), not found",
 		"uses: ConfigMap a", "uses: ConfigMap b, optional, not found", "uses: ConfigMap c, ignored", "hash: abc")
+}
+
+// What a workload waits for stands first, then what it rolls for, then some of the rest.
+func TestUsesBeginWithWhatBlocks(t *testing.T) {
+	t.Parallel()
+	e := &config.Explanation{State: config.StateWaiting, Changed: []string{"ConfigMap x: key"}}
+	for i := range 200 {
+		e.Uses = append(e.Uses, config.UseFact{Object: fmt.Sprintf("ConfigMap a%d", i), Exists: true, Required: true})
+	}
+	e.Uses = append(e.Uses, config.UseFact{Object: "ConfigMap x", Exists: true}, config.UseFact{Object: "Secret db", Required: true})
+	same(t, lines(WorkloadFacts(e)), "state: Waiting", "uses: Secret db, not found", "uses: ConfigMap x, changed",
+		"uses: ConfigMap a0", "uses: ConfigMap a1", "uses: ConfigMap a2", "uses: ConfigMap a3", "uses: ConfigMap a4",
+		"uses: ConfigMap a5", "uses: ConfigMap a6", "uses: ConfigMap a7", "uses: and 192 more without a change; -o json names them")
 }
 
 // Workloads stand beneath the object that they lack or roll for, which progresses if one

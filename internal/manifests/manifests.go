@@ -104,6 +104,21 @@ func CustomKinds() ([]client.Object, error) {
 	return customKinds(Options{Rings: append(manager.Rings(), manager.RingFleet, manager.RingAssemblage)})
 }
 
+// KindsOf are the CustomResourceDefinitions of some rings.
+func KindsOf(rings []string) ([]*unstructured.Unstructured, error) {
+	objects, err := customKinds(Options{Rings: rings})
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, obj := range objects {
+		if crd, ok := obj.(*unstructured.Unstructured); ok {
+			kinds = append(kinds, crd)
+		}
+	}
+	return kinds, nil
+}
+
 // customKinds are the CustomResourceDefinitions of the rings.
 func customKinds(o Options) ([]client.Object, error) {
 	var kinds []client.Object

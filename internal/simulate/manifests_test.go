@@ -143,3 +143,40 @@ spec:
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// What scaling would do is not played, and that is said.
+func TestReplicasThatFollowAreNotPlayed(t *testing.T) {
+	t.Parallel()
+	const manifests = `apiVersion: rollout-operator.grafana.com/v1
+kind: ReplicaTemplate
+metadata: {name: ingester}
+spec: {replicas: 3}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: zone-a
+  labels: {rollout-group: ingester}
+  annotations:
+    grafana.com/rollout-mirror-replicas-from-resource-name: ingester
+    grafana.com/rollout-mirror-replicas-from-resource-kind: ReplicaTemplate
+    grafana.com/rollout-mirror-replicas-from-resource-api-version: rollout-operator.grafana.com/v1
+spec:
+  replicas: 3
+  serviceName: ingester
+  updateStrategy: {type: OnDelete}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: c, image: i}]}
+`
+	base, change := parse(t, manifests), parse(t, strings.Split(strings.Replace(manifests, "replicas: 3", "replicas: 1", 1), "---\n")[0])
+	result, err := simulate.Run(t.Context(), objects(base), objects(change), benchOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "its replicas follow ReplicaTemplate ingester, which is changed, and scaling is not simulated: here they stay as they are"
+	if len(result.Risks) != 1 || result.Risks[0].Object != "statefulset/zone-a" || result.Risks[0].Sentence != want {
+		t.Errorf("%+v", result.Risks)
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/models"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 // Risk is what could get stuck, though it did not in this simulation.
@@ -30,7 +32,7 @@ type Risk struct {
 // risks are the deadlines that are too short, and what stops if the first Pod that
 // moves is never ready: that is tried in the same world once more.
 func (s *simulation) risks(ctx context.Context, again *simulation, change []*unstructured.Unstructured, result *Result) ([]Risk, error) {
-	risks := slices.Concat(s.conflicts, s.deadlines())
+	risks := slices.Concat(s.conflicts, s.deadlines(), s.unplayed(change))
 	if len(result.Steps) == 0 {
 		return risks, nil
 	}
@@ -86,6 +88,40 @@ func (s *simulation) stops(steps []record.Step) []Risk {
 	return []Risk{risk}
 }
 
+// unplayed are the StatefulSets whose replicas follow what is changed: that is not
+// simulated.
+func (s *simulation) unplayed(change []*unstructured.Unstructured) []Risk {
+	var risks []Risk
+	for _, obj := range s.Store.Objects(&appsv1.StatefulSet{}, "") {
+		follows := followed(obj.GetLabels(), obj.GetAnnotations())
+		changes := func(u *unstructured.Unstructured) bool {
+			return slices.Contains([]string{"", obj.GetNamespace()}, u.GetNamespace()) && slices.Contains(follows, u.GetKind()+" "+u.GetName())
+		}
+		if s.GroupOf(obj) == "" || !slices.ContainsFunc(change, changes) {
+			continue
+		}
+		risks = append(risks, Risk{
+			Object: "statefulset/" + obj.GetName(), Namespace: obj.GetNamespace(),
+			Sentence: "its replicas follow " + strings.Join(follows, ", ") + ", which is changed, and scaling is not simulated: here they stay as they are",
+			Action:   "apply the change, and see what its replicas wait for: spillway explain rolloutgroup/" + s.GroupOf(obj),
+		})
+	}
+	return risks
+}
+
+// followed are the objects whose replicas a StatefulSet follows.
+func followed(labels, annotations map[string]string) []string {
+	var follows []string
+	settings := scaling.SettingsOf(labels, annotations)
+	if settings.Leader != "" {
+		follows = append(follows, "StatefulSet "+settings.Leader)
+	}
+	if settings.Mirror != nil {
+		follows = append(follows, settings.Mirror.String())
+	}
+	return follows
+}
+
 // deadlines are those that pass before Pods are ready, by what was said of them.
 func (s *simulation) deadlines() []Risk {
 	var risks []Risk
@@ -100,7 +136,8 @@ func (s *simulation) deadlines() []Risk {
 		if !ok || group == "" {
 			continue
 		}
-		deadline := int32(600)
+		grace := min(decision.GraceOf(set), 24*time.Hour)
+		deadline := max(600, 570+int32(grace/time.Second)) //nolint:gosec // at most a day
 		written, _ := s.Store.Object(&v1alpha1.RolloutGroup{}, types.NamespacedName{Namespace: set.Namespace, Name: group}).(*v1alpha1.RolloutGroup)
 		if written != nil && written.Spec.ProgressDeadlineSeconds != nil {
 			deadline = *written.Spec.ProgressDeadlineSeconds

@@ -35,6 +35,10 @@ type Options struct {
 	// Stop is how long Pods take until they are gone; nil is all of their grace period,
 	// which is the worst case.
 	Stop *time.Duration
+	// Assumed is config that exists, unless it does already.
+	Assumed []Assumption
+	// Progress receives how far the change was played, often; it may be nil.
+	Progress func(after time.Duration)
 	// Present is what there is in a cluster, by [Present]; base is applied over it.
 	Present []client.Object
 	// Within is how far to look ahead; zero is [Horizon].
@@ -66,6 +70,8 @@ type Result struct {
 	// Stuck are the waits that nothing ends, or nothing within the time that was looked
 	// ahead; those from before the change are among them.
 	Stuck []record.Wait `json:"stuck,omitempty"`
+	// Assumed is the config that was taken to exist, so that whether it does is unknown.
+	Assumed []Assumption `json:"assumed,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
 	// Unmet are the keys of [Readiness] that are nothing in this simulation.
@@ -127,6 +133,7 @@ type simulation struct {
 	rings   []*ring
 	before  []record.Wait
 	waits   []record.Wait
+	assumed []Assumption
 	// waiting are those of this moment.
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
@@ -193,6 +200,9 @@ func (s *simulation) prepare(ctx context.Context, base []*unstructured.Unstructu
 	if err := s.models.Seed(s.options.Present); err != nil {
 		return err
 	}
+	if err := s.assume(ctx); err != nil {
+		return err
+	}
 	if len(s.options.Present) > 0 {
 		return s.Act(ctx)
 	}
@@ -229,6 +239,9 @@ func (s *simulation) settle(ctx context.Context) error {
 		}
 		if err := s.Act(ctx); err != nil {
 			return err
+		}
+		if s.Begun && s.options.Progress != nil {
+			s.options.Progress(s.Now.Sub(s.Started))
 		}
 		if len(s.waiting) == 0 && !s.isBusy() || s.isRepeated() || !s.Advance() {
 			return nil
@@ -291,7 +304,7 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 		}
 	}
 	r := Result{
-		Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.Acted.Sub(s.Started),
+		Assumed: s.assumed, Before: s.before, Steps: s.Recorder.Steps(), Waits: s.waits, Took: s.Acted.Sub(s.Started),
 		Stuck: slices.Concat(s.waiting, unwhole, s.failures()),
 	}
 	r.Settled = !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,13 +79,34 @@ func (b *budgets) watch(ctx context.Context, mgr ctrl.Manager, c controller.Cont
 	return needed.Start(ctx, mgr, func(context.Context) error {
 		toGroups := handler.TypedEnqueueRequestsFromMapFunc(toGroupsIn(mgr.GetCache()))
 		err := c.Watch(source.Kind(mgr.GetCache(), &zonesv1.ZoneAwarePodDisruptionBudget{}, toGroups,
-			predicate.TypedGenerationChangedPredicate[*zonesv1.ZoneAwarePodDisruptionBudget]{}))
+			predicate.TypedGenerationChangedPredicate[*zonesv1.ZoneAwarePodDisruptionBudget]{}, countBudgets()))
 		if err != nil {
 			return fmt.Errorf("watch ZoneAwarePodDisruptionBudgets: %w", err)
 		}
 		b.watched.Store(true)
 		return nil
 	})
+}
+
+// countBudgets counts the budgets that are observed, by rollout-operator's metric. What
+// is filtered out before is not counted: it changes nothing of the spec.
+func countBudgets() predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget] {
+	count := func(object *zonesv1.ZoneAwarePodDisruptionBudget) bool {
+		result := "updated"
+		if _, err := budget.Of(object); err != nil {
+			result = "invalid"
+		}
+		budgetsObserved.WithLabelValues(result).Inc()
+		return true
+	}
+	return predicate.TypedFuncs[*zonesv1.ZoneAwarePodDisruptionBudget]{
+		CreateFunc: func(e event.TypedCreateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.Object) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool { return count(e.ObjectNew) },
+		DeleteFunc: func(event.TypedDeleteEvent[*zonesv1.ZoneAwarePodDisruptionBudget]) bool {
+			budgetsObserved.WithLabelValues("deleted").Inc()
+			return true
+		},
+	}
 }
 
 // toGroupsIn maps a budget to all groups of its namespace: which of them it is for

@@ -47,8 +47,15 @@ var (
 		Name: "rollout_operator_last_successful_group_reconcile_timestamp_seconds",
 		Help: "When the last pass over a group succeeded.",
 	}, []string{groupLabel})
+	budgetsObserved = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollout_operator_zpdb_configurations_observed_total",
+		Help: "ZoneAwarePodDisruptionBudgets that were observed: updated (or added), deleted, or invalid.",
+	}, []string{"result"})
 )
 
 func init() { //nolint:gochecknoinits // how the registry of controller-runtime is meant to be used
-	metrics.Registry.MustRegister(groups, pods, waiting, writes, reconciles, reconcilesFailed, reconcileDuration, reconcileLast)
+	metrics.Registry.MustRegister(groups, pods, waiting, writes, reconciles, reconcilesFailed, reconcileDuration, reconcileLast, budgetsObserved)
+	for _, result := range []string{"updated", "deleted", "invalid"} {
+		budgetsObserved.WithLabelValues(result) // so that a rate knows where it begins
+	}
 }

@@ -396,3 +396,39 @@ func TestOrderedReadySetIsNotStuck(t *testing.T) {
 		w.goes(10, "zone-a", "zone-b", "zone-c")
 	})
 }
+
+// A Pod that is not ready for a moment comes back. To replace it while another zone is
+// disrupted would take it away.
+func TestAPodThatMayRecoverWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, w *world, strategy string) {
+		w.manage()
+		w.settles(strategy, replicas(2))
+		w.behave("v2", "never-ready", "zone-a", "zone-b", "zone-c")
+		w.eventually(func() error { return contains(w.images("zone-a"), "v2!") })
+		w.breakPod("zone-b-0")
+		w.another("other") // by then this group has been seen to
+		w.saysEventually("Progressing", "")
+		if images := w.images("zone-b"); images != "v1! v1" {
+			t.Errorf("zone-b runs %s while zone-a is disrupted", images)
+		}
+		w.behave("v3", "", "zone-a", "zone-b", "zone-c")
+		w.complete("v3", "zone-a", "zone-b", "zone-c")
+	})
+}
+
+// After stuckAfterSeconds a Pod does not wait for others any more: of two zones that wait
+// for each other, the first goes.
+func TestAPodThatStaysUnreadyIsReplacedOutOfTurn(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(_ *testing.T, w *world, strategy string) {
+		w.create(group(func(s *v1alpha1.RolloutGroupSpec) { s.StuckAfterSeconds = new(int32(2)) }))
+		w.manage()
+		w.settles(strategy, replicas(2))
+		w.breakPod("zone-a-0")
+		w.breakPod("zone-b-0")
+		w.roll("v2")
+		w.complete("v2")
+		w.witness.testify()
+	})
+}

@@ -14,6 +14,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,18 @@ func (w *world) scaleStory() {
 		},
 	)
 	w.eventually(func() error { return w.evict("told-0") })
+	w.create(zone("claims", onDelete, inGroup(""), replicas(1), tells(pods), claims))
+	w.eventually(func() error { return contains(w.images("claims"), "v1!") })
+	w.eventually(func() error { return w.scale(&appsv1.StatefulSet{}, "claims", 0) })
+}
+
+// claims gives each Pod a claim that no controller binds, so that it never runs.
+func claims(s *appsv1.StatefulSet) {
+	c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	c.Spec.StorageClassName = new("none")
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{c}
 }
 
 // mirrors makes a zone mirror a ReplicaTemplate.

@@ -64,6 +64,8 @@ func TestWhatTheServerAccepts(t *testing.T) {
 		"progressDeadlineSeconds: 0":            "progressDeadlineSeconds",
 		"stuckPods: Keep":                       "",
 		"stuckPods: keep":                       "stuckPods",
+		"stuckAfterSeconds: 60":                 "",
+		"stuckAfterSeconds: 0":                  "stuckAfterSeconds",
 		"historyLimit: 0":                       "",
 		"historyLimit: 101":                     "historyLimit",
 		"pause: {reason: lunch, by: alice}":     "",

@@ -76,7 +76,9 @@ type RolloutGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	Soak *metav1.Duration `json:"soak,omitempty"`
 	// ProgressDeadlineSeconds is how long a Pod may take to become available after
-	// it was replaced, before the rollout counts as failed. Default 600.
+	// it was replaced, before the rollout counts as failed. It has to terminate first,
+	// and then to start. Default: the longest terminationGracePeriodSeconds of the
+	// group, and 570; at least 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -93,12 +95,21 @@ type RolloutGroupSpec struct {
 	// Retry starts the progress deadline of what has failed again.
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
-	// StuckPods says what happens to outdated Pods that are not ready. Replace, the
-	// default, replaces them first, even if the budget is used up, because nothing
-	// becomes unavailable. So an OrderedReady StatefulSet does not stay stuck on a
-	// broken revision. Keep waits until they are ready.
+	// StuckPods says what happens to outdated Pods that cannot become ready without
+	// being replaced: a container crashes, or its image or config is wrong, or the Pod
+	// has not been ready for stuckAfterSeconds. Replace, the default, replaces them
+	// first, one at a time, even if the budget is used up or it is not the turn of
+	// their zone, because nothing becomes unavailable; but not in a second zone while
+	// one is disrupted. So an OrderedReady StatefulSet does not stay stuck on a broken
+	// revision. Keep waits until they are ready.
 	// +optional
 	StuckPods StuckPods `json:"stuckPods,omitempty"`
+	// StuckAfterSeconds is how long an outdated Pod may be not ready before it counts
+	// as stuck. Until then it may become ready, and is replaced in turn, like any other.
+	// Default 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	StuckAfterSeconds *int32 `json:"stuckAfterSeconds,omitempty"`
 	// HistoryLimit is how many past rollouts are kept. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -106,7 +117,7 @@ type RolloutGroupSpec struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 
-// StuckPods says what happens to outdated Pods that are not ready.
+// StuckPods says what happens to outdated Pods that cannot become ready.
 // +kubebuilder:validation:Enum=Replace;Keep
 type StuckPods string
 
@@ -208,6 +219,12 @@ type RolloutGroupStatus struct {
 	// +listType=map
 	// +listMapKey=zone
 	Downscales []Downscale `json:"downscales,omitempty"`
+	// RefusedDownscales has, for each zone, the downscale that was refused last, until
+	// one of the zone succeeds.
+	// +optional
+	// +listType=map
+	// +listMapKey=zone
+	RefusedDownscales []RefusedDownscale `json:"refusedDownscales,omitempty"`
 	// Zones has a row for each zone, in the order in which they roll.
 	// +optional
 	// +listType=map
@@ -266,6 +283,31 @@ type Downscale struct {
 	// as long as a request lasts.
 	// +optional
 	AdmittedAt *metav1.MicroTime `json:"admittedAt,omitempty"`
+	// Refused is true if it was refused, and the lock released, but some Pods must
+	// still be called to stay.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
+}
+
+// RefusedDownscale is a downscale that was refused.
+type RefusedDownscale struct {
+	// Zone is the StatefulSet.
+	Zone string `json:"zone"`
+	// UID is that of the StatefulSet.
+	UID types.UID `json:"uid"`
+	// From and To are its replicas before and after.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+	// At is when it was refused.
+	At metav1.MicroTime `json:"at"`
+	// Message is why.
+	Message string `json:"message"`
+	// Attempts is how often it was refused; RetryAt is when the manager tries again,
+	// absent where another client requested it.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// +optional
+	RetryAt *metav1.MicroTime `json:"retryAt,omitempty"`
 }
 
 // Move is a Pod or a zone that is about to be disrupted, or is being replaced.
@@ -279,6 +321,9 @@ type Move struct {
 	// for its turn, so that its controller replaces no Pod.
 	// +optional
 	Lend bool `json:"lend,omitempty"`
+	// Repair is true of a Pod that was not available when that was decided.
+	// +optional
+	Repair bool `json:"repair,omitempty"`
 	// UID and ResourceVersion are those of the Pod, or of the StatefulSet, as it was
 	// when that was decided. While they are unchanged, it may be disrupted at any
 	// moment.

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/display"
 )
 
 // OutputFlag adds the flag that asks for JSON.
@@ -20,7 +22,7 @@ func Show(w io.Writer, output string, value any, forPeople func(io.Writer)) erro
 		forPeople(w)
 		return nil
 	case "json":
-		encoder := json.NewEncoder(w)
+		encoder := json.NewEncoder(display.Raw(w))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(value); err != nil {

@@ -3,6 +3,7 @@ package display
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,18 +35,18 @@ func Chain(w io.Writer, s Style, chain *chain.Chain, now time.Time) {
 }
 
 // writeBecauses writes the links beneath the first, each deeper than the one that waits
-// for it. What was said before is not said again.
+// for it. What a sentence above has said is not said again.
 func writeBecauses(w io.Writer, links []chain.Link) {
-	said := map[string]bool{links[0].Sentence: true}
-	depth := 0
+	said := []string{links[0].Sentence}
 	for i := range links {
-		if said[links[i].Sentence] {
+		if slices.ContainsFunc(said, func(above string) bool { return strings.Contains(above, links[i].Sentence) }) {
 			continue
 		}
-		if said[links[i].Sentence], depth = true, depth+1; depth == 1 {
+		if len(said) == 1 {
 			_, _ = fmt.Fprintln(w)
 		}
-		writeBecause(w, &links[i], depth)
+		writeBecause(w, &links[i], len(said))
+		said = append(said, links[i].Sentence)
 	}
 }
 

@@ -3,6 +3,7 @@ package display
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -95,9 +96,17 @@ func addStretch(f *Facts, what string, u *history.Part, now time.Time) {
 	f.Line(fmt.Sprintf("  %-*s%s", factColumn-2, what, u.Name), u.Outcome, took, u.Message)
 }
 
+// hashes are SHA-256 as Kubernetes' and our own messages have it.
+var hashes = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+
+// WithoutHashes leaves ten characters of the hashes in a text, enough to tell them apart.
+func WithoutHashes(text string) string {
+	return hashes.ReplaceAllStringFunc(text, func(h string) string { return h[:10] })
+}
+
 // writeNote writes an Event, with its object where that is another one.
 func writeNote(w io.Writer, s Style, n *history.Event, of *history.Entry) {
-	text := n.Text
+	text := WithoutHashes(n.Text)
 	if n.About != of.Ref {
 		text = n.About.String() + ": " + text
 	}

@@ -15,7 +15,7 @@ func TerminalWidth(w io.Writer) int {
 
 // TerminalSize is the size of a terminal, zero if it is none.
 func TerminalSize(w io.Writer) (width, height int) {
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/simulate"
@@ -41,6 +42,7 @@ type simulation struct {
 	within         time.Duration
 	nodes          int
 	output         string
+	assume         []string
 	// documents are where all manifests stand.
 	documents []source.Document
 }
@@ -57,6 +59,10 @@ func NewSimulate(env command.Environment) *cobra.Command {
 			"--change the command shows the first installation. It runs the code of the manager.\n" +
 			"The exit code is 1 if the change would not complete, or not within --within.\n" +
 			"\n" +
+			"Config that no manifest has, and that a Job, an operator or another controller among\n" +
+			"them may create, is taken to exist, and listed as unknown. Name what else exists with\n" +
+			"--assume, or in a file " + assumeFile + " beside the manifests.\n" +
+			"\n" +
 			"With --cluster the present state is read from a cluster, with your permissions and\n" +
 			"without writes, and the manifests of -f and --change are applied over it. The version\n" +
 			"of Kubernetes is then that of the cluster, and otherwise 1.37.",
@@ -64,7 +70,7 @@ func NewSimulate(env command.Environment) *cobra.Command {
 			"  spillway simulate --cluster -n shop --change new-image.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return s.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return s.run(cmd)
 		},
 	}
 	s.addFlags(cmd.Flags())
@@ -79,6 +85,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.fromCluster, "cluster", false, "read the present state from a cluster")
 	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --cluster: read all namespaces")
 	flags.StringArrayVar(&s.ready, "ready", []string{defaultReady.String()}, "how long Pods take to become ready: 30s for all, sts/x=2m for some, job/y=never")
+	flags.StringArrayVar(&s.assume, "assume", nil, "config that exists though no manifest has it: secret/NAME or configmap/NAME; repeat it for several")
 	flags.StringVar(&s.stop, "stop", "", "how long Pods take to stop, such as 10s (default: their whole grace period)")
 	flags.StringVar(&s.at, "at", "", "when the change is made, such as 2026-05-04T12:00:00Z (default: now)")
 	flags.DurationVar(&s.within, "within", 0, "how far to look ahead (default: 8 days)")
@@ -87,12 +94,13 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	s.cluster.AddFlags(flags)
 }
 
-func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
+func (s *simulation) run(cmd *cobra.Command) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	options, err := s.options()
 	if err != nil {
 		return err
 	}
-	base, change, err := s.read(stdin)
+	base, change, err := s.read(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -102,8 +110,14 @@ func (s *simulation) run(ctx context.Context, stdin io.Reader, out io.Writer) er
 		}
 	}
 	options.Namespace = s.namespace
+	if options.Assumed, err = s.assumptions(); err != nil {
+		return err
+	}
 	debug.SetGCPercent(shortLived)
+	progress := display.NewProgress(cmd.ErrOrStderr(), s.env.Now)
+	options.Progress = func(after time.Duration) { progress.Show("playing the change: +" + after.Round(time.Second).String()) }
 	result, err := simulate.Run(ctx, base, change, options)
+	progress.Clear()
 	if err != nil {
 		return simulate.Locate(err, s.documents)
 	}

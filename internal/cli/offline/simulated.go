@@ -67,6 +67,13 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 	case r.Settled && o.Readiness.Default != world.Never:
 		display.WriteHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
 	}
+	if len(r.Assumed) > 0 {
+		_, _ = fmt.Fprintln(w, "unknown, and assumed to exist:")
+	}
+	for i := range r.Assumed {
+		a := &r.Assumed[i]
+		display.WriteHanging(w, "  ? ", s.placed(a.Namespace, a.Object+": "+a.Why))
+	}
 	if len(r.Stuck)+len(r.Risks) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
@@ -94,6 +101,8 @@ func (s *simulation) stuck(r *simulate.Result, w record.Wait) (mark, text string
 		return "  - ", text + ", as before the change" + actionOf(w)
 	case !w.Next.IsZero():
 		return "  ? ", fmt.Sprintf("%s; not seen to the end within %s: the next look is on %s; use --within", text, s.ahead(), rollout.Clock(w.Next))
+	case w.Reason == config.ReasonConfigMissing:
+		return "  ✗ ", text + actionOf(w) + "; if it exists elsewhere, name it with --assume"
 	default:
 		return "  ✗ ", text + actionOf(w)
 	}

@@ -1,3 +1,3 @@
 // Package ops holds the commands that run Spillway itself: manager, install, uninstall,
-// check, demo and version.
+// demo and version.
 package ops

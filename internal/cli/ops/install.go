@@ -2,26 +2,22 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -63,7 +59,7 @@ func NewInstall(command.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := withoutKUDO(cmd.Context(), writer, o.Rings); err != nil {
+			if err := check.WithoutKUDO(cmd.Context(), writer, o.Rings); err != nil {
 				return err
 			}
 			if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
@@ -90,26 +86,6 @@ func NewInstall(command.Environment) *cobra.Command {
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
-}
-
-// withoutKUDO is an error if two managers would run the plans of Instances.
-func withoutKUDO(ctx context.Context, reader client.Reader, rings []string) error {
-	if slices.Contains(rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
-		return errors.New("nothing was installed: " + kudoRuns + "; " + kudoAction)
-	}
-	return nil
-}
-
-const (
-	kudoRuns   = "KUDO runs the plans of Instances, or its webhook still denies every change of them"
-	kudoAction = "stop it and delete mutatingwebhookconfiguration/" + vocabulary.KUDOWebhook + ", or leave plans out of --rings"
-)
-
-// kudoIsInstalled is true if its webhook is, as far as that may be seen.
-func kudoIsInstalled(ctx context.Context, reader client.Reader) bool {
-	webhook := &metav1.PartialObjectMetadata{}
-	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
-	return reader.Get(ctx, client.ObjectKey{Name: vocabulary.KUDOWebhook}, webhook) == nil
 }
 
 // manifestObjects are the objects as an API server wants them applied: without

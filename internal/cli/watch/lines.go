@@ -77,7 +77,7 @@ func (l *lineWriter) hears(n *history.Event) {
 	if n.Warning {
 		reason = l.style.Paint(display.Red, reason)
 	}
-	l.write(n.At, n.About.String(), reason+": "+display.Plain(n.Text))
+	l.write(n.At, n.About.String(), reason+": "+display.Plain(display.WithoutHashes(n.Text)))
 }
 
 func (l *lineWriter) write(at time.Time, about, text string) {

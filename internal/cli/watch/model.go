@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,8 @@ type watchModel struct {
 	units         []describe.Unit
 	// known is true once something was seen.
 	known bool
+	// ticks counts how often the clock has ticked.
+	ticks int
 	notes []history.Event
 	// sentences are those that the timeline has last.
 	sentences map[describe.Ref]string
@@ -67,9 +70,15 @@ type watchModel struct {
 	top      int
 	// timeline is shown instead of the tree where there is no room for both.
 	timeline bool
-	asking   *question
-	said     *steered
-	ended    bool
+	// helping shows what the keys do, until another is pressed.
+	helping bool
+	// filter is what the names or sentences that are shown contain; nothing is left out if
+	// it is empty. filtering is true while it is typed.
+	filter    string
+	filtering bool
+	asking    *question
+	said      *steered
+	ended     bool
 	// interrupted is true if the person has left by Ctrl+C.
 	interrupted bool
 	// blind is why what is shown may be old, empty if it is not.
@@ -84,7 +93,7 @@ type question struct {
 }
 
 // Init implements [tea.Model].
-func (m *watchModel) Init() tea.Cmd { return tick() }
+func (m *watchModel) Init() tea.Cmd { return m.tick() }
 
 // Update implements [tea.Model].
 func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -99,7 +108,8 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.hear(msg.note)
 	case ticked:
 		m.now = time.Time(msg)
-		return m, tick()
+		m.ticks++
+		return m, m.tick()
 	case steered:
 		m.said = &msg
 		if msg.heard != nil {
@@ -109,8 +119,12 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.ended = true
 		return m, tea.Quit
 	case tea.PasteMsg:
-		if m.asking != nil {
+		switch {
+		case m.asking != nil:
 			m.asking.reason += display.Plain(msg.Content)
+		case m.filtering:
+			m.filter += display.Plain(msg.Content)
+			m.selectShown()
 		}
 	case tea.KeyPressMsg:
 		return m, m.press(msg)
@@ -118,8 +132,17 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// tick tells the time once a second.
-func tick() tea.Cmd { return tea.Tick(looksApart, func(now time.Time) tea.Msg { return ticked(now) }) }
+// spinsApart is how fast the spinner spins.
+const spinsApart = 100 * time.Millisecond
+
+// tick tells the time once a second, and more often while nothing is known.
+func (m *watchModel) tick() tea.Cmd {
+	every := looksApart
+	if !m.known {
+		every = spinsApart
+	}
+	return tea.Tick(every, func(now time.Time) tea.Msg { return ticked(now) })
+}
 
 // see takes over how things stand, and puts on the timeline whose sentence has changed.
 func (m *watchModel) see(units []describe.Unit, now time.Time) {
@@ -131,9 +154,7 @@ func (m *watchModel) see(units []describe.Unit, now time.Time) {
 		m.sentences[u.Ref] = u.Sentence
 	}
 	m.units, m.now, m.known, m.blind = units, now, true, ""
-	if branches := m.branches(); len(branches) > 0 && indexOf(branches, m.selected) < 0 {
-		m.selected = branches[min(max(m.top, 0), len(branches)-1)].key
-	}
+	m.selectShown()
 }
 
 // hear puts something on the timeline, where it belongs by its time.
@@ -145,14 +166,26 @@ func (m *watchModel) hear(n history.Event) {
 
 // press does what a key stands for.
 func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
-	if m.asking != nil {
+	switch name := key.String(); {
+	case m.asking != nil:
 		return m.answer(key)
-	}
-	m.said = nil
-	switch key.String() {
-	case "q", "ctrl+c", "esc":
-		m.interrupted = key.String() == "ctrl+c"
+	case m.filtering:
+		m.find(key)
+	case name == "q", name == "ctrl+c":
+		m.interrupted = name == "ctrl+c"
 		return tea.Quit
+	case m.helping:
+		m.helping = false
+	default:
+		m.said = nil
+		m.act(name)
+	}
+	return nil
+}
+
+// act does what a key stands for that neither quits nor is typed into anything.
+func (m *watchModel) act(key string) {
+	switch key {
 	case "up", "k":
 		m.move(-1)
 	case "down", "j":
@@ -161,6 +194,12 @@ func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
 		m.move(-m.height)
 	case "pgdown":
 		m.move(m.height)
+	case "home", "g":
+		m.move(-math.MaxInt32)
+	case "end", "G":
+		m.move(math.MaxInt32)
+	case "w":
+		m.jump()
 	case "left", "h":
 		m.foldSelected(true)
 	case "right", "l":
@@ -169,10 +208,15 @@ func (m *watchModel) press(key tea.KeyPressMsg) tea.Cmd {
 		m.toggle()
 	case "tab":
 		m.timeline = !m.timeline
+	case "?":
+		m.helping = true
+	case "/":
+		m.filtering = true
+	case "esc":
+		m.filter = ""
 	case "p", "r", "t", "a":
-		m.ask(key.String())
+		m.ask(key)
 	}
-	return nil
 }
 
 // answer takes what is typed for a reason.
@@ -268,6 +312,9 @@ func (m *watchModel) branches() []branch { return m.beneath(nil, m.units, "", ni
 
 func (m *watchModel) beneath(branches []branch, units []describe.Unit, key string, above []*describe.Unit) []branch {
 	for i := range units {
+		if !m.finds(&units[i]) {
+			continue
+		}
 		b := branch{key: key + "/" + units[i].Namespace + "/" + units[i].String(), unit: &units[i], above: above}
 		branches = append(branches, b)
 		if !m.isFolded(&b) {
@@ -277,12 +324,13 @@ func (m *watchModel) beneath(branches []branch, units []describe.Unit, key strin
 	return branches
 }
 
-// isFolded is what the person wants, and else true of what is complete.
+// isFolded is what the person wants, and else true of what is complete, unless something
+// is looked for.
 func (m *watchModel) isFolded(b *branch) bool {
 	if wish, ok := m.folded[b.key]; ok {
 		return wish
 	}
-	return b.unit.IsComplete()
+	return m.filter == "" && b.unit.IsComplete()
 }
 
 // steerable says of each verb what it is for.

@@ -112,7 +112,7 @@ spillway watch  namespace shop                                      12:00:00 UTC
                                                  │
 Deployment web is up to date
 
-p pause  r resume  t retry  a approve  ↵ fold  tab timeline  q quit
+p pause  r resume  t retry  a approve  / filter  w waits  ↵ fold  ? help  q quit
 `},
 		"what is selected says why, and a key asks": {80, 16, []string{"down", "down", "down", "down", "p", "why not"}, `
 spillway watch  namespace shop                                      12:00:00 UTC
@@ -142,7 +142,7 @@ spillway watch  namespace … 12:00:00 UTC
        ingester-…  Waiting
 Deployment web is up to date
 
-p pause  r resume  t retry  a approve  …
+tab timeline  p pause  ? help  q quit
 `},
 		"which scrolls, and folds": {40, 10, []string{"down", "down", "down", "enter", "down", "down", "a"}, `
 spillway watch  namespace … 12:00:00 UTC
@@ -166,7 +166,7 @@ spillway watch  namespace … 12:00:00 UTC
   3 of 3 Pods are up to date
 Deployment web is up to date
 
-p pause  r resume  t retry  a approve  …
+tab timeline  p pause  ? help  q quit
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +235,102 @@ func TestKeysAreCommands(t *testing.T) {
 	}
 }
 
+// What does not contain the filter is left out, with what it is not part of; also what is
+// folded is looked through.
+func TestFilter(t *testing.T) {
+	m, commands := watched(80, 24)
+	names := func() string {
+		var names []string
+		for _, b := range m.branches() {
+			names = append(names, b.unit.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	typed(m, "/", "nowhere")
+	if got := names(); got != "" || !strings.Contains(drawnBy(m), "nothing contains nowhere") {
+		t.Errorf("%s; %s", got, drawnBy(m))
+	}
+	for range len("nowhere") {
+		typed(m, "backspace")
+	}
+	typed(m, "Gester-A")
+	if got := names(); got != "ingester ingester-a ingester-a-0" || !strings.Contains(drawnBy(m), "filter: Gester-A▏") {
+		t.Errorf("%s; %s", got, drawnBy(m))
+	}
+	typed(m, "enter", "down", "p", "enter") // keys are commands again, for what is shown
+	if len(*commands) != 1 || (*commands)[0][1] != "rolloutgroup/ingester" {
+		t.Errorf("%v; %s", *commands, drawnBy(m))
+	}
+	if typed(m, "esc"); len(m.branches()) != 10 {
+		t.Errorf("esc shows %s", names())
+	}
+	typed(m, "/")
+	if m.Update(tea.PasteMsg{Content: "gate approve"}); names() != "shop" {
+		t.Errorf("by a sentence: %s", names())
+	}
+	if typed(m, "esc"); len(m.branches()) != 10 || m.filtering {
+		t.Errorf("esc shows %s", names())
+	}
+}
+
+// w goes through what waits, from top to bottom and again from the top; g and G go to the
+// ends.
+func TestJumps(t *testing.T) {
+	m, _ := watched(80, 24)
+	var got []string
+	for _, key := range []string{"G", "g", "w", "w", "w", "w", "w"} {
+		typed(m, key)
+		got = append(got, m.current().unit.Name)
+	}
+	want := []string{"rest", "web", "ingester-b-2", "ingester-c", "canary", "rest", "ingester-b-2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	m.Update(seen{world()[:1], noon})
+	if typed(m, "w"); !strings.Contains(drawnBy(m), "nothing waits") {
+		t.Error(drawnBy(m))
+	}
+}
+
+// ? shows what the keys do, and the next key shows the rest again. However narrow the
+// terminal, the way out is named.
+func TestHelp(t *testing.T) {
+	m, _ := watched(60, 24)
+	if line := m.keys(); line != "tab timeline  p pause  r resume  t retry  ? help  q quit" {
+		t.Errorf("the keys are %q", line)
+	}
+	typed(m, "?")
+	if got := drawnBy(m); !strings.Contains(got, "move to the next that waits or failed") || strings.Contains(got, "ingester-b-1") {
+		t.Error(got)
+	}
+	typed(m, "p")
+	if got := drawnBy(m); m.asking != nil || !strings.Contains(got, "ingester-b-1") {
+		t.Error(got)
+	}
+	m, _ = watched(20, 24)
+	if line := m.keys(); line != "? help  q quit" {
+		t.Errorf("the keys are %q", line)
+	}
+}
+
+// While nothing is known something moves.
+func TestLoading(t *testing.T) {
+	m := &watchModel{width: 80, height: 10}
+	frames := map[string]bool{}
+	for range 8 {
+		m.Update(ticked(noon))
+		frames[drawnBy(m)] = true
+	}
+	if len(frames) != 4 || !strings.Contains(drawnBy(m), "loading |") {
+		t.Errorf("%d frames; %s", len(frames), drawnBy(m))
+	}
+}
+
 func TestTheWatchIsQuit(t *testing.T) {
 	m, _ := watched(80, 24)
+	if _, command := m.Update(tea.KeyPressMsg{Code: tea.KeyEscape}); command != nil {
+		t.Error("esc quits")
+	}
 	for _, msg := range []tea.Msg{tea.KeyPressMsg{Code: 'q', Text: "q"}, tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}, finished{}} {
 		_, command := m.Update(msg)
 		if command == nil {

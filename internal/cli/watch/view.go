@@ -37,6 +37,8 @@ func (m *watchModel) frame() []string {
 	room := max(m.height-frameLines, 1)
 	lines := []string{m.header()}
 	switch {
+	case m.helping:
+		lines = append(lines, m.help(room)...)
 	case m.width >= roomForBoth:
 		left := m.width * treeShare / 100
 		lines = append(lines, beside(m.tree(left, room), m.told(m.width-left-3, room), left)...)
@@ -78,6 +80,8 @@ func (m *watchModel) footer() []string {
 // prompt is the question that is open, what was said last, or the keys.
 func (m *watchModel) prompt() string {
 	switch {
+	case m.filtering:
+		return m.style.Paint(display.Bold, cutFront("filter: "+m.filter+"▏", m.width))
 	case m.asking != nil:
 		text := strings.Join(m.asking.does[:len(m.asking.does)-namespaceWords(m.asking.does)], " ") + "; why? " + m.asking.reason + "▏"
 		return m.style.Paint(display.Bold, cutFront(text, m.width))
@@ -88,8 +92,45 @@ func (m *watchModel) prompt() string {
 	case m.said != nil:
 		return m.style.Paint(display.Red, display.Cut(m.said.said, m.width))
 	default:
-		return m.style.Paint(display.Faint, display.Cut("p pause  r resume  t retry  a approve  ↵ fold  tab timeline  q quit", m.width))
+		return m.style.Paint(display.Faint, display.Cut(m.keys(), m.width))
 	}
+}
+
+// keys names keys, as many as fit; those that show the others and the way out always.
+func (m *watchModel) keys() string {
+	line := "? help  q quit"
+	if m.filter != "" {
+		line = "esc all  " + line
+	}
+	named := []string{"p pause", "r resume", "t retry", "a approve", "/ filter", "w waits", "↵ fold"}
+	if m.width < roomForBoth {
+		named = append([]string{"tab timeline"}, named...)
+	}
+	var fit []string
+	for _, key := range named {
+		if length := utf8.RuneCountInString(strings.Join(append(fit, key, line), "  ")); length > m.width {
+			break
+		}
+		fit = append(fit, key)
+	}
+	return strings.Join(append(fit, line), "  ")
+}
+
+// keyHelp is what the keys do.
+var keyHelp = [][2]string{
+	{"↑ ↓, k j", "move"}, {"pgup pgdown", "move by a screen"}, {"home end, g G", "move to the first or the last"}, {"w", "move to the next that waits or failed"},
+	{"← →, h l", "fold and unfold, also by enter"}, {"/", "show only what contains a text"}, {"esc", "show everything again"},
+	{"tab", "show the timeline instead of the tree, where both do not fit"},
+	{"p r", "pause, resume"}, {"t", "retry"}, {"a", "approve"}, {"q", "quit"},
+}
+
+// help is what the keys do, as much as fits.
+func (m *watchModel) help(room int) []string {
+	lines := make([]string, room)
+	for i := range min(len(keyHelp), room) {
+		lines[i] = display.Cut("  "+display.Pad(keyHelp[i][0], len("home end, g G"))+"  "+keyHelp[i][1], m.width)
+	}
+	return lines
 }
 
 // namespaceWords counts the words of a command from its namespace on, which the title
@@ -144,10 +185,14 @@ func (m *watchModel) tree(width, room int) []string {
 }
 
 func (m *watchModel) nothing() string {
-	if !m.known {
-		return "loading …"
+	switch {
+	case !m.known:
+		return "loading " + string(`|/-\`[m.ticks%4])
+	case m.filter != "":
+		return "nothing contains " + m.filter
+	default:
+		return "no rollouts found"
 	}
-	return "no rollouts found"
 }
 
 // scroll moves what is shown just as far as it takes to show what is selected.
@@ -246,7 +291,7 @@ func (m *watchModel) told(width, room int) []string {
 
 // note is an Event or a sentence, wrapped.
 func (m *watchModel) note(n *history.Event, width int) []string {
-	text := n.Reason + " " + n.Text
+	text := n.Reason + " " + display.WithoutHashes(n.Text)
 	if len(m.units) != 1 || n.About != m.units[0].Ref {
 		text = n.About.String() + " " + text
 	}

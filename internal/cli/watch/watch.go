@@ -154,7 +154,8 @@ func ringsOf(kind string) []string {
 
 func (w *watching) isInteractive(out io.Writer) bool {
 	width, _ := display.TerminalSize(out)
-	return width > 0 && !w.lines && term.IsTerminal(int(os.Stdin.Fd()))
+	terminal, _ := w.Env.Lookup("TERM")
+	return width > 0 && !w.lines && terminal != "dumb" && !display.IsASCII(w.Env.Lookup) && term.IsTerminal(int(os.Stdin.Fd()))
 }
 
 // ended is how a rollout ended, nil while it goes on.
@@ -285,11 +286,10 @@ func New(env command.Environment, run func(context.Context, command.Environment)
 			"the namespace is watched until you quit. With an object, the command ends with its\n" +
 			"rollout, which suits CI.\n" +
 			"\n" +
-			"On a terminal, a tree is on the left and a timeline on the right. The arrows move,\n" +
-			"enter folds and unfolds, and tab shows the other side where both do not fit.\n" +
-			"p pauses, r resumes, t retries and a approves what is selected; each asks for a reason.\n" +
+			"On a terminal, a tree is on the left and a timeline on the right. p pauses, r resumes,\n" +
+			"t retries and a approves what is selected; each asks for a reason. ? shows all keys.\n" +
 			"q quits when the commands that you started have ended.\n" +
-			"Elsewhere, each change is one line.\n" +
+			"Elsewhere, with TERM=dumb and with LC_ALL=C, each change is one line.\n" +
 			"\n" +
 			"The exit code is 0 when the rollout is complete or when you quit. It is 1 when the\n" +
 			"rollout has failed, is stalled or was rolled back, or when the command is interrupted.\n" +

@@ -80,7 +80,7 @@ func (h *HashCache) turn() {
 func (k *Known) key() [sha256.Size]byte {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%v", k.scopes())
-	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.Compare) {
 		f := k.facts[o]
 		_, _ = fmt.Fprintf(sum, "%v %v %q", o, f.exists, f.digests) // maps are printed in order
 	}

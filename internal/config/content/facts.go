@@ -30,7 +30,7 @@ func (f Facts) ChangedSince(namespace string, before Facts) []string {
 		return nil
 	}
 	var changed []string
-	for _, o := range slices.SortedFunc(maps.Keys(f), Object.compare) {
+	for _, o := range slices.SortedFunc(maps.Keys(f), Object.Compare) {
 		changed = append(changed, changedIn(o.From(namespace), before[o], f[o])...)
 	}
 	return changed

@@ -76,7 +76,7 @@ func (k *Known) Inputs(workload, hash string) string {
 	}
 	mac := hmac.New(sha256.New, []byte(inputsFormat+workload))
 	_, _ = fmt.Fprintf(mac, "%q %+v", hash, k.scopes())
-	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.compare) {
+	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.Compare) {
 		_, _ = fmt.Fprintf(mac, "%q %v %q\n", o, k.facts[o].exists, k.facts[o].version)
 	}
 	k.inputs, k.inputsOf = hex.EncodeToString(mac.Sum(nil)[:digestSize]), hash
@@ -175,7 +175,7 @@ func (k *Known) scope() scope {
 			ignored = append(ignored, Reference{Object: o})
 		}
 	}
-	slices.SortFunc(ignored[own:], func(a, b Reference) int { return a.Object.compare(b.Object) })
+	slices.SortFunc(ignored[own:], func(a, b Reference) int { return a.Object.Compare(b.Object) })
 	return scope{namespace: k.demand.Namespace, refs: k.demand.Uses, ignored: ignored}
 }
 

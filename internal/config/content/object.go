@@ -57,8 +57,8 @@ func (o Object) From(namespace string) string {
 	return string(o.Kind) + " " + o.Namespace + "/" + o.Name
 }
 
-// compare orders objects by kind, namespace and name.
-func (o Object) compare(other Object) int {
+// Compare orders objects by kind, namespace and name.
+func (o Object) Compare(other Object) int {
 	if c := strings.Compare(string(o.Kind), string(other.Kind)); c != 0 {
 		return c
 	}

@@ -201,10 +201,11 @@ func (w *Workload) Adopts() bool {
 // adoptsWave is true if the hash is wave's, and no baseline is recorded. A hash
 // that the ring or admission wrote is never taken for wave's: what only ours reads
 // may have had no values when it was written. Where wave may have counted an object that
-// must not be read now, its hash is taken as it is.
+// must not be read now, its hash is taken as it is; and recorded even where it is that of
+// the present config, because later it would be taken for the hash of a later config.
 func (w *Workload) adoptsWave() bool {
 	written := !w.Records.Roll.At.IsZero() || !w.Records.Roll.Admitted.IsZero()
-	isWaves := w.Template.Hash == w.Hashes.Wave || w.hidesWave && w.Template.Hash != w.Hashes.Desired
+	isWaves := w.Template.Hash == w.Hashes.Wave || w.hidesWave
 	return !written && !w.hasBaseline() && w.Template.Hash != "" && isWaves
 }
 

@@ -36,6 +36,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/reasons"
 	"github.com/spillway-dev/spillway/internal/zones"
 )
 
@@ -287,6 +288,9 @@ func (s *situation) check(w *world, c *chain.Chain) error {
 	}
 	if owner := cmp.Or(root.Owner, c.Links[0].Owner); s.owner != "" && !matches(owner, w.text(s.owner)) {
 		complain("its owner is %q, not %q", owner, s.owner)
+	}
+	if _, action, _ := reasons.Of(root.Reason); root.Next == "" && action == "" {
+		complain("there is no command and no action")
 	}
 	errs = append(errs, s.checkTimes(w, c)...)
 	if len(errs) > 0 {

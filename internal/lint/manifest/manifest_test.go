@@ -97,3 +97,49 @@ func TestMentions(t *testing.T) {
 		})
 	}
 }
+
+// Config may be made by what the manifests permit to create its kind where it is, and by
+// what names it as what it makes.
+func TestPossibleMaker(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: v1
+kind: Pod
+metadata: {name: init}
+spec: {serviceAccountName: init, containers: [{name: init, image: init}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: init}
+rules: [{apiGroups: [""], resources: [RESOURCE], verbs: [VERB]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: init}
+roleRef: {kind: Role, name: init, apiGroup: rbac.authorization.k8s.io}
+subjects: [{kind: ServiceAccount, name: init}]
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: web}
+spec: {secretName: web-tls}
+`
+	ref := content.Object{Kind: content.Secret, Namespace: "shop", Name: "db"}
+	for rule, want := range map[string]string{
+		"secrets create": "Pod init may create it, by its permissions", "'*' '*'": "Pod init may create it, by its permissions",
+		"secrets get": "", "configmaps create": "",
+	} {
+		resource, verb, _ := strings.Cut(rule, " ")
+		m := read(t, strings.NewReplacer("RESOURCE", resource, "VERB", verb).Replace(text))
+		if got := m.PossibleMaker(ref); got != want {
+			t.Errorf("%s: %q", rule, got)
+		}
+		elsewhere := ref
+		if elsewhere.Namespace = "other"; m.PossibleMaker(elsewhere) != "" {
+			t.Errorf("%s: a Role of another namespace makes it", rule)
+		}
+		tls := content.Object{Kind: content.Secret, Namespace: "shop", Name: "web-tls"}
+		if got := m.PossibleMaker(tls); !strings.Contains(got, "names it") {
+			t.Errorf("a Certificate: %q", got)
+		}
+	}
+}

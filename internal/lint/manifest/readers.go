@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -67,15 +68,32 @@ func (m *Manifests) PossibleReader(o *Object) string {
 	return ""
 }
 
+// PossibleMaker names what may make config that is not among the manifests; empty if
+// nothing can.
+func (m *Manifests) PossibleMaker(ref content.Object) string {
+	if m.Mentions.made.has(ref.Namespace, ref.Name) {
+		return "an object among the manifests names it as what it makes"
+	}
+	for _, o := range m.Objects {
+		if template, _ := o.Pods(); template != nil && m.may(o.Namespace(), &template.Spec, ref, "create") {
+			return o.Kind() + " " + o.Name() + " may create it, by its permissions"
+		}
+	}
+	return ""
+}
+
 // mayRead is true of Pods that are permitted to read all config of a kind in their
 // namespace, and so may have names in their program.
 func (m *Manifests) mayRead(ref content.Object, pod *corev1.PodSpec) bool {
-	account := pod.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	return m.may(ref.Namespace, pod, ref, "get", "list", "watch")
+}
+
+// may is true if the Pods of a namespace are permitted one of some verbs on all config of
+// a kind, there where an object is.
+func (m *Manifests) may(namespace string, pod *corev1.PodSpec, ref content.Object, verbs ...string) bool {
+	account := cmp.Or(pod.ServiceAccountName, "default")
 	return slices.ContainsFunc(m.bindings, func(b roleBinding) bool {
-		return (b.namespace == ref.Namespace || b.namespace == anywhere) && b.isFor(ref.Namespace, account) && m.permits(&b, ref.Kind)
+		return (b.namespace == ref.Namespace || b.namespace == anywhere) && b.isFor(namespace, account) && m.permits(&b, ref.Kind, verbs)
 	})
 }
 
@@ -98,16 +116,16 @@ func (b *roleBinding) isFor(namespace, account string) bool {
 	})
 }
 
-// permits is true if a role lets read all config of a kind. What roles that are not
-// among the manifests permit is not known; those of Kubernetes itself do not.
-func (m *Manifests) permits(b *roleBinding, kind content.Kind) bool {
+// permits is true if a role has one of some verbs on all config of a kind. What roles that
+// are not among the manifests permit is not known; those of Kubernetes itself do not.
+func (m *Manifests) permits(b *roleBinding, kind content.Kind, verbs []string) bool {
 	rules, known := m.rules(b)
 	if !known {
 		return !strings.HasPrefix(b.role.Name, "system:")
 	}
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
 		return len(rule.ResourceNames) == 0 && HasAny(rule.APIGroups, "*", "") &&
-			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, "*", "get", "list", "watch")
+			HasAny(rule.Resources, "*", resources[kind]) && HasAny(rule.Verbs, append(verbs, "*")...)
 	})
 }
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -65,6 +66,22 @@ func zoneRules() []rule {
 			Why:    "Nodes of one name or label, or volumes of one storage class, may be in several zones, or several of them in one. Then the failure of a zone affects Pods of all StatefulSets.",
 			Action: "Make sure that it is a failure domain, or pin each to a zone of its own, by nodeSelector or node affinity on topology.kubernetes.io/zone.",
 		}, nearlySpread},
+	}
+}
+
+// groupRules are about fields of a RolloutGroup.
+func groupRules() []rule {
+	return []rule{
+		{report.Rule{
+			Code: "SPW211", Level: report.Warning, Title: "A setting of a RolloutGroup that another one makes void",
+			Why:    "With stuckPods: Keep, no Pod that is not ready is replaced, however long it is so.",
+			Action: "Remove spec.stuckAfterSeconds, or set spec.stuckPods to Replace.",
+		}, voidSettings},
+		{report.Rule{
+			Code: "SPW212", Level: report.Warning, Title: "A progress deadline that Pods exceed while they terminate",
+			Why:    "A Pod that is replaced has its grace period to terminate, and starts after that. A deadline that is over before makes a rollout fail that does as it should.",
+			Action: "Raise spec.progressDeadlineSeconds to the grace period and the time that a Pod takes to start, or remove it: the default is long enough.",
+		}, shortDeadlines},
 	}
 }
 
@@ -202,6 +219,30 @@ func overridden(m *manifest.Manifests, r *reporter) {
 			_, name, ok = vocabulary.ZoneOrder.Lookup(o.Object.GetAnnotations())
 			if ok && slices.Contains(g.spec().Spec.ZoneOrder, o.Name()) {
 				r.findf(o, manifest.Annotation(name), "%s has no effect: the RolloutGroup sets its order", name)
+			}
+		}
+	}
+}
+
+func voidSettings(m *manifest.Manifests, r *reporter) {
+	manifest.Each(m, func(o *manifest.Object, policy *v1alpha1.RolloutGroup) {
+		if policy.Spec.StuckAfterSeconds != nil && policy.Spec.StuckPods == v1alpha1.KeepStuckPods {
+			r.findf(o, manifest.Fields("spec.stuckAfterSeconds"), "stuckAfterSeconds has no effect: stuckPods is Keep")
+		}
+	})
+}
+
+func shortDeadlines(m *manifest.Manifests, r *reporter) {
+	for _, g := range groupsIn(m) {
+		limit := g.spec().Spec.ProgressDeadlineSeconds
+		if limit == nil {
+			continue
+		}
+		for _, set := range g.sets {
+			if grace := decision.GraceOf(set); time.Duration(*limit)*time.Second <= grace {
+				r.findf(g.policy, manifest.Fields("spec.progressDeadlineSeconds"), "progressDeadlineSeconds is %d, and Pods of StatefulSet %s have %.0f seconds to terminate",
+					*limit, set.Name, grace.Seconds())
+				break
 			}
 		}
 	}

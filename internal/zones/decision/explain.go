@@ -72,7 +72,7 @@ func Explain(o Observed) Explanation {
 		e.Reason, e.Since = reason, moment(status.Since)
 	}
 	if hold := d.plan.At().Hold; hold != nil {
-		e.follow(hold, deadline(&o.Group.Spec))
+		e.follow(hold, o.deadline())
 	}
 	e.Faults = d.problems
 	for _, p := range d.problems {

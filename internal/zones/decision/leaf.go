@@ -37,7 +37,12 @@ func (z *zone) leaf(r *replica.Replica) rollout.Unit {
 		leaf.Current, leaf.Health = pod.Revision, rollout.Degraded
 		unit.Block = z.keptStuck(leaf)
 	}
-	unit.StartedAt = z.startedAt(pod, move)
+	leaf.MayRecover = z.onItsWay(pod, move) || z.o.Now.Before(z.stuckAt(pod))
+	leaf.Disrupted = move != nil || pod != nil && z.row.Revision != "" && pod.Revision != z.row.Revision
+	leaf.Repairing = move != nil && move.Repair && !z.awaitsOthers(r)
+	if !z.awaitsOthers(r) { // its time begins to run once it can be created
+		unit.StartedAt = z.startedAt(pod, move)
+	}
 	if r, ok := z.o.Refusals[unit.Name]; ok {
 		leaf.RetryAt, leaf.RetryReason = r.At, r.Reason
 	}
@@ -76,6 +81,27 @@ func (z *zone) minReady() time.Duration {
 // any moment.
 func (z *zone) onItsWay(pod *Pod, move *v1alpha1.Move) bool {
 	return pod == nil || pod.Terminating || isUnchanged(move, pod.UID, pod.ResourceVersion) || z.goesFirst(pod)
+}
+
+// stuckAt is when a Pod that is not ready counts as stuck, so that it is replaced out of
+// turn. Until then it may become ready.
+func (z *zone) stuckAt(pod *Pod) time.Time {
+	switch {
+	case pod.Broken:
+		return time.Time{}
+	case pod.Since.IsZero():
+		return pod.Created.Add(stuckAfter(&z.o.Group.Spec))
+	default:
+		return pod.Since.Add(stuckAfter(&z.o.Group.Spec))
+	}
+}
+
+// awaitsOthers is true of a replica that has no Pod because its controller waits until
+// those of lower ordinals are ready. To repair these must not wait for it.
+func (z *zone) awaitsOthers(r *replica.Replica) bool {
+	return z.Ordered && r.State == replica.Absent && slices.ContainsFunc(z.replicas, func(other replica.Replica) bool {
+		return !other.Beyond && other.Ordinal < r.Ordinal && other.State != replica.Up
+	})
 }
 
 // returnsAt is the revision at which a Pod comes back that is created now.

@@ -127,9 +127,9 @@ func (o *Observed) seen() *v1alpha1.Seen {
 	return &seen
 }
 
-func (o *Observed) moveOf(z *zone, pod *Pod) v1alpha1.Move {
+func (o *Observed) moveOf(z *zone, pod *Pod, repair bool) v1alpha1.Move {
 	return v1alpha1.Move{
-		Zone: z.Name, Pod: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		Zone: z.Name, Pod: pod.Name, Repair: repair, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		Revision: z.promises(), At: metav1.NewMicroTime(o.Now),
 	}
 }

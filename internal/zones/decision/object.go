@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +20,8 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		Strategy:        string(s.Spec.UpdateStrategy.Type),
 		Lent:            vocabulary.LentStrategy.Get(s.Annotations) != "",
 		MaxUnavailable:  1,
+		Grace:           GraceOf(s),
+		Ordered:         s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		MinReady:        time.Duration(s.Spec.MinReadySeconds) * time.Second,
 		CurrentRevision: s.Status.CurrentRevision, UpdateRevision: s.Status.UpdateRevision,
 		Settings: SettingsOf(s.Name, s.Annotations),
@@ -32,6 +35,15 @@ func SetOf(s *appsv1.StatefulSet, pods []corev1.Pod) Set {
 		}
 	}
 	return set
+}
+
+// GraceOf is how long the Pods of a StatefulSet have to terminate.
+func GraceOf(s *appsv1.StatefulSet) time.Duration {
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if set := s.Spec.Template.Spec.TerminationGracePeriodSeconds; set != nil {
+		grace = *set
+	}
+	return time.Duration(grace) * time.Second
 }
 
 // partitionOf is the partition as the controller understands it: counted from
@@ -61,22 +73,48 @@ func PodOf(p *corev1.Pod, ordinal int) Pod {
 		Terminating: p.DeletionTimestamp != nil,
 	}
 	pod.Since, pod.Ready = replica.ReadySince(p)
-	if !pod.Ready {
-		pod.Reason = unreadyReason(p)
+	if pod.Ready {
+		return pod
+	}
+	waits := waitReasons(p)
+	if i := slices.IndexFunc(waits, isBroken); i >= 0 {
+		pod.Reason, pod.Broken = waits[i], true
+	} else {
+		pod.Reason = unreadyReason(p, waits)
 	}
 	return pod
+}
+
+// waitReasons are the words for what its containers wait for.
+func waitReasons(p *corev1.Pod) (reasons []string) {
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range statuses {
+			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
+				reasons = append(reasons, w.Reason)
+			}
+		}
+	}
+	return reasons
+}
+
+// isBroken is true of what the kubelet says of a container that waits in vain: it
+// crashes, or its image or its config is wrong.
+func isBroken(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return true
+	default:
+		return false
+	}
 }
 
 // unreadyReason is the most telling word for why a Pod is not ready: what a
 // container waits for, why it was not scheduled, what its condition says, and
 // at last its phase.
-func unreadyReason(p *corev1.Pod) string {
-	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range statuses {
-			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" {
-				return w.Reason
-			}
-		}
+func unreadyReason(p *corev1.Pod, waits []string) string {
+	if len(waits) > 0 {
+		return waits[0]
 	}
 	if c := conditionOf(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "" {
 		return c.Reason

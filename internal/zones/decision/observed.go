@@ -85,6 +85,11 @@ type Set struct {
 	// rollingUpdate.maxUnavailable comes to, 1 if it is not set.
 	Partition, MaxUnavailable int
 	MinReady                  time.Duration
+	// Grace is how long its Pods have to terminate.
+	Grace time.Duration
+	// Ordered is true if its Pods are created one after the other, each once those of
+	// lower ordinals are ready.
+	Ordered bool
 	// CurrentRevision and UpdateRevision are those of the status.
 	CurrentRevision, UpdateRevision string
 	Settings                        Settings
@@ -109,8 +114,10 @@ type Pod struct {
 	// that condition last changed, zero if unknown.
 	Ready bool
 	Since time.Time
-	// Reason is why it is not ready: "CrashLoopBackOff", "ContainersNotReady".
+	// Reason is why it is not ready: "CrashLoopBackOff", "ContainersNotReady". Broken is
+	// true if waiting does not change that.
 	Reason string
+	Broken bool
 }
 
 // stale is true if the status does not speak of the spec.

@@ -50,7 +50,7 @@ func (d *decision) newMoves() []v1alpha1.Move {
 			opening[z.Name] = true
 		case pod == nil || pod.Terminating || opening[z.Name] || !z.isOnUs(step):
 		default:
-			moves = append(moves, d.o.moveOf(z, pod))
+			moves = append(moves, d.o.moveOf(z, pod, step.Repair))
 		}
 	}
 	return moves

@@ -185,6 +185,13 @@ func (d *decision) wake() time.Time {
 	}
 	sooner(d.intents.Wake())
 	sooner(d.o.Refusals.Wake(d.o.Now))
+	for _, z := range d.zones {
+		for i := range z.Pods {
+			if p := &z.Pods[i]; !p.Ready && p.Revision != z.UpdateRevision {
+				sooner(z.stuckAt(p))
+			}
+		}
+	}
 	if l := d.o.Group.Status.Lock; l != nil && l.Expires != nil {
 		sooner(l.Expires.Time)
 	}

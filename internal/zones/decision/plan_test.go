@@ -36,7 +36,7 @@ func zoneOf(name, revisions string, change ...func(*Set)) Set {
 			Revision: strings.TrimRight(p, "!~"), Created: noon.Add(-time.Hour), Ready: true, Since: noon.Add(-time.Hour),
 		}
 		if strings.HasSuffix(p, "!") {
-			pod.Ready, pod.Reason = false, "CrashLoopBackOff"
+			pod.Ready, pod.Reason, pod.Broken = false, "CrashLoopBackOff", true
 		}
 		if strings.HasSuffix(p, "~") {
 			pod.Ready, pod.Terminating = false, true
@@ -521,10 +521,30 @@ func planCases() map[string]planCase {
 				"HeldByPartition: b-0 is waiting: not ready since 4 May 11:00:00 UTC (CrashLoopBackOff); the partition holds its zone, so it would come back at v1\n",
 		},
 		"one at a revision that is not wanted goes": {
-			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
-			"permits b-0 for \"\"\n" +
+			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("b"),
+			"permits b-0 for \"b\"\n" +
 				"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
 				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+		},
+		"one at a revision that is not wanted waits for what was moved": {
+			group(zoneOf("a", "v2! v2", held), zoneOf("b", "v0! v1", held)).locked("a"),
+			"Unhealthy: a-0 is up to date but not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+		},
+		"what is down under the lock goes first, though no zone was ever complete": {
+			group(zoneOf("a", "v0! v1"), zoneOf("b", "v0! v1")).locked("b"),
+			"permits b-0 for \"b\"\n" +
+				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n",
+		},
+		"under a lock for the whole what is down first goes first": {
+			group(zoneOf("a", "v1~ v1"), zoneOf("b", "v0! v1")).locked(""),
+			"Progressing: a-0 is updating: terminating\n" +
+				"WaitingForTurn: a is waiting: b has 1 of 2 ready, b-0 is not ready since 4 May 11:00:00 UTC (CrashLoopBackOff)\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is terminating\n" +
+				"WaitingForTurn: b is waiting: a has 1 of 2 ready, a-0 is terminating\n",
 		},
 		"broken Pods of two zones do not wait for each other": {
 			group(zoneOf("a", "v1!", held), zoneOf("b", "v1!", held)),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -14,7 +15,8 @@ import (
 )
 
 const (
-	defaultDeadline     = 600 * time.Second
+	timeToStart         = 570 * time.Second
+	defaultStuckAfter   = 300 * time.Second
 	defaultHistoryLimit = 10
 )
 
@@ -119,11 +121,26 @@ func parseLimit(value string) (rollout.Limit, error) {
 	return rollout.Limit{Value: int(n), Percent: percent, Set: true}, nil
 }
 
-func deadline(spec *v1alpha1.RolloutGroupSpec) time.Duration {
-	if spec.ProgressDeadlineSeconds == nil {
-		return defaultDeadline
+// deadline is how long a Pod may take to become available after it was replaced: unless
+// the group says so, the longest time that one of its Pods has to terminate, and then
+// some to start; ten minutes with the grace period that is the default.
+func (o *Observed) deadline() time.Duration {
+	if d := o.Group.Spec.ProgressDeadlineSeconds; d != nil {
+		return seconds(*d)
 	}
-	return time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
+	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	for i := range o.Sets {
+		grace = max(grace, o.Sets[i].Grace)
+	}
+	return grace + timeToStart
+}
+
+// stuckAfter is how long an outdated Pod may be not ready before it counts as stuck.
+func stuckAfter(spec *v1alpha1.RolloutGroupSpec) time.Duration {
+	if spec.StuckAfterSeconds == nil {
+		return defaultStuckAfter
+	}
+	return seconds(*spec.StuckAfterSeconds)
 }
 
 // soak is how long a zone must be ready before the next one goes: what the group

@@ -3,6 +3,7 @@ package decision
 import (
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,5 +99,23 @@ func TestUnavailableAsTheControllerUnderstandsIt(t *testing.T) {
 	}
 	if got := unavailableOf(&appsv1.RollingUpdateStatefulSetStrategy{}, 10); got != 1 {
 		t.Errorf("not set: %d", got)
+	}
+}
+
+// A Pod terminates first, and then starts: the deadline leaves time for both.
+func TestDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed *Observed
+		want     time.Duration
+	}{
+		"by default":               {group(zoneOf("a", "v1")), 10 * time.Minute},
+		"with a long grace period": {group(zoneOf("a", "v1"), zoneOf("b", "v1", func(s *Set) { s.Grace = 20 * time.Minute })), 29*time.Minute + 30*time.Second},
+		"as the group says": {group(zoneOf("a", "v1", func(s *Set) { s.Grace = 20 * time.Minute })).with(func(g *v1alpha1.RolloutGroupSpec) {
+			g.ProgressDeadlineSeconds = new(int32(60))
+		}), time.Minute},
+	} {
+		if got := test.observed.deadline(); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }

@@ -67,7 +67,7 @@ func (o *Observed) tree(zones []*zone) rollout.Observed {
 	root := rollout.Unit{
 		Name:   o.Group.Name,
 		Group:  true,
-		Policy: rollout.Policy{Order: rollout.OneAtATime, Deadline: deadline(spec)},
+		Policy: rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(1), Deadline: o.deadline()},
 		Pause:  pause(spec.Pause),
 		Block:  o.block(zones),
 		Lock:   o.lock(),

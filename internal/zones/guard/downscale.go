@@ -34,7 +34,7 @@ func decideDownscale(g *group, c *change, now time.Time) verdict {
 	moving.Block = block
 	root := rollout.Unit{
 		Name: g.object.Name, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime},
-		Lock: lock.Observed(&g.object.Status, now), Children: []rollout.Unit{moving},
+		Lock: lock.ForDownscale(&g.object.Status, now), Children: []rollout.Unit{moving},
 	}
 	for i := range g.zones {
 		if z := &g.zones[i]; z.set.Name != c.name {
@@ -67,7 +67,7 @@ func (g *group) wanted(c *change) *v1alpha1.Downscale {
 // settle closes the downscale that is written down, if it can be seen.
 func (g *group) settle() {
 	d := g.object.Status.Downscale
-	if d == nil {
+	if d == nil || d.Refused {
 		return
 	}
 	if z := g.zone(d.Zone); z != nil && z.set.UID == d.UID && replica.Count(z.set) <= int(d.To) {

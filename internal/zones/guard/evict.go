@@ -63,10 +63,10 @@ func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.R
 	case errors.As(err, &no):
 		answered(no.label, int(no.code))
 		log.FromContext(ctx).Info("pod eviction denied", "pod", req.Name, "namespace", req.Namespace, "reason", no.reason)
-		return denyWith(no.code, no.reason)
+		return denyWith(shown(no.code), no.reason)
 	case err != nil:
 		answered(reasonError, http.StatusInternalServerError)
-		return denyWith(http.StatusInternalServerError, err.Error())
+		return denyWith(http.StatusTooManyRequests, err.Error()) // it may be otherwise when it is tried again
 	}
 	answered(yes.label, http.StatusOK)
 	log.FromContext(ctx).V(1).Info("pod eviction allowed", "pod", req.Name, "namespace", req.Namespace, "reason", string(yes.label), "pin", yes.pin.String())
@@ -78,6 +78,15 @@ func (e *evictor) Handle(ctx context.Context, req admission.Request) admission.R
 		response.Patches = pinned(req.Object.Raw, yes.pin)
 	}
 	return response
+}
+
+// shown is the code of an answer. What has a code of 500 with rollout-operator would
+// count as no answer at all, and its reason would reach no user.
+func shown(code int32) int32 {
+	if code >= http.StatusInternalServerError {
+		return http.StatusForbidden
+	}
+	return code
 }
 
 // pinned makes an eviction one of the Pod that was judged, and of no other: of what

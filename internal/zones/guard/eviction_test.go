@@ -145,7 +145,7 @@ func TestRefusedEvictions(t *testing.T) {
 		"one zone":                    {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(only("zone-a"))}, "zone-a-0", 400, "minimum number of StatefulSets not found"},
 		"no partition":                {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget(other)}, "zone-a-0", 400, "failed to extract partition from pod Name regular expression"},
 		"a Pod that does not exist":   {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "zone-a-7", 400, "not found"},
-		"one that has no StatefulSet": {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "orphan", 500, "spillway had no answer"},
+		"one that has no StatefulSet": {[]*zonesv1.ZoneAwarePodDisruptionBudget{budget()}, "orphan", 403, "unable to find a StatefulSet pod owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -112,6 +112,9 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		if v := decideDownscale(g, &r.change, now); !v.allowed {
 			return nil, nil, v.because
 		}
+		if because := p.unprepared(ctx, r, z); because != "" {
+			return nil, nil, because
+		}
 		d := g.wanted(&r.change)
 		d.At = metav1.NewMicroTime(now)
 		lock.TakeForDownscale(&g.object.Status, *d)
@@ -124,6 +127,22 @@ func (p *preparer) take(ctx context.Context, r *removal) (*v1alpha1.Downscale, [
 		}
 	}
 	return nil, nil, "conflict with other clients for the lock of group " + r.group
+}
+
+// unprepared is why a replica that goes cannot be prepared, though it may have data;
+// empty if there is none.
+func (p *preparer) unprepared(ctx context.Context, r *removal, z *zone) string {
+	const failed = "one or more pods failed to prepare for shutdown."
+	why, err := preparehook.Unprepared(ctx, p.observer.live, z.set, z.pods, int(*r.from), int(*r.to))
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Error(err, "cannot read the claims of a Pod")
+		return failed + " " + err.Error()
+	case why != "":
+		return failed + " " + why
+	default:
+		return ""
+	}
 }
 
 // underLock tells the Pods, and makes sure that the lock is held still.
@@ -139,7 +158,7 @@ func (p *preparer) underLock(ctx context.Context, r *removal, d *v1alpha1.Downsc
 		return prepared(r)
 	}
 	log.FromContext(ctx).Error(err, "downscale is not admitted", "statefulset", r.name)
-	p.giveUp(ctx, key, d, told)
+	p.giveUp(ctx, key, d, told, because+" "+err.Error())
 	return deny(r.refused(because))
 }
 
@@ -162,19 +181,18 @@ func (p *preparer) admit(ctx context.Context, key client.ObjectKey, d *v1alpha1.
 // giveUp tells the Pods otherwise, and gives the lock back; with a context that lives
 // on when the request is over. Where an earlier attempt of the same downscale was
 // admitted, its write may still come: then all stays as it is until that is settled.
-func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale, told []preparehook.Answer) {
+func (p *preparer) giveUp(ctx context.Context, key client.ObjectKey, d *v1alpha1.Downscale, told []preparehook.Answer, because string) {
 	if d.AdmittedAt != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if !p.undo(ctx, told) {
-		return // the scaling ring tries again
-	}
+	pending := !p.undo(ctx, told) // the scaling ring tries again
 	err := p.keeper.Change(ctx, key, func(s *v1alpha1.RolloutGroupStatus) bool {
 		held := lock.Holds(s, d)
 		if held {
-			lock.Drop(s)
+			now := metav1.NewMicroTime(p.options.Now())
+			lock.Refuse(s, v1alpha1.RefusedDownscale{Zone: d.Zone, UID: d.UID, From: d.From, To: d.To, At: now, Message: because}, pending)
 		}
 		return held
 	})
@@ -191,7 +209,11 @@ func (p *preparer) withoutLock(ctx context.Context, r *removal) admission.Respon
 		log.FromContext(ctx).Error(err, "cannot read the Pods")
 		return deny(r.refused("finding its pods failed."))
 	}
-	targets := r.targets(p.options.ClusterDomain, &zone{set: r.set, pods: pods})
+	z := zone{set: r.set, pods: pods}
+	if because := p.unprepared(ctx, r, &z); because != "" {
+		return deny(r.refused(because))
+	}
+	targets := r.targets(p.options.ClusterDomain, &z)
 	if told, err := p.caller.CallAll(ctx, http.MethodPost, targets); err != nil {
 		log.FromContext(ctx).Error(err, "downscale is not admitted", "statefulset", r.name)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)

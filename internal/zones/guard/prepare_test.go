@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -176,7 +179,8 @@ func TestACallThatIsUnderWayEndsBeforeItIsUndone(t *testing.T) {
 }
 
 // A Pod that has not answered in its time may obey later. The downscale stays written
-// down, and the scaling ring undoes it once more.
+// down, and the scaling ring undoes it once more; but the lock is free immediately, and
+// what is refused is noted.
 func TestAPodThatMayObeyLaterIsNotUndone(t *testing.T) {
 	w, pods := newWorld(t), testenv.ServePods(t)
 	w.options.PodTimeout = time.Second
@@ -194,9 +198,16 @@ func TestAPodThatMayObeyLaterIsNotUndone(t *testing.T) {
 	close(denied)
 	<-obeyed
 	wantPrepared(t, pods, "zone-a-1")
-	if s := w.status(); s.Downscale == nil || s.Lock == nil {
+	s := w.status()
+	if s.Downscale == nil || !s.Downscale.Refused || s.Lock != nil {
 		t.Errorf("written down: %+v, lock %+v", s.Downscale, s.Lock)
 	}
+	if r := s.RefusedDownscales; len(r) != 1 || r[0].Zone != "zone-a" || !strings.Contains(r[0].Message, "zone-a-1") {
+		t.Errorf("noted: %+v", r)
+	}
+	wantError(t, w.scale("zone-a", 1), "the lock is held by downscale/zone-a, which was refused: its Pods are called to stay")
+	w.create(budget(most(1)))
+	wantNo(t, w.evict("zone-b-0"))
 }
 
 // Defect 9: rollout-operator undoes with the context of a request that is over.
@@ -298,7 +309,9 @@ func TestDefect6TwoZonesAtTheSameInstant(t *testing.T) {
 		var errs [2]error
 		var group sync.WaitGroup
 		for i, name := range []string{"zone-a", "zone-b"} {
-			group.Go(func() { errs[i] = w.scale(name, 1) })
+			group.Go(func() {
+				errs[i] = retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.scale(name, 1) }) // with the status of the StatefulSet
+			})
 		}
 		group.Wait()
 		admitted := 0
@@ -403,4 +416,40 @@ func (w *world) startRollout() error {
 	}
 	g.Status.Lock = &v1alpha1.Lock{Holder: "rollout/ingester", Purpose: v1alpha1.PurposeRollout, Zone: "zone-b", Since: metav1.NowMicro()}
 	return w.client.Status().Update(w.t.Context(), g)
+}
+
+// A Pod that does not run counts as prepared only if its claims were never bound.
+func TestAPodThatMayHaveDataIsPrepared(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	w.guarded()
+	claims := func(s *sts) { s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claim("data")} }
+	alone := func(s *sts) { delete(s.Labels, "rollout-group") }
+	kept, other := claim("data-zone-a-1"), claim("data-zone-c-1")
+	kept.Spec.VolumeName, other.Spec.VolumeName = "its-volume", "its-volume"
+	w.group(zone("zone-b", 1))
+	w.create(kept, other, zone("zone-a", 2, told(pods), claims), zone("zone-c", 2, told(pods), claims, alone), zone("zone-d", 2, told(pods), claims, alone))
+	for _, name := range []string{"zone-a", "zone-c", "zone-d"} {
+		testenv.Eventually(t, func(ctxT) error {
+			if s := w.set(name); s.Status.Replicas != 2 {
+				return fmt.Errorf("%s has %d Pods", name, s.Status.Replicas)
+			}
+			return nil
+		})
+	}
+	const sentence = " does not run, so it cannot be prepared, and PersistentVolumeClaim data-"
+	wantError(t, w.scale("zone-a", 1), "one or more pods failed to prepare for shutdown. Pod zone-a-1"+sentence+"zone-a-1 may have its data")
+	wantError(t, w.scale("zone-c", 1), "one or more pods failed to prepare for shutdown. Pod zone-c-1"+sentence+"zone-c-1 may have its data")
+	wantNo(t, w.scale("zone-d", 1))
+	if s := w.status(); s.Lock != nil || s.Downscale != nil || len(pods.Calls()) > 0 {
+		t.Errorf("lock %+v, written down %+v, calls %v", s.Lock, s.Downscale, pods.Calls())
+	}
+}
+
+// claim is a claim that no controller binds.
+func claim(name string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.StorageClassName = new("none")
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return c
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
+	"github.com/spillway-dev/spillway/internal/zones/guard/policies"
 )
 
 // unanswered installs the policies about what no webhook answers, for the namespace alone.
 func (w *world) unanswered() {
 	w.t.Helper()
+	w.keepParameters()
 	for _, obj := range guard.Declare(w.options).Unanswered {
 		obj.SetName(w.namespace + "." + obj.GetName())
 		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
@@ -32,6 +34,25 @@ func (w *world) unanswered() {
 		}
 		w.create(obj)
 		w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), obj) })
+	}
+}
+
+// keepParameters has a binding name StatefulSets as parameters, of a policy that matches
+// nothing, in this test process and after it. An API server without any such binding for a
+// second stops to watch that kind, does not begin again, and evaluates all later policies
+// without parameters (kubernetes/kubernetes#130887): so did the policies of a test that began
+// when those of the tests before it were gone.
+func (w *world) keepParameters() {
+	w.t.Helper()
+	for _, obj := range policies.Unasked(policies.Asked([]string{w.namespace})) {
+		obj.SetName("keep-parameters." + obj.GetName())
+		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			b.Spec.PolicyName = "keep-parameters." + b.Spec.PolicyName
+			b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: admission.Within(nil, []string{"none"})}
+		}
+		if err := w.client.Create(w.t.Context(), obj); client.IgnoreAlreadyExists(err) != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@
 package lock
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,8 @@ const (
 func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
 	l := s.Lock
 	switch {
+	case s.Downscale != nil && s.Downscale.Refused && (l == nil || Expired(s, now)):
+		return &rollout.Lock{}
 	case l != nil && (s.Downscale != nil || !Expired(s, now)):
 		return &rollout.Lock{Holder: l.Holder, Purpose: string(l.Purpose), Unit: l.Zone, Since: l.Since.Time}
 	case s.Downscale != nil: // a user has taken the lock when it had expired, and given it back
@@ -39,6 +43,16 @@ func Observed(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
 	default:
 		return &rollout.Lock{}
 	}
+}
+
+// ForDownscale is the lock as a downscale sees it: the Pods of one that was refused must
+// have been called to stay before others are called to go.
+func ForDownscale(s *v1alpha1.RolloutGroupStatus, now time.Time) *rollout.Lock {
+	l := Observed(s, now)
+	if d := s.Downscale; d != nil && d.Refused && l.Holder == "" {
+		return &rollout.Lock{Holder: DownscaleHolder(d.Zone) + ", which was refused: its Pods are called to stay", Since: d.At.Time}
+	}
+	return l
 }
 
 // TakeForDownscale takes the lock, and writes down what for.
@@ -79,7 +93,8 @@ func DownscaleHolder(zone string) string { return string(v1alpha1.PurposeDownsca
 func Land(s *v1alpha1.RolloutGroupStatus) {
 	d := *s.Downscale
 	Drop(s)
-	d.AdmittedAt = nil
+	forget(s, d.Zone)
+	d.AdmittedAt, d.Refused = nil, false
 	for i := range s.Downscales {
 		if s.Downscales[i].Zone == d.Zone {
 			s.Downscales[i] = d
@@ -95,6 +110,37 @@ func Drop(s *v1alpha1.RolloutGroupStatus) {
 		s.Lock = nil
 	}
 	s.Downscale = nil
+}
+
+// maxMessage bounds what is quoted of a refusal.
+const maxMessage = 512
+
+// Refuse gives the lock back immediately after an attempt that was refused, and notes why. While some
+// Pods may still obey that they are to go, what was written down stays, without the lock.
+func Refuse(s *v1alpha1.RolloutGroupStatus, r v1alpha1.RefusedDownscale, pending bool) {
+	if len(r.Message) > maxMessage {
+		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "..."
+	}
+	for i := range s.RefusedDownscales {
+		if before := &s.RefusedDownscales[i]; before.Zone == r.Zone && before.UID == r.UID && before.From == r.From && before.To == r.To {
+			r.Attempts = before.Attempts
+		}
+	}
+	r.Attempts++
+	forget(s, r.Zone)
+	s.RefusedDownscales = append(s.RefusedDownscales, r)
+	d := s.Downscale
+	Drop(s)
+	if pending && d != nil {
+		kept := *d
+		kept.AdmittedAt, kept.Refused = nil, true
+		s.Downscale = &kept
+	}
+}
+
+// forget removes what was noted of a zone.
+func forget(s *v1alpha1.RolloutGroupStatus, zone string) {
+	s.RefusedDownscales = slices.DeleteFunc(s.RefusedDownscales, func(r v1alpha1.RefusedDownscale) bool { return r.Zone == zone })
 }
 
 // TakeForEviction takes the lock for a Pod of a zone. If evictions hold it already

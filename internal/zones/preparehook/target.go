@@ -63,7 +63,7 @@ func (e Endpoint) Targets(namespace, domain string, pods []corev1.Pod) []Target 
 
 // Leaving are the Pods that go when a StatefulSet goes from so many replicas to
 // fewer. Only those are called that exist, have been started, and stay so far: the
-// others have no process to listen, and nothing to lose.
+// others have no process to listen; see [Unprepared].
 func Leaving(set *appsv1.StatefulSet, pods []corev1.Pod, from, to int32) []corev1.Pod {
 	first := replica.FirstOrdinal(set)
 	var gone []corev1.Pod

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +121,15 @@ func (a *actor) scale(ctx context.Context, s *snapshot, scale *Scale) error {
 			return err
 		}
 	}
+	err := a.write(ctx, s, scale)
+	if err != nil && scale.To < scale.From && (isRefusal(err) || ring.IsConflict(err)) && s.HasGroup {
+		return errors.Join(err, a.refuse(ctx, s, scale, err))
+	}
+	return err
+}
+
+// write writes the replicas.
+func (a *actor) write(ctx context.Context, s *snapshot, scale *Scale) error {
 	patch, err := ring.MergePatch(scale.Set.UID, scale.Set.ResourceVersion, map[string]any{"spec": map[string]any{"replicas": scale.To}})
 	if err != nil {
 		return err
@@ -303,12 +314,54 @@ func (a *actor) release(ctx context.Context, s *snapshot) error {
 	})
 }
 
+// isRefusal is true of an answer of the API server that says that nothing was written,
+// and that the same would not be written again.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || ring.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 || strings.Contains(err.Error(), "failed calling webhook")
+}
+
+// refuse gives the lock back for which nothing comes any more; and notes why and when
+// the downscale is tried again, unless it only lost a conflict.
+func (a *actor) refuse(ctx context.Context, s *snapshot, scale *Scale, why error) error {
+	return a.keeper.Change(context.WithoutCancel(ctx), s.key, func(status *v1alpha1.RolloutGroupStatus) bool {
+		d := status.Downscale
+		if scale.Locks && (d == nil || !scale.record.Equal(&d.At) || d.Zone != scale.Set.Name) {
+			return false // there is another one since
+		}
+		if !scale.Locks && d != nil {
+			return false // the guard settles it
+		}
+		if ring.IsConflict(why) {
+			lock.Drop(status)
+			return scale.Locks
+		}
+		now := a.options.Now()
+		r := v1alpha1.RefusedDownscale{
+			Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), //nolint:gosec // replicas
+			At: metav1.NewMicroTime(now), Message: why.Error(),
+		}
+		lock.Refuse(status, r, false)
+		noted := &status.RefusedDownscales[len(status.RefusedDownscales)-1]
+		noted.RetryAt = new(metav1.NewMicroTime(now.Add(ring.Refused().After(int(noted.Attempts)))))
+		return true
+	})
+}
+
 // lock takes the lock for a downscale that no guard prepares, if no client has written the
 // group since it was seen: what it was decided from is in its status.
 func (a *actor) lock(ctx context.Context, s *snapshot, scale *Scale) error {
-	now := metav1.NewMicroTime(a.options.Now())
+	// As it comes back from the status.
+	now := metav1.NewMicroTime(a.options.Now().Truncate(time.Microsecond))
 	d := v1alpha1.Downscale{Zone: scale.Set.Name, UID: scale.Set.UID, From: int32(scale.From), To: int32(scale.To), At: now, AdmittedAt: &now} //nolint:gosec // replicas
 	group := s.group.DeepCopy()
+	if before := group.Status.Downscale; before == nil { // otherwise one of a manager before this one may still be written
+		scale.record = &d.At
+	}
 	lock.TakeForDownscale(&group.Status, d)
 	lock.See(&group.Status, s.asOf)
 	return a.keeper.Write(ctx, group)

@@ -18,6 +18,10 @@ func (o *Observed) delay(w *wish) {
 	if w.to >= s.Replicas {
 		return
 	}
+	if s.Unprepared != "" {
+		w.block = &rollout.Block{Reason: ReasonDelay, Message: s.Unprepared}
+		return
+	}
 	if ask := o.toPrepare(s, stays); len(ask) > 0 {
 		w.calls = append(w.calls, Call{Set: s.Name, Prepare: true, Ordinals: ask})
 		w.block = &rollout.Block{Reason: ReasonDelay, Message: fmt.Sprintf(

@@ -18,6 +18,7 @@ import (
 	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
+	"github.com/spillway-dev/spillway/internal/zones/preparehook"
 	"github.com/spillway-dev/spillway/internal/zones/replica"
 )
 
@@ -84,11 +85,28 @@ func (o *observer) readDown(ctx context.Context, s *snapshot) error {
 		if s.asOf.Pods == "" { // the first is the oldest
 			s.asOf.Pods = version
 		}
+		if s.Sets[i].Unprepared, err = o.unprepared(ctx, s, i, pods); err != nil {
+			return err
+		}
 		if first := replica.FirstDown(replica.OfSet(&s.sets[i], pods)); first != nil {
 			s.Sets[i].Down = first.Name + " is " + string(first.State)
 		}
 	}
 	return nil
+}
+
+// unprepared is why a replica cannot be prepared that a delayed downscale is to remove.
+func (o *observer) unprepared(ctx context.Context, s *snapshot, i int, pods []corev1.Pod) (string, error) {
+	set := &s.Sets[i]
+	w, ok := s.wish(set)
+	if !ok || set.Settings.Delay == nil || w.to < 0 {
+		return "", nil
+	}
+	why, err := preparehook.Unprepared(ctx, o.live, &s.sets[i], pods, set.Replicas, w.to)
+	if apierrors.IsForbidden(err) { // of a user who asks; what is not known may have data
+		return err.Error(), nil
+	}
+	return why, err
 }
 
 func groupOf(obj client.Object) string {

@@ -36,8 +36,11 @@ type Set struct { //nolint:recvcheck // tables of tests build it by values
 	Settled       bool
 	// Down names a replica that is down, and its state; empty if none is. It is known
 	// only where some set is to have fewer replicas.
-	Down     string
-	Settings Settings
+	Down string
+	// Unprepared says which replica a delayed downscale cannot prepare though it may have
+	// data; empty if there is none.
+	Unprepared string
+	Settings   Settings
 	// Mirrored is what the mirrored object says, nil if none is mirrored.
 	Mirrored *Mirrored
 	// Answers are what the Pods have answered, by ordinal. They have all that is known,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/zones/lock"
 	"github.com/spillway-dev/spillway/rollout"
@@ -46,6 +48,8 @@ type Scale struct {
 	From, To int
 	// Locks is true if the lock must be taken for it; otherwise the guards do.
 	Locks bool
+	// record is when the lock was taken, nil if it may have been taken before.
+	record *metav1.MicroTime
 }
 
 // WriteBack writes the status of a mirrored object.
@@ -116,7 +120,7 @@ func isWished(wishes []wish, path rollout.Path) bool {
 
 // lowers is true if some set is to have fewer replicas, and nothing of its own keeps it.
 func (o *Observed) lowers() bool {
-	return slices.ContainsFunc(o.wishes(), func(w wish) bool { return w.lowers() && w.block == nil })
+	return slices.ContainsFunc(o.wishes(), func(w wish) bool { return w.lowers() && (w.block == nil || w.block.Reason == ReasonDelay) })
 }
 
 func (w *wish) lowers() bool { return w.to < w.set.Replicas }
@@ -124,7 +128,7 @@ func (w *wish) lowers() bool { return w.to < w.set.Replicas }
 // tree is what the engine decides upon.
 func (o *Observed) tree(wishes []wish) rollout.Observed {
 	ups := rollout.Unit{Name: up, Group: true}
-	downs := rollout.Unit{Name: down, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}, Lock: lock.Observed(&o.Status, o.Now)}
+	downs := rollout.Unit{Name: down, Group: true, Policy: rollout.Policy{Order: rollout.OneAtATime}, Lock: lock.ForDownscale(&o.Status, o.Now)}
 	for i := range wishes {
 		if w := &wishes[i]; w.lowers() {
 			downs.Children = append(downs.Children, o.unit(w))
@@ -147,10 +151,21 @@ func (o *Observed) unit(w *wish) rollout.Unit {
 	if w.lowers() {
 		unit.Leaf = w.set.leaf(unit.Leaf.Current, unit.Leaf.Target)
 	}
-	if r, ok := o.Refusals[w.set.Name]; ok {
-		unit.Leaf.RetryAt, unit.Leaf.RetryReason = r.At, r.Reason
-	}
+	unit.Leaf.RetryAt, unit.Leaf.RetryReason = o.refusal(w)
 	return unit
+}
+
+// refusal is until when a write is put off, and why: what a manager before this one has
+// noted counts as well.
+func (o *Observed) refusal(w *wish) (time.Time, string) {
+	r := o.Refusals[w.set.Name]
+	for i := range o.Status.RefusedDownscales {
+		before := &o.Status.RefusedDownscales[i]
+		if before.Zone == w.set.Name && before.UID == w.set.UID && w.to < w.set.Replicas && before.RetryAt != nil && before.RetryAt.After(r.At) {
+			return before.RetryAt.Time, before.Message
+		}
+	}
+	return r.At, r.Reason
 }
 
 // leaf is a set as the engine sees it. One of which a replica is down is disrupted, and
@@ -348,6 +363,9 @@ func (p *Plan) Explain() []string {
 	}
 	for i := range p.Holds {
 		sentences = append(sentences, p.Holds[i].Message)
+	}
+	if d := p.Settlement.Downscale; d != nil && d.Refused {
+		sentences = append(sentences, fmt.Sprintf("%s is not scaled down from %d to %d replicas: it was refused; its Pods are called to stay", d.Zone, d.From, d.To))
 	}
 	return sentences
 }

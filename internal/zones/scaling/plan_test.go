@@ -73,6 +73,20 @@ func (o Observed) pending(d v1alpha1.Downscale, ago time.Duration) Observed {
 	return o.locked(v1alpha1.Lock{Holder: "downscale/" + d.Zone, Purpose: v1alpha1.PurposeDownscale, Zone: d.Zone})
 }
 
+// refused notes a downscale that is tried again after a while.
+func (o Observed) refused(zone string, after time.Duration) Observed {
+	o.Status.RefusedDownscales = []v1alpha1.RefusedDownscale{{
+		Zone: zone, UID: types.UID(zone), Message: "no one may", RetryAt: new(metav1.NewMicroTime(noon.Add(after))),
+	}}
+	return o
+}
+
+// undoing has a downscale that was refused at noon, and of which Pods may still obey.
+func (o Observed) undoing(zone string) Observed {
+	o.Status.Downscale = &v1alpha1.Downscale{Zone: zone, UID: types.UID(zone), From: 3, To: 2, At: metav1.NewMicroTime(noon), Prepares: true, Refused: true}
+	return o
+}
+
 // told is a plan as sentences.
 func told(o Observed) string {
 	p := Decide(o)
@@ -125,6 +139,30 @@ func TestDecide(t *testing.T) {
 		"down, none has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
 		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC; the minimum time is 1h0m0s\nwake in 50m0s\n"},
+		"down waits while a Pod of another zone is down": {
+			group(zone("a", 1).with(func(s *Set) { s.Down = "a-1 is terminating" }), zone("b", 3, leader, "a")),
+			"WaitingForTurn: b is waiting: a is unavailable (a-1 is terminating)\n",
+		},
+		"and not for Pods of its own": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(func(s *Set) { s.Down = "b-2 is not ready" })), "scale b 3 to 1 lock=true\n",
+		},
+		"of two that are down, none goes": {
+			group(zone("a", 1), zone("b", 3, leader, "a").with(func(s *Set) { s.Down = "b-2 is not ready" }),
+				zone("c", 3, leader, "a").with(func(s *Set) { s.Down = "c-2 is not ready" })),
+			"WaitingForTurn: b is waiting: c is unavailable (c-2 is not ready)\nWaitingForTurn: c is waiting: b is unavailable (b-2 is not ready)\n",
+		},
+		"what was refused waits, also if another manager noted it": {
+			group(zone("a", 1), zone("b", 3, leader, "a")).refused("b", time.Minute),
+			"RetryLater: b is waiting: no one may; next try at 4 May 12:01:00 UTC\nwake in 1m0s\n",
+		},
+		"and until the Pods of a refused downscale know that they stay, no other begins": {
+			group(zone("a", 1), zone("b", 3, leader, "a"), zone("c", 3)).undoing("c"),
+			"Locked: downscale is waiting: the lock is held by downscale/c, which was refused: its Pods are called to stay since 4 May 12:00:00 UTC\nwake in 1m0s\n",
+		},
+		"a Pod that cannot be prepared and may have data": {
+			group(zone("a", 3, delayed...).mirroring(2, 3).prepared(nil).with(func(s *Set) { s.Unprepared = "Pod a-2 does not run" })),
+			"DownscaleDelayed: a is waiting: Pod a-2 does not run\n",
+		},
 		"its own downscale does not matter": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("b", time.Minute), "scale b 3 to 1 lock=true\n"},
 		"the minimum time is over":          {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", time.Hour), "scale b 3 to 1 lock=true\n"},
 		"no minimum time is said": {group(zone("a", 1), zone("b", 3, leader, "a")).scaledDown("a", time.Hour),

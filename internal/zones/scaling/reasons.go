@@ -24,7 +24,8 @@ const (
 	ReasonMirror rollout.Reason = "MirrorUnreadable"
 	// ReasonDelay: the Pods that are to be removed have not been prepared for long enough.
 	// Action: nothing, the wait ends automatically; if Pods do not answer, check that they
-	// serve the path that the annotation names.
+	// serve the path that the annotation names; if one does not run and has data, let it
+	// run, or delete its PersistentVolumeClaim if the data is not needed.
 	ReasonDelay rollout.Reason = "DownscaleDelayed"
 )
 
@@ -36,6 +37,10 @@ const (
 	// EventScaledDown: the replicas of a StatefulSet were lowered.
 	// Action: nothing, for information only.
 	EventScaledDown rollout.Reason = "ScaledDown"
+	// EventRefused: the API server, or what it asks, refused to lower the replicas of a
+	// StatefulSet. It is tried again, less often each time.
+	// Action: fix what the message names.
+	EventRefused rollout.Reason = "DownscaleRefused"
 	// EventLabel: the minimum time between downscales is set by a label, which is valid,
 	// but harder to change.
 	// Action: move it to the annotation that the message names.

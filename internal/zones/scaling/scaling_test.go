@@ -1,18 +1,22 @@
 package scaling_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -421,4 +425,138 @@ func TestADownscaleWaitsForPodsThatGo(t *testing.T) {
 		}
 	}
 	w.replicas("zone-b", 1)
+}
+
+// A downscale that is refused frees the lock immediately, is tried again less often each
+// time, and the reason is shown.
+func TestARefusedDownscaleFreesTheLock(t *testing.T) {
+	w := newWorld(t)
+	w.create(zone("zone-a", 2), zone("zone-b", 2, annotated(leader, "zone-a", minTime, "1ms")))
+	stop := w.manage()
+	w.replicas("zone-a", 2)
+	w.replicas("zone-b", 2)
+	allow := w.refuses("zone-b")
+	w.scale(zoneNamed("zone-a"), 1)
+	w.eventually(func() error {
+		s := w.status()
+		if len(s.RefusedDownscales) != 1 || s.RefusedDownscales[0].Attempts < 3 || s.Lock != nil || s.Downscale != nil {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	r := w.status().RefusedDownscales[0]
+	if wait := r.RetryAt.Sub(r.At.Time); wait < 4*time.Second {
+		t.Errorf("it is tried again after %s", wait)
+	}
+	p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+	if told := strings.Join(p.Explain(), "\n"); err != nil || !strings.Contains(told, "zone-b is waiting: scale StatefulSet zone-b") || !strings.Contains(told, "next try at") {
+		t.Errorf("explained: %q %v", told, err)
+	}
+	w.eventually(func() error {
+		events := &corev1.EventList{}
+		if err := w.client.List(t.Context(), events, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "DownscaleRefused" && e.InvolvedObject.Name == "zone-b" }) {
+			return errors.New("no Event DownscaleRefused")
+		}
+		return nil
+	})
+	stop()
+	allow()
+	w.manage()
+	w.replicas("zone-b", 1)
+	w.eventually(func() error {
+		if s := w.status(); len(s.RefusedDownscales) > 0 || s.Lock != nil {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
+// refuses has a policy refuse to lower the replicas of a StatefulSet.
+func (w *world) refuses(name string) (allow func()) {
+	w.t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refuses." + w.namespace}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"statefulsets"}},
+	}}}}
+	policy.Spec.Validations = []admissionv1.Validation{{
+		Expression: fmt.Sprintf("object.metadata.namespace != %q || object.metadata.name != %q || object.spec.replicas >= oldObject.spec.replicas", w.namespace, name),
+		Message:    "kept for the test",
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}
+	for _, obj := range []client.Object{policy, binding} {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	try := func() error {
+		return w.client.Patch(w.t.Context(), w.set(name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.DryRunAll)
+	}
+	w.eventually(func() error {
+		if try() == nil {
+			return errors.New("the policy is not in force yet")
+		}
+		return nil
+	})
+	allow = sync.OnceFunc(func() {
+		for _, obj := range []client.Object{binding, policy} {
+			_ = w.client.Delete(context.Background(), obj)
+		}
+	})
+	w.t.Cleanup(allow)
+	return allow
+}
+
+// A Pod that does not run counts as prepared only if its claims were never bound.
+func TestAPodThatMayHaveDataIsPrepared(t *testing.T) {
+	w, pods := newWorld(t), testenv.ServePods(t)
+	claims := func(s *appsv1.StatefulSet) {
+		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claim("data")}
+	}
+	kept := claim("data-zone-a-1")
+	kept.Spec.VolumeName = "its-volume"
+	w.create(kept, template(2), zone("zone-a", 2, mirrors, delayed(pods, "1ms"), claims))
+	other := zone("zone-b", 2, mirrors, delayed(pods, "1ms"), claims)
+	other.Labels["rollout-group"] = "other" // whose claims are never bound
+	w.create(&v1alpha1.RolloutGroup{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, other)
+	w.manage()
+	for _, name := range []string{"zone-a", "zone-b"} {
+		w.eventually(func() error {
+			if s := w.set(name); s.Status.Replicas != 2 {
+				return fmt.Errorf("%s has %d Pods", name, s.Status.Replicas)
+			}
+			return nil
+		})
+	}
+	w.scale(templateNamed(), 1)
+	w.eventually(func() error {
+		if n := *w.set("zone-b").Spec.Replicas; n != 1 {
+			return fmt.Errorf("zone-b is to have %d replicas", n)
+		}
+		return nil
+	})
+	w.eventually(func() error {
+		p, err := scaling.Look(t.Context(), w.client, scaling.Options{Now: w.now}, w.namespace, ingester)
+		const want = "zone-a is waiting: Pod zone-a-1 does not run, so it cannot be prepared, and PersistentVolumeClaim data-zone-a-1 may have its data"
+		if told := strings.Join(p.Explain(), "\n"); err != nil || told != want {
+			return fmt.Errorf("%q %w", told, err)
+		}
+		return nil
+	})
+	if n := *w.set("zone-a").Spec.Replicas; n != 2 {
+		t.Errorf("zone-a is to have %d replicas", n)
+	}
+}
+
+// claim is a claim that no controller binds.
+func claim(name string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.StorageClassName = new("none")
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return c
 }

@@ -80,7 +80,7 @@ func judge(d *v1alpha1.Downscale, s *Set, now time.Time) Settlement {
 	switch {
 	case s == nil || s.UID != d.UID:
 		return Settlement{Verdict: Drop, Downscale: d}
-	case s.Replicas <= int(d.To):
+	case s.Replicas <= int(d.To) && !d.Refused:
 		return Settlement{Verdict: Land, Downscale: d}
 	case now.Before(over):
 		return Settlement{Downscale: d, Wake: over}

@@ -19,8 +19,12 @@ func (r *reporter) report(ctx context.Context, s *snapshot, p *Plan, done *resul
 	for i := range done.Writes {
 		w := &done.Writes[i]
 		r.of(s).Wrote(ctx, w.Change, w.Err)
-		if w.Write != nil && w.Err == nil {
+		switch {
+		case w.Write == nil:
+		case w.Err == nil:
 			r.scaled(s, w.Write)
+		case w.Write.To < w.Write.From && isRefusal(w.Err) && m.IsNew(w.Write.Set.Name+" refused", w.Err.Error()):
+			r.Warning(s.object(w.Write.Set.Name), EventRefused, "downscale from %d to %d replicas refused: %s", w.Write.From, w.Write.To, w.Err)
 		}
 	}
 	m.Show(gauges(s, p))

@@ -48,7 +48,7 @@ func (b *bystander) goOn() {
 		w.notef("the eviction takes down %s", b.pod)
 		w.count("evictions")
 		p.terminating, p.ready, p.version = true, false, w.nextPod()
-		w.oracle.tookDown(w.set(p.zone), p, true, "the eviction")
+		w.oracle.tookDown(w.set(p.zone), p, true, eviction)
 
 		return
 	}

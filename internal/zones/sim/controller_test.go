@@ -105,6 +105,7 @@ func (w *world) create(s *set, spec *setSpec, i int) {
 		p.revision = s.current
 	}
 
+	p.broken = isBad(p.revision) && w.chance(0.7)
 	w.pods = append(w.pods, p)
 	w.notef("%s is created at %s", p.name, p.revision)
 }
@@ -200,7 +201,7 @@ func (w *world) complete(s *set, spec *setSpec) {
 func (w *world) kubelets() {
 	for i := len(w.pods) - 1; i >= 0; i-- {
 		p := &w.pods[i]
-		bad := strings.HasSuffix(p.revision, "-bad")
+		bad := isBad(p.revision)
 
 		switch {
 		case p.terminating:
@@ -219,6 +220,9 @@ func (w *world) kubelets() {
 		}
 	}
 }
+
+// isBad is true of a revision at which no Pod becomes ready.
+func isBad(revision string) bool { return strings.HasSuffix(revision, "-bad") }
 
 func (w *world) turn(p *pod, ready bool) {
 	p.ready, p.since, p.version = ready, w.now, w.nextPod()

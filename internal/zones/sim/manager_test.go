@@ -230,7 +230,7 @@ func (v *view) observed(s *set) decision.Set {
 	o := decision.Set{
 		Name: s.name, UID: s.uid, ResourceVersion: number(s.version), Generation: s.generation, ObservedGeneration: s.observed,
 		Deleting: s.deleting, Replicas: s.replicas, FirstOrdinal: s.first, Strategy: s.strategy, Lent: s.lent,
-		Partition: s.partition, MaxUnavailable: max(1, s.maxUnavailable), MinReady: s.minReady,
+		Partition: s.partition, MaxUnavailable: max(1, s.maxUnavailable), MinReady: s.minReady, Ordered: s.ordered,
 		CurrentRevision: s.current, UpdateRevision: s.update, Settings: decision.Settings{Paused: s.paused, Order: s.order},
 	}
 
@@ -241,7 +241,7 @@ func (v *view) observed(s *set) decision.Set {
 		if p.owner == s.uid {
 			o.Pods = append(o.Pods, decision.Pod{
 				Name: p.name, Ordinal: p.ordinal, UID: p.uid, ResourceVersion: number(p.version), Revision: p.revision,
-				Created: p.created, Terminating: p.terminating, Ready: p.ready && !p.terminating, Since: p.since,
+				Created: p.created, Terminating: p.terminating, Ready: p.ready && !p.terminating, Since: p.since, Broken: p.broken,
 			})
 		}
 	}

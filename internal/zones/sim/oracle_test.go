@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
@@ -15,6 +16,8 @@ type oracle struct {
 	// disrupted are the replicas that were taken down while they were up, and that
 	// have not been up since, with their zones.
 	disrupted map[string]string
+	// evicted are those of them that an eviction took down.
+	evicted map[string]bool
 	// open are zones that a user has opened, and the generation of that: what their controller does in them
 	// until it has seen that they are held is on the user.
 	open map[string]int64
@@ -25,7 +28,7 @@ type oracle struct {
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{world: w, disrupted: map[string]string{}, open: map[string]int64{}, removed: map[string]string{}}
+	return &oracle{world: w, disrupted: map[string]string{}, evicted: map[string]bool{}, open: map[string]int64{}, removed: map[string]string{}}
 }
 
 func (o *oracle) complainf(format string, args ...any) {
@@ -59,20 +62,48 @@ func (o *oracle) isDisrupted(name string) bool { return o.disrupted[name] != "" 
 func (o *oracle) tookDown(s *set, p *pod, up bool, by string) {
 	o.look()
 
+	if !up && strings.HasPrefix(by, "manager") && o.isReplica(s, p) {
+		o.checkRepair(s, p, by)
+	}
+
 	if !up || !o.isReplica(s, p) || by == "the controller" && o.open[s.name] > 0 {
 		return
 	}
 
 	o.world.count("downs")
-	o.disrupted[p.name] = s.name
-
-	if by == eviction {
-		return
-	}
+	o.disrupted[p.name], o.evicted[p.name] = s.name, by == eviction
 
 	o.checkOneZone(by)
 	o.checkBudget(s, by)
 	o.checkRemoved(s, p, by)
+}
+
+// checkRepair: what is down is not replaced while another zone is disrupted; and what
+// may become ready takes a place in the budget.
+func (o *oracle) checkRepair(s *set, p *pod, by string) {
+	w, down := o.world, 1
+
+	for name, zone := range o.disrupted {
+		switch {
+		case o.evicted[name]:
+		case zone != s.name:
+			o.complainf("%s is replaced by %s, though it is down, while %s is disrupted", p.name, by, name)
+		case name != p.name:
+			down++
+		}
+	}
+
+	after := 300 * time.Second
+	if seconds := w.group.spec.StuckAfterSeconds; seconds != nil {
+		after = time.Duration(*seconds) * time.Second
+	}
+
+	mayRecover := !p.broken && w.now.Before(p.since.Add(after))
+	w.count("repairs")
+
+	if limit := o.limit(s); mayRecover && down > limit {
+		o.complainf("%s is replaced by %s, though it may become ready: %d Pods are down, %d may be", p.name, by, down, limit)
+	}
 }
 
 // checkRemoved: what goes with a downscale is down until it is gone.

@@ -82,6 +82,8 @@ func broken() map[string]*rules {
 		"only one's own moves count":                        blind(onlyOwnMoves),
 		"what a controller has replaced is not minded":      blind(nothingOpened),
 		"a Pod that was scaled away is gone":                blind(noSurplus),
+		"what is not ready never will be":                   blind(allStuck),
+		"what is moved is down for another reason":          blind(noneMoved),
 	}
 }
 
@@ -135,6 +137,30 @@ func nothingOpened(_ *manager, o *decision.Observed) {
 	rows := slices.Clone(o.Group.Status.Zones)
 	for i := range rows {
 		rows[i].Opened = false
+	}
+
+	o.Group.Status.Zones = rows
+}
+
+// allStuck takes every Pod that is not ready for one that cannot become so.
+func allStuck(_ *manager, o *decision.Observed) {
+	for i := range o.Sets {
+		for j := range o.Sets[i].Pods {
+			o.Sets[i].Pods[j].Broken = true
+		}
+	}
+}
+
+// noneMoved forgets since when zones are updating, and which of them the lock is for.
+func noneMoved(_ *manager, o *decision.Observed) {
+	if l := o.Group.Status.Lock; l != nil && l.Purpose == v1alpha1.PurposeRollout {
+		whole := *l
+		whole.Zone, o.Group.Status.Lock = "", &whole
+	}
+
+	rows := slices.Clone(o.Group.Status.Zones)
+	for i := range rows {
+		rows[i].StartedAt, rows[i].Revision = nil, ""
 	}
 
 	o.Group.Status.Zones = rows

@@ -23,13 +23,20 @@ var (
 // storm is how many ticks it storms.
 const storm = 120
 
+// onceWrong are worlds in which the plan was wrong once, and how.
+var onceWrong = map[uint64]string{
+	17130: "what a user broke in zone-c was repaired while zone-a was disrupted, which had never been complete before",
+	28978: "two Pods that were repaired, and are to be replaced again, waited for each other",
+	33340: "a broken Pod of zone-b waited for zone-a, which was held and waited for zone-b",
+}
+
 // TestMain spends memory to save time: worlds leave a lot behind, and not for long.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
-// TestSimulation plays worlds, each from its seed.
+// TestSimulation plays worlds, each from its seed: first those that were wrong once.
 func TestSimulation(t *testing.T) {
 	if *seedFlag != 0 {
 		s := play(*seedFlag, allRules(), true)
@@ -37,6 +44,13 @@ func TestSimulation(t *testing.T) {
 		s.report(t, *seedFlag)
 
 		return
+	}
+
+	for seed, how := range onceWrong {
+		if s := play(seed, allRules(), false); s.verdict() != "" {
+			t.Log(how)
+			s.report(t, seed)
+		}
 	}
 
 	sum := playAll(t, *seedsFlag, allRules())

@@ -41,6 +41,10 @@ func (w *world) policy() v1alpha1.RolloutGroupSpec {
 		spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "*/3 * * * *", DurationSeconds: windowSeconds}}
 	}
 
+	if w.chance(0.7) {
+		spec.StuckAfterSeconds = new(int32(10 + w.rnd.IntN(60)))
+	}
+
 	if w.chance(0.2) {
 		spec.StuckPods = v1alpha1.KeepStuckPods
 	}

@@ -53,6 +53,8 @@ type pod struct {
 	terminating bool
 	ready       bool
 	since       time.Time
+	// broken is true of a Pod that says itself that it will not become ready.
+	broken bool
 }
 
 // podName is the name of the replica of an ordinal.

@@ -1,0 +1,161 @@
+package check
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+const reinstall = "spillway install with the options of this installation fixes it"
+
+// checkKinds compares the CustomResourceDefinitions with those of this version, by what an
+// apply would change.
+func (i *installation) checkKinds(ctx context.Context, c client.Client) []finding {
+	kinds, err := manifests.KindsOf(i.rings())
+	if err != nil {
+		return []finding{unread("kinds", err)}
+	}
+	var findings []finding
+	for _, crd := range kinds {
+		if f := checkKind(ctx, c, crd); f != nil {
+			findings = append(findings, *f)
+		}
+	}
+	if len(findings) == 0 && len(kinds) > 0 {
+		findings = append(findings, finding{OK: true, What: fmt.Sprintf("%d kinds are those of version %s", len(kinds), command.CurrentVersion())})
+	}
+	return findings
+}
+
+// checkKind is nil for a kind that is as this version installs it.
+func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructured) *finding {
+	what := "kind " + crd.GetName()
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(crd.GroupVersionKind())
+	switch err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); {
+	case apierrors.IsNotFound(err):
+		return &finding{What: what + " not found", Action: reinstall}
+	case err != nil:
+		f := unread(what, err)
+		return &f
+	}
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner(kube.FieldOwner), client.ForceOwnership, client.DryRunAll)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil // who may not install sees that it exists
+	case err != nil:
+		f := unread(what, err)
+		return &f
+	case crd.GetGeneration() != live.GetGeneration():
+		return &finding{Advice: true, What: what + " is not that of version " + command.CurrentVersion(), Action: reinstall + ", or use the command of the version that is installed"}
+	}
+	return nil
+}
+
+// checkAdmission looks for the policies and webhooks of the installation, and how long the
+// certificate is valid.
+func (i *installation) checkAdmission(ctx context.Context, c client.Client, now time.Time) []finding {
+	namespace := i.deployment.Namespace
+	wanted, err := manifests.Objects(manifests.Options{
+		Namespace: namespace, Rings: i.rings(), Watch: i.namespaces(), Image: "any",
+		Admission: manifests.Admission{Off: i.arg("enable-webhooks", "false") != "true"},
+	})
+	if err != nil {
+		return []finding{unread("policies and webhooks", err)}
+	}
+	findings, found := i.missing(ctx, c, wanted)
+	if found > 0 {
+		findings = append(findings, finding{OK: true, What: fmt.Sprintf("%d policies, webhooks and bindings", found)})
+	}
+	if i.arg("enable-webhooks", "false") == "true" {
+		findings = append(findings, checkCertificate(ctx, c, namespace, now)...)
+	}
+	return findings
+}
+
+// missing are the policies and webhooks that are not found; found counts the others.
+func (i *installation) missing(ctx context.Context, c client.Client, wanted []client.Object) (findings []finding, found int) {
+	for _, obj := range wanted {
+		kind := obj.GetObjectKind().GroupVersionKind()
+		if !slices.Contains(manifests.AdmissionKinds(), kind) {
+			continue
+		}
+		what := strings.ToLower(kind.Kind) + "/" + obj.GetName()
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(kind)
+		switch err := c.Get(ctx, client.ObjectKeyFromObject(obj), live); {
+		case apierrors.IsNotFound(err):
+			f := finding{What: what + " not found", Action: reinstall}
+			// Who installed without the policies about the manager's identity meant it.
+			f.Advice = strings.HasSuffix(kind.Kind, "Policy") || strings.HasSuffix(kind.Kind, "PolicyBinding")
+			findings = append(findings, f)
+		case err != nil:
+			return append(findings, unread(what, err)), found
+		default:
+			found++
+		}
+	}
+	return findings, found
+}
+
+// expiresSoon is how long before its end a certificate should have been renewed.
+const expiresSoon = 7 * 24 * time.Hour
+
+// checkCertificate says how long the API server trusts the webhooks: by the certificate, or,
+// if the Secret may not be read, by the authority in the configurations.
+func checkCertificate(ctx context.Context, c client.Client, namespace string, now time.Time) []finding {
+	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := c.List(ctx, configurations, client.MatchingLabels(manifests.InstalledLabels(namespace))); err != nil {
+		return []finding{unread("certificates", err)}
+	}
+	var findings []finding
+	for n := range configurations.Items {
+		configuration := &configurations.Items[n]
+		for w := range configuration.Webhooks {
+			if len(configuration.Webhooks[w].ClientConfig.CABundle) == 0 {
+				findings = append(findings, finding{What: fmt.Sprintf("webhook %s has no certificate authority: the API server cannot ask the manager", configuration.Webhooks[w].Name), Action: "check that a replica of the manager is ready"})
+				break
+			}
+		}
+	}
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: admission.SecretName}, secret)
+	if err != nil {
+		return append(findings, unread("the certificate of the webhooks", err))
+	}
+	return append(findings, certificate(secret.Data[corev1.TLSCertKey], now))
+}
+
+// certificate says how old a certificate is, and how long it is valid.
+func certificate(raw []byte, now time.Time) finding {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return finding{What: "the certificate of the webhooks is none", Action: "check that a replica of the manager is ready"}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return finding{What: "the certificate of the webhooks cannot be read: " + err.Error(), Action: "delete secret/" + admission.SecretName + "; the manager makes a new one"}
+	}
+	f := finding{OK: cert.NotAfter.Sub(now) > expiresSoon, What: fmt.Sprintf("the certificate of the webhooks is %d days old, and valid until %s",
+		int(now.Sub(cert.NotBefore).Hours()/24), cert.NotAfter.UTC().Format(time.DateOnly))}
+	if !f.OK {
+		f.Advice, f.Action = now.Before(cert.NotAfter), "it should have been renewed: check that a replica of the manager is ready"
+	}
+	return f
+}

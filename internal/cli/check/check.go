@@ -1,0 +1,147 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+)
+
+// finding is one line of the check.
+type finding struct {
+	// Group is what it is about: the cluster, a ring, or a manager that is installed.
+	Group string `json:"group"`
+	OK    bool   `json:"ok"`
+	// What was looked at, and how it was found.
+	What string `json:"what"`
+	// Action says what to do, empty if nothing.
+	Action string `json:"action,omitempty"`
+	// Advice is true if Spillway works all the same.
+	Advice bool `json:"advice,omitempty"`
+}
+
+// The groups that are no ring and no manager.
+const (
+	groupCluster   = "cluster"
+	groupWorkloads = "workloads"
+)
+
+// ring is the group of a ring.
+func ring(name string) string { return "ring " + name }
+
+// checking is one run of the command.
+type checking struct {
+	cluster    command.Cluster
+	now        func() time.Time
+	rings      []string
+	namespaces []string
+	// installed is the namespace of the manager to look at; all managers if it is empty.
+	installed string
+	// pre leaves out what is installed.
+	pre    bool
+	output string
+}
+
+// New returns the command check.
+func New(env command.Environment) *cobra.Command {
+	c := &checking{now: env.Now}
+	cmd := &cobra.Command{
+		Use:     "check",
+		Short:   "Check an installation, or before it what this cluster and your permissions lack",
+		Example: "  spillway check\n  spillway check --pre --rings=config,zones --namespaces=shop",
+		Long: "Check what is installed: the version and the Pods of each manager, its leader, its\n" +
+			"permissions, its kinds, policies, webhooks and certificates, and the state of each\n" +
+			"ring. Where no manager is installed, and with --pre, --rings or --namespaces, check\n" +
+			"instead that the cluster and the credentials in use meet the requirements: who\n" +
+			"installs the manager needs all permissions that it gets.\n" +
+			"\n" +
+			"The exit code is 1 if something must be fixed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := cmd.Flags()
+			c.pre = c.pre || flags.Changed("rings") || flags.Changed("namespaces")
+			findings, err := c.run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := command.Show(cmd.OutOrStdout(), c.output, findings, func(w io.Writer) { write(w, display.StyleOf(w, env.Lookup), findings) }); err != nil {
+				return err
+			}
+			return verdict(findings)
+		},
+	}
+	c.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&c.pre, "pre", false, "check the requirements, and not what is installed")
+	cmd.Flags().StringVarP(&c.installed, "namespace", "n", "", "namespace of the manager to check (default: all managers)")
+	cmd.Flags().StringSliceVar(&c.namespaces, "namespaces", nil, "namespaces that the manager is to watch (default: all)")
+	command.RingsFlag(cmd.Flags(), &c.rings)
+	command.OutputFlag(cmd, &c.output)
+	return cmd
+}
+
+func (c *checking) run(ctx context.Context) ([]finding, error) {
+	reader, err := c.cluster.Client()
+	if err != nil {
+		return nil, err
+	}
+	findings, err := c.checkServer()
+	if err != nil {
+		return nil, err
+	}
+	var found []installation
+	if !c.pre {
+		if found, err = installations(ctx, reader, c.installed); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 {
+		more, err := c.checkRequirements(ctx, reader)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, more...)
+	}
+	for i := range found {
+		findings = append(findings, found[i].check(ctx, reader, c.now())...)
+	}
+	return append(findings, checkTraces(ctx, reader)...), nil
+}
+
+func verdict(findings []finding) error {
+	for i := range findings {
+		if f := &findings[i]; !f.OK && !f.Advice {
+			return errors.New("something must be fixed; see above")
+		}
+	}
+	return nil
+}
+
+// write writes the findings, group by group.
+func write(w io.Writer, s display.Style, findings []finding) {
+	group := ""
+	for i := range findings {
+		f := &findings[i]
+		if f.Group != group {
+			group = f.Group
+			_, _ = fmt.Fprintln(w, s.Paint(display.Bold, group))
+		}
+		mark, action := s.Paint(display.Green, "✓"), ""
+		if !f.OK {
+			mark = s.Paint(display.Red, "✗")
+			if f.Advice {
+				mark = s.Paint(display.Yellow, "!")
+			}
+		}
+		if f.Action != "" {
+			action = "; " + f.Action
+		}
+		_, _ = fmt.Fprintf(w, "  %s %s\n", mark, s.Fold(display.Plain(strings.TrimSuffix(f.What, ".")+action), 4))
+	}
+}

@@ -1,0 +1,212 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// installation is a manager that is installed.
+type installation struct {
+	deployment appsv1.Deployment
+	args       []string
+}
+
+// installations are the managers in a namespace, in all if it is empty.
+func installations(ctx context.Context, reader client.Reader, namespace string) ([]installation, error) {
+	list := &appsv1.DeploymentList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(manifests.ManagerLabels())); err != nil {
+		return nil, fmt.Errorf("look for managers: %w", err)
+	}
+	found := make([]installation, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, installation{list.Items[i], command.ManagerArgs(list.Items[i])})
+	}
+	if namespace != "" && len(found) == 0 {
+		return nil, fmt.Errorf("no manager in namespace %s; name another with -n, or leave it out", namespace)
+	}
+	return found, nil
+}
+
+// arg is the value of an argument of the manager, the last of several.
+func (i *installation) arg(name, otherwise string) string {
+	for _, arg := range i.args {
+		switch value, ok := strings.CutPrefix(arg, "--"+name+"="); {
+		case ok:
+			otherwise = value
+		case arg == "--"+name:
+			otherwise = "true"
+		}
+	}
+	return otherwise
+}
+
+// list is an argument with several values, none if it is empty.
+func (i *installation) list(name string, otherwise []string) []string {
+	if value := i.arg(name, ""); value != "" {
+		return strings.Split(value, ",")
+	}
+	return otherwise
+}
+
+func (i *installation) rings() []string { return i.list("rings", manager.Rings()) }
+
+func (i *installation) namespaces() []string { return i.list("namespaces", nil) }
+
+func (i *installation) group() string {
+	return "manager " + i.deployment.Namespace + "/" + i.deployment.Name
+}
+
+// check checks everything that is installed for the manager. What may not be read is said.
+func (i *installation) check(ctx context.Context, c client.Client, now time.Time) []finding {
+	findings := []finding{i.checkPods(), i.checkLeader(ctx, c, now)}
+	findings = append(findings, i.checkKinds(ctx, c)...)
+	findings = append(findings, i.checkAdmission(ctx, c, now)...)
+	for n := range findings {
+		findings[n].Group = i.group()
+	}
+	states := i.states(ctx, c, now)
+	for _, name := range i.rings() {
+		findings = append(findings, i.checkPermissions(ctx, c, name)...)
+		if state, ok := states[name]; ok {
+			findings = append(findings, state)
+		}
+	}
+	return findings
+}
+
+// checkPods says which version runs, and how many Pods are ready.
+func (i *installation) checkPods() finding {
+	d := &i.deployment
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	var images []string
+	for n := range d.Spec.Template.Spec.Containers {
+		images = append(images, d.Spec.Template.Spec.Containers[n].Image)
+	}
+	f := finding{OK: d.Status.ReadyReplicas > 0, What: fmt.Sprintf("%d of %d Pods are ready, image %s", d.Status.ReadyReplicas, wanted, strings.Join(images, ", "))}
+	if !f.OK || d.Status.ReadyReplicas < wanted {
+		f.Advice = f.OK
+		f.OK = false
+		f.Action = fmt.Sprintf("spillway explain deployment/%s -n %s says why", d.Name, d.Namespace)
+	}
+	return f
+}
+
+// checkLeader says which replica leads, by its Lease.
+func (i *installation) checkLeader(ctx context.Context, c client.Reader, now time.Time) finding {
+	if i.arg("leader-elect", "true") == "false" {
+		return finding{OK: true, What: "no leader is elected: --leader-elect=false"}
+	}
+	key := client.ObjectKey{Namespace: i.arg("leader-elect-namespace", i.deployment.Namespace), Name: i.arg("leader-elect-id", manager.LeaseName)}
+	logs := fmt.Sprintf("kubectl logs deployment/%s -n %s says why", i.deployment.Name, i.deployment.Namespace)
+	lease := &coordinationv1.Lease{}
+	switch err := c.Get(ctx, key, lease); {
+	case apierrors.IsNotFound(err):
+		return finding{What: "no replica leads: Lease " + key.Name + " not found", Action: logs}
+	case err != nil:
+		return unread("Lease "+key.Name, err)
+	}
+	s := &lease.Spec
+	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
+		return finding{What: "no replica leads: Lease " + key.Name + " has no holder", Action: logs}
+	}
+	age := now.Sub(s.RenewTime.Time).Round(time.Second)
+	if age > time.Duration(*s.LeaseDurationSeconds)*time.Second {
+		return finding{What: fmt.Sprintf("no replica leads: %s has not renewed Lease %s for %s", *s.HolderIdentity, key.Name, age), Action: logs}
+	}
+	return finding{OK: true, What: *s.HolderIdentity + " leads"}
+}
+
+// unread is what may not be looked at.
+func unread(what string, err error) finding {
+	return finding{Advice: true, What: what + " cannot be checked: " + command.Plain(err).Error()}
+}
+
+// checkPermissions asks what the ServiceAccount of the manager may not do.
+func (i *installation) checkPermissions(ctx context.Context, c client.Client, name string) []finding {
+	user := fmt.Sprintf("system:serviceaccount:%s:%s", i.deployment.Namespace, cmp.Or(i.deployment.Spec.Template.Spec.ServiceAccountName, "default"))
+	findings, err := checkRing(ctx, c, name, i.namespaces(), func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: attributes, User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.deployment.Namespace, "system:authenticated"},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("ask what the manager may do: %w", err)
+		}
+		return review.Status.Allowed, nil
+	})
+	if err != nil {
+		f := unread("what the manager may do", err)
+		f.Group = ring(name)
+		return []finding{f}
+	}
+	return findings
+}
+
+// states counts for each ring how what it rolls stands.
+func (i *installation) states(ctx context.Context, c client.Client, now time.Time) map[string]finding {
+	options := describe.Options{Config: config.Options{Namespaces: i.namespaces(), Now: func() time.Time { return now }}}
+	if len(i.namespaces()) == 1 {
+		options.Namespace = i.namespaces()[0]
+	}
+	found, err := describe.Describe(ctx, c, options)
+	states := map[string]finding{}
+	for _, name := range i.rings() {
+		if err != nil {
+			f := unread("the state of rollouts", err)
+			f.Group = ring(name)
+			states[name] = f
+			continue
+		}
+		states[name] = stateOf(name, describe.Rolled(found.Units))
+	}
+	for _, unseen := range found.Unseen {
+		states[unseen.Ring] = finding{Group: ring(unseen.Ring), Advice: true, What: "the state of rollouts cannot be checked: " + unseen.Why}
+	}
+	return states
+}
+
+// stateOf counts the units of a ring by phase.
+func stateOf(name string, units []describe.Unit) finding {
+	f := finding{Group: ring(name), OK: true}
+	counts := map[rollout.Phase]int{}
+	total := 0
+	for n := range units {
+		if units[n].Ring == name {
+			counts[units[n].Phase]++
+			total++
+		}
+	}
+	if total == 0 {
+		f.What = "no rollouts"
+		return f
+	}
+	var parts []string
+	for _, phase := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[phase], phase))
+	}
+	f.What = "rollouts: " + strings.Join(parts, ", ")
+	if counts[rollout.PhaseFailed]+counts[describe.PhaseStalled] > 0 {
+		f.OK, f.Advice, f.Action = false, true, "spillway status -A --ring "+name+" --waiting shows them"
+	}
+	return f
+}

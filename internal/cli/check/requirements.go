@@ -1,0 +1,146 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	semver "k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// oldestServer is the first version with all that the rings build on: Pod
+// scheduling gates and ValidatingAdmissionPolicy are generally available in it.
+const oldestServer = "1.30.0"
+
+func (c *checking) checkServer() ([]finding, error) {
+	version, err := c.cluster.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	f := finding{Group: groupCluster, What: "Kubernetes " + version}
+	v, err := semver.ParseGeneric(version)
+	if f.OK = err == nil && v.AtLeast(semver.MustParseGeneric(oldestServer)); !f.OK {
+		f.Action = "Spillway needs " + oldestServer + " or later"
+	}
+	return []finding{f}, nil
+}
+
+// checkRequirements checks what must hold before a manager is installed.
+func (c *checking) checkRequirements(ctx context.Context, reader client.Client) ([]finding, error) {
+	var findings []finding
+	if !c.pre {
+		findings = append(findings, finding{Group: groupCluster, Advice: true, What: "no manager is installed", Action: "spillway install installs it; what follows are its requirements"})
+	}
+	findings = append(findings, checkFlux(reader, c.rings)...)
+	if slices.Contains(c.rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
+		findings = append(findings, finding{Group: groupCluster, What: kudoRuns, Action: kudoAction})
+	}
+	for _, name := range c.rings {
+		more, err := checkRing(ctx, reader, name, c.namespaces, askOfUser)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, more...)
+	}
+	return findings, nil
+}
+
+// ask asks the API server whether something is permitted.
+type ask func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error)
+
+// askOfUser asks about the credentials in use.
+func askOfUser(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+	if err := c.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("ask what is permitted: %w", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// checkRing asks for every verb of every rule of a ring, where it is to hold. What is
+// missing is named; all that is permitted is one line.
+func checkRing(ctx context.Context, c client.Client, name string, namespaces []string, permitted ask) ([]finding, error) {
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{name}})
+	if err != nil {
+		return nil, fmt.Errorf("permissions: %w", err)
+	}
+	where := "in all namespaces"
+	if len(namespaces) > 0 {
+		where = "in namespace " + strings.Join(namespaces, ", ")
+	} else {
+		namespaces = []string{""}
+	}
+	var denied []finding
+	for _, namespace := range namespaces {
+		for i := range rules {
+			more, err := checkRule(ctx, c, namespace, &rules[i], permitted)
+			if err != nil {
+				return nil, err
+			}
+			for j := range more {
+				more[j].Group = ring(name)
+			}
+			denied = append(denied, more...)
+		}
+	}
+	if len(denied) > 0 {
+		return denied, nil
+	}
+	return []finding{{Group: ring(name), OK: true, What: fmt.Sprintf("all %d permissions %s", len(rules), where)}}, nil
+}
+
+// checkRule is what of a rule is not permitted.
+func checkRule(ctx context.Context, c client.Client, namespace string, rule *rbacv1.PolicyRule, permitted ask) ([]finding, error) {
+	where := "in all namespaces"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	var findings []finding
+	for _, resource := range rule.Resources {
+		var denied []string
+		for _, verb := range rule.Verbs {
+			allowed, err := permitted(ctx, c, &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource})
+			if err != nil {
+				return nil, err
+			}
+			if !allowed {
+				denied = append(denied, verb)
+			}
+		}
+		if len(denied) > 0 {
+			findings = append(findings, finding{
+				What:   fmt.Sprintf("%s %s %s is not permitted", strings.Join(denied, ", "), resource, where),
+				Action: "grant it, for example by spillway install",
+			})
+		}
+	}
+	return findings, nil
+}
+
+// checkFlux looks for the kinds of Flux, which applies what clusters are assigned. On a hub
+// only BootstrapModules need it.
+func checkFlux(c client.Client, rings []string) []finding {
+	onHub := slices.Contains(rings, manager.RingFleet)
+	if !onHub && !slices.Contains(rings, manager.RingAssemblage) {
+		return nil
+	}
+	kind := decision.KindOfFlux
+	f := finding{Group: groupCluster, OK: true, What: fmt.Sprintf("Flux: %s %s", kind.Kind, kind.GroupVersion())}
+	if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+		return []finding{f}
+	}
+	f.OK, f.Advice = false, !slices.Contains(rings, manager.RingAssemblage)
+	f.What, f.Action = f.What+" not found", "install Flux: the assignments of this cluster are applied with it"
+	if f.Advice {
+		f.Action = "install Flux if BootstrapModules are used: the hub applies them with it; for Modules each workload cluster needs it"
+	}
+	return []finding{f}
+}

@@ -1,0 +1,75 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// checkTraces looks for workloads that are suspended, and for what wave
+// left on them, as far as it may be seen.
+func checkTraces(ctx context.Context, reader client.Reader) []finding {
+	traces, err := config.Traces(ctx, reader)
+	if err != nil {
+		return []finding{{Advice: true, What: "suspended workloads and what wave left on others could not be looked for: " + err.Error()}}
+	}
+	managers := &appsv1.DeploymentList{}
+	unknown := reader.List(ctx, managers, client.MatchingLabels(manifests.ManagerLabels())) != nil
+	var findings []finding
+	for _, trace := range traces {
+		what := fmt.Sprintf("%s/%s in namespace %s ", strings.ToLower(trace.Kind), trace.Name.Name, trace.Namespace)
+		if trace.Suspended() {
+			findings = append(findings, suspendedFinding(what, trace, unknown || isManaged(managers, trace.Namespace)))
+		}
+		for _, left := range trace.LeftOut {
+			findings = append(findings, finding{Group: groupWorkloads, Advice: true, What: what + "names config of another namespace that does not count: " + left,
+				Action: "share it before changing over from wave, or run the manager with --allow-cross-namespace"})
+		}
+		if trace.Finalizer {
+			findings = append(findings, finding{Group: groupWorkloads, Advice: true, What: what + "has the finalizer of wave before 2024", Action: disownAction(&trace)})
+		}
+	}
+	return findings
+}
+
+// disownAction says what the manager needs to remove wave's finalizer: permissions for the
+// objects of this workload alone.
+func disownAction(t *config.Trace) string {
+	const removes = "the manager removes it"
+	if len(t.Owns) == 0 {
+		return removes
+	}
+	words := []string{"kubectl create role spillway-wave-" + strings.ToLower(t.Kind) + "-" + t.Name.Name, "-n", t.Namespace, "--verb=patch --resource=configmaps,secrets"}
+	for _, owned := range t.Owns {
+		words = append(words, "--resource-name="+owned.Name)
+	}
+	return removes + " with the owner references on its config, once it may patch that: " + strings.Join(words, " ") +
+		", and bind it to the ServiceAccount of the manager; or install with --wave-cleanup"
+}
+
+// isManaged is true if one of the managers watches the namespace.
+func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
+	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return command.Watches(command.ManagerArgs(d), namespace) })
+}
+
+// suspendedFinding says who lets a suspended workload run. Without a manager
+// no one does: it is blocked.
+func suspendedFinding(what string, trace config.Trace, managed bool) finding {
+	f := finding{Group: groupWorkloads, Advice: true, What: what + "is suspended until its config exists", Action: "spillway explain says what is missing"}
+	if trace.Suspension.Scheduler {
+		f.What, f.Action = what+"was suspended by wave", "the manager releases it once its config exists"
+	}
+	if !managed {
+		f.What += " and blocked, because no manager watches its namespace"
+		f.Action = "install the manager, or release the workload with spillway uninstall"
+	}
+	return f
+}

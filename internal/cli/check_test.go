@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/admission"
+	"github.com/spillway-dev/spillway/internal/cli"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// runCommand runs a command, and returns its exit code and all that it wrote.
+func runCommand(t *testing.T, args ...string) (code int, output string) {
+	t.Helper()
+	out := &testenv.Buffer{}
+	code = cli.Run(t.Context(), command.Environment{
+		Args: append([]string{"spillway"}, append(args, "--kubeconfig="+testenv.Shared().Kubeconfig())...),
+		Out:  out, Err: out, Now: time.Now, Lookup: func(string) (string, bool) { return "", false },
+	})
+	return code, out.String()
+}
+
+// What is wrong with an installation is said, one after the other, until nothing is.
+func TestAnInstallation(t *testing.T) {
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(testenv.Shared().Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := testenv.Namespace(t)
+	system := watched + "-system"
+	says := func(code int, texts ...string) {
+		t.Helper()
+		testenv.Eventually(t, func(context.Context) error {
+			got, said := runCommand(t, "check", "-n", system)
+			for _, text := range texts {
+				if !strings.Contains(said, text) {
+					return fmt.Errorf("it does not say %q:\n%s", text, said)
+				}
+			}
+			if got != code {
+				return fmt.Errorf("exit code %d:\n%s", got, said)
+			}
+			return nil
+		})
+	}
+	if code, said := runCommand(t, "install", "-n", system, "--watch-namespaces="+watched, "--image=spillway:test"); code != 0 {
+		t.Fatal(said)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(1, "manager "+system+"/spillway\n", "✓ 2 of 2 Pods are ready, image spillway:test", "✗ no replica leads: Lease spillway-manager not found; kubectl logs",
+		"kinds are those of version", "policies, webhooks and bindings", "has no certificate authority", "! the certificate of the webhooks cannot be checked",
+		"ring config\n", "permissions in namespace "+watched, "✓ no rollouts")
+
+	now := metav1.NowMicro()
+	holder, seconds := "replica-1", int32(3600)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: manager.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds},
+	}
+	must(c.Create(t.Context(), lease))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: admission.SecretName}, Data: map[string][]byte{corev1.TLSCertKey: certificateUntil(t, time.Now().Add(time.Hour))}}
+	must(c.Create(t.Context(), secret))
+	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	must(c.List(t.Context(), configurations, client.MatchingLabels{"app.kubernetes.io/instance": system}))
+	for i := range configurations.Items {
+		for j := range configurations.Items[i].Webhooks {
+			configurations.Items[i].Webhooks[j].ClientConfig.CABundle = secret.Data[corev1.TLSCertKey]
+		}
+		must(c.Update(t.Context(), &configurations.Items[i]))
+	}
+	says(0, "✓ replica-1 leads", "! the certificate of the webhooks is 0 days old", "it should have been renewed")
+
+	secret.Data[corev1.TLSCertKey] = certificateUntil(t, time.Now().Add(90*24*time.Hour))
+	must(c.Update(t.Context(), secret))
+	says(0, "✓ the certificate of the webhooks is 0 days old, and valid until")
+
+	old := metav1.NewMicroTime(now.Add(-2 * time.Hour))
+	lease.Spec.RenewTime = &old
+	must(c.Update(t.Context(), lease))
+	says(1, "✗ no replica leads: replica-1 has not renewed Lease spillway-manager for 2h0m")
+	must(c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "spillway"}}))
+	must(c.Delete(t.Context(), &configurations.Items[0]))
+	says(1, "✗ get, list, watch secrets in namespace "+watched+" is not permitted", "✗ validatingwebhookconfiguration/"+configurations.Items[0].Name+" not found; spillway install")
+}
+
+// certificateUntil is one that is valid until then.
+func certificateUntil(t *testing.T, end time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now(), NotAfter: end, IsCA: true, BasicConstraintsValid: true}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}

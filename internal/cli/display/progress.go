@@ -1,0 +1,44 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	// progressAfter is how long a command may take before it says how far it is, and
+	// progressEvery how often it says so.
+	progressAfter, progressEvery = time.Second, 100 * time.Millisecond
+)
+
+// Progress is a line on a terminal that says how far a command is, for as long as it
+// takes. Elsewhere it writes nothing.
+type Progress struct {
+	w     io.Writer
+	now   func() time.Time
+	width int
+	next  time.Time
+	shown bool
+}
+
+// NewProgress returns one for w, by a clock.
+func NewProgress(w io.Writer, now func() time.Time) *Progress {
+	return &Progress{w: w, now: now, width: TerminalWidth(w), next: now().Add(progressAfter)}
+}
+
+// Show says how far it is, unless that was said a moment ago.
+func (p *Progress) Show(text string) {
+	if now := p.now(); p.width > 0 && !now.Before(p.next) {
+		p.shown, p.next = true, now.Add(progressEvery)
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s", Cut(text, p.width-1))
+	}
+}
+
+// Clear takes the line away.
+func (p *Progress) Clear() {
+	if p.shown {
+		p.shown = false
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
