@@ -289,6 +289,7 @@ func TestARetryTriesTheNextWorkload(t *testing.T) {
 	w.annotate("app3", native+"pause", "true")
 	w.retry("db", time.Now().Add(time.Second)) // as the command does
 	w.hashed("app2", before)
+	w.saysEventually("app2", "CrashLoopBackOff (changed")
 	w.annotate("app3", native+"pause", "-")
 	w.stopped("app2", "app3")
 	if ran := k.ranWith("bad"); !slices.Equal(ran, []string{"app1", "app2"}) {

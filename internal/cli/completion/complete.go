@@ -19,6 +19,7 @@ import (
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -53,6 +54,8 @@ var kindsToType = []kindToType{
 	{"module", fleetv1.GroupVersion.WithKind(model.KindModule)},
 	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(model.KindBootstrap)},
 	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
+	{"configmap", corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap)},
+	{"secret", corev1.SchemeGroupVersion.WithKind(describe.KindSecret)},
 }
 
 // Complete lets a command complete its arguments, as its usage names them, and its flags.
@@ -104,9 +107,13 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	if named {
 		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
 	}
+	kinds := command.RolledKinds
+	if cmd.Name() == "retry" {
+		kinds = steer.RetriedKinds
+	}
 	var words []string
 	for _, k := range kindsToType {
-		if slices.Contains(command.RolledKinds, k.gvk.Kind) {
+		if slices.Contains(kinds, k.gvk.Kind) {
 			words = append(words, k.word+"/")
 		}
 	}

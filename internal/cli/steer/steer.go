@@ -50,10 +50,13 @@ func NewResume(env command.Environment) *cobra.Command {
 	})
 }
 
+// RetriedKinds are those that the command retry takes.
+var RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}
+
 // NewRetry returns the command retry.
 func NewRetry(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "retry", kinds: []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}, word: command.ReasonRetried, edit: retry,
+		verb: "retry", kinds: RetriedKinds, word: command.ReasonRetried, edit: retry,
 		short: "Retry a rollout that has failed",
 		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
 			"what has failed with it so far holds no workload any more.",

@@ -106,6 +106,8 @@ type trial struct {
 	unit     rollout.Unit
 	// present is true if it has the config now.
 	present bool
+	// at is when it failed first, now if that is not recorded.
+	at      time.Time
 	unknown string
 }
 
@@ -119,10 +121,12 @@ func (j *judgment) addTrials() bool {
 		j.addRecorded(i, w)
 		for _, r := range w.onTrialFor(j.now) {
 			if w.recorded(r, j.now) == nil {
-				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(), present: true, unknown: w.unknown(j.now)})
+				j.trials = append(j.trials, trial{workload: i, release: r, unit: w.onTrial(), present: true, at: j.now, unknown: w.unknown(j.now)})
 			}
 		}
 	}
+	// What failed first is named first, so that sentences stay as they are when more fails.
+	slices.SortStableFunc(j.trials, func(a, b trial) int { return a.at.Compare(b.at) })
 	return len(j.trials) > 0
 }
 
@@ -136,7 +140,7 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 		}
 		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}}
 		r, _ := w.Config.Release(f.Object())
-		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, present: w.IsCurrent()})
+		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent()})
 	}
 }
 
@@ -303,11 +307,11 @@ func (j *judgment) stop(in releaseIn, holds map[string]*rollout.Hold) {
 // stopOf is why a release does not go on.
 func (j *judgment) stopOf(in releaseIn, h *rollout.Hold, holds map[string]*rollout.Hold) *Stop {
 	u, release := j.releases[in], in.From(in.namespace)
-	on := slices.IndexFunc(u.trials, func(t rollout.Unit) bool { return len(h.On) > 0 && t.Name == h.On[len(h.On)-1] })
-	if !isFailure(h) || on < 0 {
+	if !isFailure(h) {
 		w := &j.workloads[u.unknown]
 		return &Stop{Reason: ReasonConfigUnverified, Release: in.Release, On: w.Name, on: u.unknown, said: release + " is not verified: " + u.unknownText}
 	}
+	on := max(0, slices.IndexFunc(u.trials, func(t rollout.Unit) bool { return len(h.On) > 0 && t.Name == h.On[len(h.On)-1] }))
 	s := &Stop{Reason: ReasonConfigFailed, Release: in.Release, On: j.workloads[u.ran[on]].Name, on: u.ran[on], kept: len(u.next)}
 	if failed := holds[h.On.String()]; failed != nil {
 		s.Cause = causeIn(failed)

@@ -3,7 +3,7 @@
 //
 // # Invariants
 //
-//   - Pods are told apart by the hash that the ring has put on the template: those with the
+//   - Pods are distinguished by the hash that the ring has put on the template: those with the
 //     present hash started with the present config.
 //   - Pods are watched only in namespaces where a workload was rolled and is not ready, or
 //     has failed. Where nothing rolls, no Pod is listed or watched.

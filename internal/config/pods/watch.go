@@ -74,15 +74,16 @@ func (w *Watching) start(namespace string) *watching {
 	err := of.informer.SetTransform(reduce)
 	if err == nil {
 		err = of.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-			of.fail(err)
-			w.changed()
+			if of.fail(err) {
+				w.changed()
+			}
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		})
 	}
 	if err == nil {
 		_, err = of.informer.AddEventHandler(w.handler(of))
 	}
-	of.fail(err)
+	_ = of.fail(err)
 	go of.informer.RunWithContext(ctx)
 	go func() {
 		select {
@@ -100,7 +101,7 @@ func (w *Watching) listed(namespace string) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := &corev1.PodList{}
 			err := w.client.List(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &o})
-			return list, err //nolint:wrapcheck // the reflector looks at what it is
+			return list, err //nolint:wrapcheck // the reflector reads what it is
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return w.client.Watch(ctx, &corev1.PodList{}, &client.ListOptions{Namespace: namespace, Raw: &o}) //nolint:wrapcheck // likewise
@@ -135,10 +136,13 @@ func (of *watching) failed() error {
 	return of.err
 }
 
-func (of *watching) fail(err error) {
+// fail notes an error. It is true if it is another one than before.
+func (of *watching) fail(err error) bool {
 	of.mu.Lock()
 	defer of.mu.Unlock()
+	differs := err != nil && (of.err == nil || of.err.Error() != err.Error())
 	of.err = err
+	return differs
 }
 
 func itemsOf(store cache.Store) []*corev1.Pod {
