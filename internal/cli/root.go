@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -74,6 +75,7 @@ func newRoot(env command.Environment) *cobra.Command {
 			"waits: a changed ConfigMap or Secret, the Pod template of StatefulSets in several\n" +
 			"zones, the plans of an application, the revision of a fleet of clusters.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
+		Version:       command.CurrentVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -84,7 +86,14 @@ func newRoot(env command.Environment) *cobra.Command {
 			return command.FromEnvironment(cmd.Flags(), env.Lookup)
 		},
 	}
+	root.SetVersionTemplate("spillway {{.Version}}\n")
 	root.SetFlagErrorFunc(command.FlagError)
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "ring" { // what who names one ring types
+			name = "rings"
+		}
+		return pflag.NormalizedName(name)
+	})
 	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
 	finish(root, env)

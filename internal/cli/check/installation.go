@@ -206,7 +206,7 @@ func stateOf(name string, units []describe.Unit) finding {
 	}
 	f.What = "rollouts: " + strings.Join(parts, ", ")
 	if counts[rollout.PhaseFailed]+counts[describe.PhaseStalled] > 0 {
-		f.OK, f.Advice, f.Action = false, true, "spillway status -A --ring "+name+" --waiting shows them"
+		f.OK, f.Advice, f.Action = false, true, "spillway status -A --rings "+name+" --waiting shows them"
 	}
 	return f
 }

@@ -100,7 +100,7 @@ func Watches(args []string, namespace string) bool {
 func (a *Query) adopt(arg string) error {
 	name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	f := a.flags.Lookup(name)
-	if !ok || f == nil || f.Changed || name == "kubeconfig" {
+	if !ok || f == nil || f.Changed || name == "kubeconfig" || name == "rings" { // which of them are shown is not the manager's to say
 		return nil
 	}
 	if err := a.flags.Set(name, value); err != nil {

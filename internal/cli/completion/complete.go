@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,17 +44,15 @@ type kindToType struct {
 	gvk  schema.GroupVersionKind
 }
 
-var kindsToType = []kindToType{
-	{"deployment", appsv1.SchemeGroupVersion.WithKind("Deployment")},
-	{"statefulset", appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
-	{"daemonset", appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
-	{"rolloutgroup", spillwayv1.GroupVersion.WithKind("RolloutGroup")},
-	{"instance", v1beta1.GroupVersion.WithKind("Instance")},
-	{"module", fleetv1.GroupVersion.WithKind(model.KindModule)},
-	{"bootstrapmodule", fleetv1.GroupVersion.WithKind(model.KindBootstrap)},
-	{"pod", corev1.SchemeGroupVersion.WithKind("Pod")},
-	{"configmap", corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap)},
-	{"secret", corev1.SchemeGroupVersion.WithKind(describe.KindSecret)},
+var kindsToType = kindsOf(append(slices.Clone(command.Rolled), corev1.SchemeGroupVersion.WithKind("Pod"),
+	corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret)))
+
+func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
+	typed := make([]kindToType, 0, len(kinds))
+	for _, kind := range kinds {
+		typed = append(typed, kindToType{strings.ToLower(kind.Kind), kind})
+	}
+	return typed
 }
 
 // Complete lets a command complete its arguments, as its usage names them, and its flags.
@@ -122,13 +119,13 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 
 // words completes flags that take one of a few words.
 func (Completer) words(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{"ring": describe.Rings(), "rings": append(describe.Rings(), manager.RingAssemblage)} {
+	for flag, words := range map[string][]string{"rings": append(describe.Rings(), manager.RingAssemblage)} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	if f := cmd.Flags().Lookup("output"); f != nil {
-		forms := regexp.MustCompile(`\b(json|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
+		forms := regexp.MustCompile(`\b(json|yaml|wide|name|sarif)\b`).FindAllString(f.Usage, -1)
 		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	}
 }

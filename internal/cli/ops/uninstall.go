@@ -14,6 +14,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -74,6 +75,8 @@ type uninstall struct {
 
 	client client.Client
 	out    io.Writer
+	// removed is true once something was.
+	removed bool
 	// plans is true if the installed manager runs the plans ring.
 	plans bool
 }
@@ -110,7 +113,29 @@ func (u *uninstall) run(ctx context.Context) error {
 		return err
 	}
 	// 6. The rest, the permissions last.
-	return u.remove(ctx, manifests.OtherKinds())
+	if err := u.remove(ctx, manifests.OtherKinds()); err != nil {
+		return err
+	}
+	return u.tellRest(ctx)
+}
+
+// tellRest says what stays, and how to remove it: the kinds, because their objects would go
+// with them, and the namespace, which may hold what is not ours.
+func (u *uninstall) tellRest(ctx context.Context) error {
+	if !u.removed {
+		return nil
+	}
+	kinds := &metav1.PartialObjectMetadataList{}
+	kinds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	if err := u.client.List(ctx, kinds, client.MatchingLabels(manifests.ManagerLabels())); err != nil {
+		return fmt.Errorf("look for kinds that stay: %w", err)
+	}
+	_, _ = fmt.Fprintf(u.out, "\nNamespace %s stays. To remove it, with all that is in it:\n  kubectl delete namespace %s\n", u.namespace, u.namespace)
+	if len(kinds.Items) > 0 {
+		_, _ = fmt.Fprintf(u.out, "%d kinds stay, with their objects. To remove them, once no other installation uses them:\n  kubectl delete customresourcedefinitions -l %s\n",
+			len(kinds.Items), labels.FormatLabels(manifests.ManagerLabels()))
+	}
+	return nil
 }
 
 // findManager finds the namespaces that the installed manager watches, all if
@@ -224,6 +249,7 @@ func (u *uninstall) removeOne(ctx context.Context, obj *unstructured.Unstructure
 	if err := u.awaitGone(ctx, obj); err != nil {
 		return fmt.Errorf("wait until %s is gone: %w", what, err)
 	}
+	u.removed = true
 	_, _ = fmt.Fprintf(u.out, "%s deleted\n", what)
 	return nil
 }

@@ -24,7 +24,7 @@ type telling struct {
 	History
 
 	all, watch bool
-	ring       string
+	rings      []string
 	since      time.Duration
 	members    *history.Members
 }
@@ -41,7 +41,7 @@ func NewEvents(env command.Environment) *cobra.Command {
 			"hour, unless --event-ttl says otherwise.\n" +
 			"\n" +
 			"With --watch the command continues until it is interrupted. Its exit code is then 0.",
-		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --ring fleet --watch",
+		Example: "  spillway events -n shop\n  spillway events rolloutgroup/ingester -n mimir --since 15m\n  spillway events -A --rings fleet --watch",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return command.AtMost(1, "name one as KIND/NAME, or leave it out")(cmd.CommandPath(), args)
 		},
@@ -50,7 +50,7 @@ func NewEvents(env command.Environment) *cobra.Command {
 	t.cluster.AddFlags(cmd.Flags())
 	t.cluster.AddNamespaceFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "list the Events of all namespaces")
-	cmd.Flags().StringVar(&t.ring, "ring", "", "only Events of one ring: "+strings.Join(describe.Rings(), ", "))
+	cmd.Flags().StringSliceVar(&t.rings, "rings", nil, "only Events of these rings: "+strings.Join(describe.Rings(), ", "))
 	cmd.Flags().DurationVar(&t.since, "since", 0, "only Events that are not older, such as 15m (default: all)")
 	cmd.Flags().BoolVarP(&t.watch, "watch", "w", false, "continue with new Events until interrupted")
 	command.OutputFlag(cmd, &t.output)
@@ -134,9 +134,12 @@ func (t *telling) follow(ctx context.Context, c client.WithWatch, namespace stri
 }
 
 func (t *telling) namespace() (string, error) {
+	if err := errors.Join(checkRings(t.rings), command.CheckOutput(t.output)); err != nil {
+		return "", err
+	}
 	switch {
-	case t.ring != "" && !slices.Contains(describe.Rings(), t.ring):
-		return "", fmt.Errorf("--ring: there is no ring %q; choose from %s", t.ring, strings.Join(describe.Rings(), ", "))
+	case t.watch && t.output != "" && t.output != command.OutputJSON:
+		return "", fmt.Errorf("--output: %q is not possible with --watch; use json, or leave it out", t.output)
 	case t.since < 0:
 		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
 	case t.output != "" && t.output != "json":
@@ -151,7 +154,7 @@ func (t *telling) namespace() (string, error) {
 // wants is true of what was asked for.
 func (t *telling) wants(n *history.Event) bool {
 	recent := t.since == 0 || !n.At.Before(t.Env.Now().Add(-t.since))
-	return recent && (t.ring == "" || n.Ring == t.ring) && (t.members == nil || t.members.Has(n))
+	return recent && (len(t.rings) == 0 || slices.Contains(t.rings, n.Ring)) && (t.members == nil || t.members.Has(n))
 }
 
 // columns are what there is to say of an Event.

@@ -18,7 +18,6 @@ import (
 const (
 	outputWide = "wide"
 	outputName = "name"
-	outputJSON = "json"
 )
 
 // overview is what status is asked for.
@@ -27,6 +26,7 @@ type overview struct {
 
 	all, waiting bool
 	show         []string
+	selection    selection
 }
 
 // NewStatus returns the command status.
@@ -38,15 +38,16 @@ func NewStatus(env command.Environment) *cobra.Command {
 			"config that changed, the groups of StatefulSets with their zones and Pods, the\n" +
 			"Instances with their plans and steps, the modules with their stages and clusters.\n" +
 			"A unit that is complete takes one line, and many of them share one; -o wide shows all.",
-		Example: "  spillway status -A\n  spillway status -n mimir --ring zones\n  spillway status -A --waiting -o name",
+		Example: "  spillway status -A\n  spillway status -n mimir --rings zones\n  spillway status -A --waiting -o name",
 		Args:    noNamespace,
 	}
 	s := &overview{Query: command.NewQuery(env, cmd)}
 	flags := cmd.Flags()
 	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "all namespaces")
 	flags.BoolVar(&s.waiting, "waiting", false, "only what waits, and what it is part of")
-	flags.StringSliceVar(&s.show, "ring", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
-	flags.Lookup("output").Usage = "output format: json, wide or name (default: text)"
+	s.selection.addFlags(flags)
+	flags.StringSliceVar(&s.show, "rings", nil, "only these rings: "+strings.Join(describe.Rings(), ", "))
+	flags.Lookup("output").Usage = "output format: json, yaml, jsonpath=TEMPLATE, wide or name (default: text)"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
 }
@@ -89,6 +90,9 @@ func (s *overview) run(cmd *cobra.Command) error {
 	for _, why := range unseenOf(snapshot.Units) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: of modules only what the manager has written is shown: %s\n", why)
 	}
+	if snapshot.Units, err = s.selection.apply(cmd.Context(), c, namespace, snapshot.Units); err != nil {
+		return err
+	}
 	return s.print(cmd.OutOrStdout(), snapshot)
 }
 
@@ -105,16 +109,21 @@ func unseenOf(units []describe.Unit) []string {
 
 // check refuses what cannot be shown before anybody is asked.
 func (s *overview) check() error {
-	for _, ring := range s.show {
-		if !slices.Contains(describe.Rings(), ring) {
-			return fmt.Errorf("--ring: there is no ring %q; choose from %s", ring, strings.Join(describe.Rings(), ", "))
-		}
-	}
-	if !slices.Contains([]string{"", outputJSON, outputWide, outputName}, s.Output) {
-		return fmt.Errorf("--output: %q is not known; use json, wide or name, or leave it out", s.Output)
+	if err := errors.Join(checkRings(s.show), command.CheckOutput(s.Output, outputWide, outputName), s.selection.check()); err != nil {
+		return err
 	}
 	if s.all && s.Cluster.Namespace != "" {
 		return errors.New("-n and -A contradict each other; leave one out")
+	}
+	return nil
+}
+
+// checkRings refuses names that are of no ring.
+func checkRings(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(describe.Rings(), name) {
+			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(describe.Rings(), ", "))
+		}
 	}
 	return nil
 }
@@ -125,16 +134,16 @@ func (s *overview) print(w io.Writer, snapshot describe.Description) error {
 		shown = describe.Waiting(units)
 	}
 	switch s.Output {
-	case outputJSON:
-		snapshot.Units = append([]describe.Unit{}, shown...)
-		return command.Show(w, outputJSON, snapshot, nil)
 	case outputName:
 		writeNames(w, shown)
-	default:
+	case "", outputWide:
 		t := display.Tree{Now: s.Env.Now(), Style: display.StyleOf(w, s.Env.Lookup), Whole: s.Output == outputWide, Namespaces: s.all}
 		if !s.write(w, &t, units, shown) {
 			_, _ = fmt.Fprintln(w, s.nothing(&snapshot))
 		}
+	default:
+		snapshot.Units = append([]describe.Unit{}, shown...)
+		return command.Show(w, s.Output, snapshot, nil)
 	}
 	return nil
 }
