@@ -167,7 +167,8 @@ func (w *Workload) failed(now time.Time) []workload.Failed {
 // to try again, and the workload has not been ready with the same config.
 func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
 	used := slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == f.Object() && !u.Ignored })
-	return used && w.counts(f.Object(), f.At, now) && !(w.isPresent(*f) && w.isRecovered(now))
+	works := w.isPresent(*f) && w.isRecovered(now)
+	return used && !works && w.counts(f.Object(), f.At, now)
 }
 
 // isUnreadyBefore is true if a workload that is about to be rolled is not ready, and what

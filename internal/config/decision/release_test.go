@@ -341,7 +341,7 @@ func failsFor(w *Workload, among []Workload) string {
 		}
 		for _, r := range w.ReleasesOf(w.Change.Keys) {
 			if slices.Contains(with, r) && w.Config.CountsIn(r.Object, failed.Namespace, w.Namespace) {
-				return failed.Name.String()
+				return failed.String()
 			}
 		}
 	}

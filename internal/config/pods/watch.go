@@ -43,7 +43,7 @@ type watching struct {
 func (w *Watching) In(_ context.Context, namespace string) Pods {
 	of := w.started[namespace]
 	if of == nil {
-		of = w.start(namespace)
+		of = w.start(namespace) //nolint:contextcheck // it outlives the pass
 		w.started[namespace] = of
 	}
 	switch err := of.failed(); {
@@ -104,7 +104,7 @@ func (w *Watching) listed(namespace string) cache.ListerWatcher {
 			return list, err //nolint:wrapcheck // the reflector reads what it is
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return w.client.Watch(ctx, &corev1.PodList{}, &client.ListOptions{Namespace: namespace, Raw: &o}) //nolint:wrapcheck // likewise
+			return w.client.Watch(ctx, &corev1.PodList{}, &client.ListOptions{Namespace: namespace, Raw: &o})
 		},
 	}
 }
