@@ -119,6 +119,7 @@ var notation = map[string]attribute{
 	"unknown":         health(rollout.Unknown),
 	"progressing":     health(rollout.Progressing),
 	"degraded":        health(rollout.Degraded),
+	"cause":           func(u *rollout.Unit, _ time.Time, v string) error { u.Leaf.Cause = rollout.Reason(v); return nil },
 	"failed":          health(rollout.Failed),
 	"settled":         func(u *rollout.Unit, _ time.Time, _ string) error { u.Leaf.Settled = true; return nil },
 	"lost":            ago(func(u *rollout.Unit) *time.Time { return &u.Leaf.LostSince }),

@@ -149,7 +149,12 @@ func (d *decision) any(is func(*node) bool) bool {
 
 // isOnItsWay tells whether a leaf has moved and is getting ready.
 func (n *node) isOnItsWay() bool {
-	return n.hold != nil && n.isLeaf() && !n.outdated && !n.up && moves(n.hold.reason)
+	return n.hold != nil && n.isLeaf() && !n.outdated && !n.up && (moves(n.hold.reason) || n.hasCause() && n.isMoving())
+}
+
+// hasCause tells whether the reason of a leaf's Hold is the one that the ring has given.
+func (n *node) hasCause() bool {
+	return n.unit.Leaf.Cause != "" && n.hold.reason == n.unit.Leaf.Cause
 }
 
 // moves tells whether what waits for such a reason of its own is getting ready.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +20,11 @@ func (n *node) movingCause() *cause {
 		message = n.name() + " is being removed" + detail(n.unit.Leaf.Reason)
 	}
 
-	return &cause{reason: ReasonProgressing, message: message, since: n.unit.StartedAt}
+	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonProgressing), message: message, since: n.unit.StartedAt}
 }
 
 func (n *node) unhealthyCause() *cause {
-	return &cause{reason: ReasonUnhealthy, message: n.name() + " is up to date but " + n.condition()}
+	return &cause{reason: cmp.Or(n.unit.Leaf.Cause, ReasonUnhealthy), message: n.name() + " is up to date but " + n.condition()}
 }
 
 func (n *node) failedCause() *cause {

@@ -112,6 +112,10 @@ type Leaf struct {
 	// Reason tells why it is not healthy, as what may follow "it is": "not ready
 	// since 14:03 (ContainersNotReady)". See [Clock] for times. Optional.
 	Reason string
+	// Cause is the reason of its Hold while it is at its target, not available and not
+	// failed, in place of ReasonProgressing and ReasonUnhealthy: the CamelCase word of
+	// a ring that knows what it is. Optional.
+	Cause Reason
 	// Priority orders leaves that compete for a budget or a rate: the higher goes
 	// first; of equal ones those that are down already, then the order of the tree.
 	Priority int

@@ -53,7 +53,7 @@ func TestOlderTakesTheUnknownForOlder(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"", "", false}, {"", "1", true}, {"1", "", false}, {"9", "10", true}, {"10", "9", false}, {"9", "9", false}, {"x", "9", false},
+		{"", "", false}, {"", "1", true}, {"1", "", false}, {"9", "10", true}, {"10", "9", false}, {"9", "9", false}, {"x", "9", true}, {"9", "x", false}, {"0", "9", true}, {"9", "0", false}, {"0", "0", false},
 	} {
 		if got := ring.Older(c.a, c.b); got != c.want {
 			t.Errorf("%q is older than %q: %t", c.a, c.b, got)

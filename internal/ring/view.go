@@ -14,12 +14,18 @@ func Newer(a, b string) string {
 // has decided. That manager may know of writes that this view does not show.
 func IsBehind(view, seen string) bool { return Older(view, seen) }
 
-// Older is true if the resource version a is older than b. One that is not known is
-// older than any that is.
+// Older is true if the resource version a is older than b. One that is not known, or is none
+// ("0"), is older than any that is.
 func Older(a, b string) bool {
-	if a == "" {
-		return b != ""
+	if !isVersion(a) || !isVersion(b) {
+		return isVersion(b)
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// isVersion is true of what can be compared as a resource version.
+func isVersion(text string) bool {
+	_, err := resourceversion.CompareResourceVersion(text, "1")
+	return err == nil
 }

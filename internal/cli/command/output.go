@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,16 +29,14 @@ func OutputFlag(cmd *cobra.Command, output *string) {
 // CheckOutput refuses a form of output that is none of the common ones and none of some
 // more.
 func CheckOutput(output string, more ...string) error {
-	for _, known := range append([]string{"", OutputJSON, OutputYAML}, more...) {
-		if output == known {
-			return nil
-		}
+	forms := append([]string{OutputJSON, OutputYAML}, more...)
+	if output == "" || slices.Contains(forms, output) {
+		return nil
 	}
 	if path, ok := strings.CutPrefix(output, jsonPathLead); ok {
 		_, err := parsePath(path)
 		return err
 	}
-	forms := append([]string{OutputJSON, OutputYAML}, more...)
 	return fmt.Errorf("--output: %q is not known; use %s or jsonpath=TEMPLATE, or leave it out", output, strings.Join(forms, ", "))
 }
 

@@ -88,7 +88,7 @@ func (s *selection) find(ctx context.Context, c client.Client, namespace string,
 		return nil, fmt.Errorf("--field-selector: %w", err)
 	}
 	found, asked := map[describe.Ref]bool{}, map[string]bool{}
-	for _, u := range describe.Rolled(units) { //nolint:gocritic // seldom
+	for _, u := range describe.Rolled(units) {
 		if asked[u.Kind] {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/fleet/assemblage"
 	"github.com/spillway-dev/spillway/internal/fleet/binding"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/fleet/referent"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -202,9 +203,12 @@ func (b *observer) observeReach(ctx context.Context, o *Observed, obj client.Obj
 	return err
 }
 
-// read makes the reads that a plan asks for: it asks the cluster about failures, and
-// reads what bindings refer to.
+// read makes the reads that a plan asks for: it asks the cluster whether it answers, and
+// about failures, and reads what bindings refer to.
 func (b *observer) read(ctx context.Context, s *snapshot, p *Plan) (more bool, err error) {
+	if b.clusters != nil && p.Verify {
+		b.clusters.Registry.Verify(s.Assemblage.secretKey(), outcome.AskEvery)
+	}
 	if b.ask(s.Observed, p.Asks) {
 		return true, nil
 	}

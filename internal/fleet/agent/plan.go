@@ -56,6 +56,9 @@ type Plan struct {
 
 	// Asks are failures after which the cluster must be probed.
 	Asks []string
+	// Verify is true while something is updating on another cluster: it must have answered
+	// lately.
+	Verify bool
 }
 
 // decision is one run of [Decide].

@@ -433,3 +433,25 @@ func TestADesertedOneGoesOnceAllIsTakenAway(t *testing.T) {
 	_, made = m.step()
 	m.expect(made, []string{"Retire "})
 }
+
+// While something is updating on another cluster, the cluster must have answered lately.
+func TestAnotherClusterIsAskedAgainWhileItIsUpdating(t *testing.T) {
+	for name, test := range map[string]struct {
+		secret  string
+		problem error
+		asks    bool
+	}{
+		"Flux is applying to another cluster": {"c1-kubeconfig", nil, true},
+		"that does not answer":                {"c1-kubeconfig", &cluster.UnreachableError{Reason: "no answer in time"}, false},
+		"Flux is applying where it runs":      {"", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.o.Assemblage.Secret, m.o.Assemblage.HasFinalizer, m.o.Reach.Problem = test.secret, true, test.problem
+			p := Decide(&m.o)
+			if p.Verify != test.asks || p.Wake.Equal(m.o.Now.Add(5*time.Second)) != test.asks {
+				t.Errorf("it is to be asked: %t, at %s", p.Verify, p.Wake)
+			}
+		})
+	}
+}

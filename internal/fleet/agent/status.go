@@ -26,6 +26,10 @@ func (d *decision) report() {
 		d.plan.Status = outcome.Concluded(&d.plan.Status, a.Generation, metav1.NewMicroTime(d.o.Now), r.State, outcome.ReasonWriteRefused, r.Message)
 	}
 	d.plan.Changes = !equality.Semantic.DeepEqual(d.plan.Status, a.Status)
+	if a.isRemote() && d.o.Reach.Problem == nil {
+		next := outcome.NextAsk(&d.plan.Status, d.o.Now)
+		d.plan.Wake, d.plan.Verify = ring.Earlier(d.plan.Wake, next), !next.IsZero()
+	}
 }
 
 // reportEnd sets the status of an assemblage that is being deleted: what it waits for.

@@ -33,6 +33,12 @@ func cause(err error) string {
 	}
 }
 
+// isTimeout is true of an error that says that an answer took too long.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
 // IsConnection returns true for an error that says nothing but that a request did not get
 // through. A caller that gets one calls [Registry.Suspect].
 func IsConnection(err error) bool {

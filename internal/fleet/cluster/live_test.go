@@ -290,6 +290,55 @@ func TestAClusterThatGoesAwayAndComesBack(t *testing.T) {
 	h.wasNotified(3)
 }
 
+// A cluster that falls silent is noticed when a caller wants to know whether it answers, when it
+// does not answer a request in time, and when a request has failed because of that.
+func TestAClusterThatFallsSilent(t *testing.T) {
+	for name, test := range map[string]func(h *hub, key types.NamespacedName){
+		"verified": func(h *hub, key types.NamespacedName) {
+			h.registry.Verify(key, time.Hour) // it has answered within that time
+			if _, err := h.connect("c1"); err != nil {
+				h.Error(err)
+			}
+			h.registry.Verify(key, 0)
+		},
+		"expected": func(h *hub, key types.NamespacedName) { h.registry.Expect(key) },
+		"failed": func(h *hub, key types.NamespacedName) {
+			h.registry.Failed(key, context.DeadlineExceeded)
+			if _, err := h.connect("c1"); !errors.Is(err, cluster.ErrUnproven) {
+				h.Errorf("until it has answered it says %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHubWith(t, cluster.Options{FirstPatience: 300 * time.Millisecond, Patience: time.Second})
+			secret, line := testenv.KubeconfigByLine(t, h.namespace, "c1", testenv.Workload(0))
+			h.create(secret)
+			h.connected("c1")
+			line.Cut()
+			test(h, h.key("c1-kubeconfig"))
+			h.fails("c1", cluster.Silent+": no answer in time")
+		})
+	}
+}
+
+// A request that took too long says nothing of a cluster that answers: callers are woken once
+// it has.
+func TestAClusterThatAnswersAfterARequestHasFailed(t *testing.T) {
+	h := newHub(t)
+	h.create(testenv.KubeconfigSecret(t, h.namespace, "c1", testenv.Workload(0)))
+	conn := h.connected("c1")
+	h.wasNotified(1)
+	h.registry.Failed(h.key("c1-kubeconfig"), errors.New("connection reset by peer"))
+	if _, err := h.connect("c1"); err != nil {
+		t.Errorf("another failure changes nothing: %v", err)
+	}
+	h.registry.Failed(h.key("c1-kubeconfig"), context.DeadlineExceeded)
+	h.wasNotified(2)
+	if h.connected("c1") != conn {
+		t.Error("it is the same kubeconfig, and another connection")
+	}
+}
+
 // wasNotified waits until it was notified so many times that a cluster answers, or does not. The state
 // can be seen a moment before the notification.
 func (h *hub) wasNotified(times int32) {

@@ -25,10 +25,11 @@ const (
 	// silentParallel how many of the others.
 	probesParallel = 64
 	silentParallel = 32
-	// patience is how long a cluster may take to answer a probe, and firstPatience how
-	// long it may do so before others have their turn.
-	patience      = 10 * time.Second
+	// firstPatience is how long a cluster may take to answer a request before it is probed,
+	// and to answer the probe before others have their turn; patience is how long it may
+	// take apart from them. So it is known 12 seconds after a request that is not answered.
 	firstPatience = 2 * time.Second
+	patience      = 8 * time.Second
 	// questionsKept is how many questions about one cluster are remembered.
 	questionsKept = 64
 )
@@ -72,7 +73,7 @@ type Options struct {
 	BackOff, BackOffMax time.Duration
 	// FirstPatience is how long a cluster that may well answer is waited for before it has
 	// to make room for others, Patience how long it is waited for apart from them; zero is
-	// two seconds and ten.
+	// two seconds and eight.
 	FirstPatience, Patience time.Duration
 }
 
@@ -96,9 +97,10 @@ type entry struct {
 	// invalid is what is wrong with the kubeconfig.
 	invalid error
 	conn    *Connection
-	// proven is true once it has answered.
-	proven bool
-	down   *UnreachableError
+	// proven is true once it has answered, answered is when it last answered a probe.
+	proven   bool
+	answered time.Time
+	down     *UnreachableError
 	// asked are the questions whether it answers; true once it did after the question.
 	asked map[string]bool
 }
@@ -284,6 +286,42 @@ func (r *Registry) Answered(secret types.NamespacedName, question string) bool {
 	return answered
 }
 
+// Verify has a cluster probed that is taken to answer, unless it has answered a probe within
+// a time.
+func (r *Registry) Verify(secret types.NamespacedName, within time.Duration) {
+	r.mu.Lock()
+	e := r.entries[secret]
+	fresh := e == nil || r.options.Now().Before(e.answered.Add(within))
+	r.mu.Unlock()
+	if !fresh {
+		r.Suspect(secret)
+	}
+}
+
+// Expect has a cluster probed, unless it answers a request within the time that others wait
+// for it. It returns what to call once the request is over.
+func (r *Registry) Expect(secret types.NamespacedName) (over func()) {
+	ctx, over := context.WithTimeout(context.Background(), r.options.FirstPatience)
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			r.Suspect(secret)
+		}
+	})
+	return over
+}
+
+// Failed has a cluster probed to which a request failed. After one that was not answered in
+// time it is unknown whether the cluster answers until the probe is over, so that no other
+// request waits for as long.
+func (r *Registry) Failed(secret types.NamespacedName, err error) {
+	r.mu.Lock()
+	if e := r.entries[secret]; e != nil && isTimeout(err) {
+		e.proven = false
+	}
+	r.mu.Unlock()
+	r.Suspect(secret)
+}
+
 // Suspect has a cluster probed, because something failed that may be its fault. It is
 // taken to answer until the probe says otherwise.
 func (r *Registry) Suspect(secret types.NamespacedName) {
@@ -400,7 +438,7 @@ func (r *Registry) note(secret types.NamespacedName, e *entry, questions []strin
 	was := e.proven && e.down == nil
 	switch {
 	case err == nil:
-		e.proven, e.down = true, nil
+		e.proven, e.down, e.answered = true, nil, r.options.Now()
 		for _, question := range questions {
 			e.asked[question] = true
 		}
@@ -413,8 +451,11 @@ func (r *Registry) note(secret types.NamespacedName, e *entry, questions []strin
 	}
 }
 
+// Silent is what is said of a cluster that does not answer, before the reason.
+const Silent = "the cluster does not answer"
+
 // Error implements error.
-func (e *UnreachableError) Error() string { return "the cluster does not answer: " + e.Reason }
+func (e *UnreachableError) Error() string { return Silent + ": " + e.Reason }
 
 func (r *Registry) notify(secret types.NamespacedName) {
 	r.mu.Lock()

@@ -123,7 +123,17 @@ func (a *actor) ownerOf(s *snapshot) metav1.OwnerReference {
 	return owner
 }
 
+// deleteRevision deletes a revision that nothing needs, if the module is as it was seen:
+// what it needs stands in its spec and its status, and no precondition of the revision tells
+// that a view of these is old.
 func (a *actor) deleteRevision(ctx context.Context, s *snapshot, w *decision.Write) error {
+	m, err := a.liveModule(ctx, s)
+	if err != nil {
+		return err
+	}
+	if m.GetResourceVersion() != s.Module.ResourceVersion {
+		return errChanged
+	}
 	seen := s.revisions[w.Revision]
 	return a.client.Delete(ctx, seen.DeepCopy(), ring.Preconditions(seen.UID, seen.ResourceVersion), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // apply does
 }

@@ -153,15 +153,28 @@ func (a *actor) confirmNew(ctx context.Context, s *snapshot, w *decision.Write) 
 // confirmModule is nil if the module says what it was seen to say. That it is being
 // deleted is another generation, too.
 func (a *actor) confirmModule(ctx context.Context, s *snapshot) error {
+	m, err := a.liveModule(ctx, s)
+	if err != nil {
+		return err
+	}
+	if m.GetGeneration() != s.Module.Generation {
+		return errChanged
+	}
+	return nil
+}
+
+// liveModule is the module as the API server itself has it. Another one of its name is a
+// change.
+func (a *actor) liveModule(ctx context.Context, s *snapshot) (client.Object, error) {
 	list := a.kind.modules()
 	err := a.live.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{metav1.ObjectNameField: s.key.Name})
 	if err != nil {
-		return fmt.Errorf("read %s %s: %w", a.kind.name, s.key.Name, err)
+		return nil, fmt.Errorf("read %s %s: %w", a.kind.name, s.key.Name, err)
 	}
 	for _, m := range itemsOf(list) {
-		if m.GetUID() == s.Module.UID && m.GetGeneration() == s.Module.Generation {
-			return nil
+		if m.GetUID() == s.Module.UID {
+			return m, nil
 		}
 	}
-	return errChanged
+	return nil, errChanged
 }

@@ -180,6 +180,36 @@ func TestFaultARemovalFromAnOldView(t *testing.T) {
 	}
 }
 
+// TestFaultARevisionIsNotDeletedFromAnOldView has a hub that sees the revisions, and does not
+// see what the module says now: the newest revision is one that it knows no use for.
+func TestFaultARevisionIsNotDeletedFromAnOldView(t *testing.T) {
+	const thrifty = everywhere + `, revisionHistoryLimit: 0`
+	w, old := newWorld(t), fault.New()
+	w.managed(old)
+	w.clusters("a")
+	w.module("v1", thrifty)
+	w.complete("a:v1")
+	release := old.HoldWatches("modules")
+	defer release()
+	old.Reset()
+	w.manage()
+	w.module("v2", thrifty)
+	w.eventually(func() error {
+		for _, r := range old.Requests() {
+			if r.Verb == "list" && r.Resource == "modules" || r.Verb == "delete" && r.Resource == "modulerevisions" {
+				return nil
+			}
+		}
+		return errors.New("it has not tried to delete the new revision")
+	})
+	w.complete("a:v2")
+	for _, r := range old.Writes() {
+		if r.Verb == "delete" && r.Resource == "modulerevisions" {
+			t.Errorf("revision %s is deleted", r.Name)
+		}
+	}
+}
+
 // asksBeforeItRemoves waits until the hub reads the module live, or permits the removal
 // anew by the module's resourceVersion.
 func (w *world) asksBeforeItRemoves() {

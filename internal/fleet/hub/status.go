@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -11,6 +12,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -58,6 +60,9 @@ func (r *reporter) emit(before, after client.Object) {
 		r.Warning(after, rollout.ReasonRemovalApproval, "%d clusters no longer match spec.selector, more than maxRemoved allows; to approve: %s%d",
 			is.Removal.Clusters, model.ApproveRemovals(r.kind.name, after.GetNamespace(), after.GetName()), is.Removal.Clusters)
 	}
+	if now := silence(is); now != "" && now != silence(was) {
+		r.Warning(after, outcome.ReasonUnreachable, "%s", now)
+	}
 	switch {
 	case was.RolledBack != is.RolledBack && is.RolledBack != "":
 		r.Warning(after, decision.ReasonRolledBack, "%s failed: rolling back to %s", is.RolledBack, is.CurrentRevision)
@@ -66,6 +71,16 @@ func (r *reporter) emit(before, after client.Object) {
 	default:
 		r.Turned(after, courseOf(was), courseOf(is))
 	}
+}
+
+// silence is what is said of a cluster that does not answer, if that is what the rollout waits
+// for.
+func silence(s *v1alpha1.ModuleStatus) string {
+	ready := apimeta.FindStatusCondition(s.Conditions, ring.ConditionReady)
+	if ready == nil || ready.Reason != string(outcome.ReasonUnreachable) {
+		return ""
+	}
+	return s.WaitingFor
 }
 
 func courseOf(s *v1alpha1.ModuleStatus) ring.Course {

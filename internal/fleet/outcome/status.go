@@ -44,6 +44,26 @@ func (r *Report) KeepMessage(status *v1alpha1.AssemblageStatus, now time.Time) (
 	return until
 }
 
+// AskEvery is how often a cluster is asked at least whether it answers, while a sync has been
+// updating there for less than [AskShare] times that. A watch does not tell silence from
+// nothing to say, and a deadline runs.
+const AskEvery = 5 * time.Second
+
+// AskShare is the part of the time that a sync has been updating after which its cluster is
+// asked again, so that what takes long costs few requests.
+const AskShare = 12
+
+// NextAsk returns when to ask a cluster again whether it answers, zero while no sync is
+// updating there.
+func NextAsk(status *v1alpha1.AssemblageStatus, now time.Time) (next time.Time) {
+	for i := range status.Syncs {
+		if s := &status.Syncs[i]; s.State == v1alpha1.StateUpdating && s.LastTransitionTime != nil {
+			next = ring.Earlier(next, now.Add(max(AskEvery, now.Sub(s.LastTransitionTime.Time)/AskShare)))
+		}
+	}
+	return next
+}
+
 // Find returns what a status says of an assignment, nil if it says nothing.
 func Find(status *v1alpha1.AssemblageStatus, a *v1alpha1.Assignment) *v1alpha1.SyncStatus {
 	for i := range status.Syncs {

@@ -169,17 +169,25 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		},
 		Plan: func(s *snapshot) Plan { return Decide(s.Observed) },
 		Read: r.observer.read,
-		Act:  r.actor.act,
+		Act:  r.act,
 		Report: func(_ context.Context, s *snapshot, p *Plan, done *assemblage.Results) {
 			r.reporter.Report(s.Proxy, proxyKind, &s.Proxy.Status, &p.Status, done.Reported)
 		},
 		Learn: func(_ context.Context, s *snapshot, p *Plan, done *assemblage.Results) (ring.Next, error) {
 			if cluster.IsConnection(done.Err) {
-				r.observer.clusters.Registry.Suspect(secretKey(s.Proxy))
+				r.observer.clusters.Registry.Failed(secretKey(s.Proxy), done.Err)
 				return ring.Next{Wake: r.observer.now().Add(brokenAgain)}, nil
 			}
 			return done.Next(r.observer.now(), p.Wake)
 		},
 	}
 	return loop.Run(ctx)
+}
+
+// act makes the writes of a plan, and has a cluster probed that does not answer one.
+func (r *reconciler) act(ctx context.Context, s *snapshot, p *Plan) assemblage.Results {
+	if s.conn != nil && len(p.Writes) > 0 {
+		defer r.observer.clusters.Registry.Expect(secretKey(s.Proxy))()
+	}
+	return r.actor.act(ctx, s, p)
 }

@@ -27,8 +27,11 @@
 // # When it reads
 //
 // The one Assemblage is watched on its cluster. Where that is not permitted it is
-// read every 20 seconds while something is updating, and every five minutes
+// read every 20 seconds while something is not ready, and every five minutes
 // otherwise, with jitter, so that the requests are spread over time.
+//
+// While something is updating it is read anyway, five seconds later at first, as a cluster
+// that falls silent ends no watch ([outcome.NextAsk]).
 //
 // The time at which a sync came into its state is measured by the clock of the hub, on
 // which rollouts are decided.

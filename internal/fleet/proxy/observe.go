@@ -79,6 +79,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	defer b.clusters.Registry.Expect(secretKey(o.Proxy))()
 	live := &v1alpha1.Assemblage{}
 	err := conn.Get(ctx, client.ObjectKeyFromObject(o.Proxy), live)
 	switch {
@@ -90,7 +91,7 @@ func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connectio
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		o.Refused = refusal(err)
 	case cluster.IsConnection(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
-		b.clusters.Registry.Suspect(secretKey(o.Proxy))
+		b.clusters.Registry.Failed(secretKey(o.Proxy), err)
 		o.Problem = errBroken
 	default:
 		return fmt.Errorf("get Assemblage from the cluster: %w", err)

@@ -254,6 +254,34 @@ func TestNothingNewIsReportedOfAnUnknownCluster(t *testing.T) {
 	}
 }
 
+// While it is updating there, a cluster is asked again whether it answers, also if it is watched:
+// one that was lost says nothing.
+func TestAClusterIsAskedAgainWhileItIsUpdating(t *testing.T) {
+	wakes := func(m *model) time.Duration {
+		if p, _ := m.step(); !p.Wake.IsZero() {
+			return p.Wake.Sub(m.o.Now)
+		}
+		return 0
+	}
+	m := newModel(t, git("shop", "v1", ""))
+	if m.step(); wakes(m) != 5*time.Second {
+		t.Errorf("asked again after %s", wakes(m))
+	}
+	m.answers("shop", "shop-v1", v1alpha1.StateUpdating)
+	m.step()
+	if m.o.Now = m.o.Now.Add(10 * time.Minute); wakes(m) != 50*time.Second {
+		t.Errorf("after ten minutes it is asked again after %s", wakes(m))
+	}
+	m.o.Problem = &cluster.UnreachableError{Reason: "no answer in time"}
+	if wakes(m) != 0 {
+		t.Errorf("it does not answer, and is asked again after %s", wakes(m))
+	}
+	m.o.Problem = nil
+	if m.answers("shop", "shop-v1", v1alpha1.StateSucceeded); wakes(m) != 0 {
+		t.Errorf("it is ready, and asked again after %s", wakes(m))
+	}
+}
+
 func TestTheEnd(t *testing.T) {
 	down := &cluster.UnreachableError{Reason: "connection refused"}
 	for name, test := range map[string]struct {
@@ -304,6 +332,8 @@ func TestTheEnd(t *testing.T) {
 func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.o.Watched = false
+	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateWaiting)
 	m.step()
 	for chance, want := range map[float64]time.Duration{0: 16 * time.Second, 1: 24 * time.Second} {
 		m.o.Chance = chance

@@ -81,9 +81,12 @@ func (d *decision) disposed(a *v1alpha1.Assignment) v1alpha1.DeletionPolicy {
 	return ""
 }
 
-// poll has what is not watched read again. A cluster that does not answer wakes it when
-// it does.
+// poll has what is not watched read again, and what is watched while it is updating, as a
+// cluster that was lost says nothing. One that does not answer wakes it when it does.
 func (d *decision) poll(active bool) {
+	if d.o.Problem == nil {
+		d.plan.Wake = ring.Earlier(d.plan.Wake, outcome.NextAsk(&d.plan.Status, d.o.Now))
+	}
 	switch {
 	case d.o.Problem != nil || d.o.Watched:
 	case active:

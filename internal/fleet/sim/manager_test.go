@@ -33,7 +33,8 @@ type view struct {
 
 // request is something that a manager is about to write.
 type request struct {
-	// status is that of the module, written if version is still its version.
+	// status is that of the module, written if version is still its version. That is the
+	// version from which any other write was decided, too.
 	status  *v1alpha1.ModuleStatus
 	version uint64
 	permits bool
@@ -44,6 +45,8 @@ type request struct {
 	// sent is true once it is too late to think better of it, deselected if the cluster
 	// was not selected in that moment.
 	sent, deselected bool
+	// needed is what a revision was needed for in that moment.
+	needed string
 }
 
 // manager is a replica of the hub.
@@ -225,7 +228,7 @@ func (m *manager) order(p decision.Plan) []request {
 
 	requests := make([]request, 0, len(p.Writes)+1)
 	for _, write := range p.Writes {
-		requests = append(requests, request{write: write})
+		requests = append(requests, request{write: write, version: m.view.module.version})
 	}
 
 	if p.Permits || len(p.Writes) == 0 && !reflect.DeepEqual(p.Status, m.view.module.status) {
@@ -374,6 +377,10 @@ func (m *manager) send(r *request) (slow bool, err error) {
 // it is none any more.
 func (m *manager) isRight(r *request) bool {
 	switch r.write.Act {
+	case decision.DeleteRevision:
+		r.needed = m.world.oracle.needs(r.write.Revision)
+
+		return r.version == m.world.module.version || m.careless
 	case decision.Unassign:
 	case decision.Assign: // what is not in the view is made, and must not exist
 		_, exists := m.world.assemblages[r.write.Cluster.Name]
@@ -404,7 +411,7 @@ func (m *manager) arrive(r *request) {
 	case r.write.Act == decision.Resolve:
 		m.resolve(&r.write)
 	case r.write.Act == decision.CreateRevision, r.write.Act == decision.DeleteRevision, r.write.Act == decision.CreateGate:
-		m.writeOther(&r.write)
+		m.writeOther(r)
 	default:
 		m.writeRecord(r)
 	}
@@ -494,8 +501,8 @@ func (m *manager) resolve(write *decision.Write) {
 }
 
 // writeOther makes revisions and gates, and takes them away.
-func (m *manager) writeOther(write *decision.Write) {
-	w := m.world
+func (m *manager) writeOther(r *request) {
+	w, write := m.world, &r.write
 
 	switch write.Act {
 	case decision.CreateRevision:
@@ -504,7 +511,7 @@ func (m *manager) writeOther(write *decision.Write) {
 		}
 		w.revisions = append(slices.Clone(w.revisions), w.newRevision(write.Revision, write.Number))
 	case decision.DeleteRevision:
-		if !m.deleteRevision(write.Revision) {
+		if !m.deleteRevision(r) {
 			return
 		}
 	default:
@@ -520,8 +527,8 @@ func (m *manager) writeOther(write *decision.Write) {
 }
 
 // deleteRevision deletes the revision that was seen.
-func (m *manager) deleteRevision(name string) bool {
-	w := m.world
+func (m *manager) deleteRevision(r *request) bool {
+	w, name := m.world, r.write.Revision
 	named := func(r model.Revision) bool { return r.Name == name }
 	at, seen := slices.IndexFunc(w.revisions, named), slices.IndexFunc(m.view.revisions, named)
 
@@ -535,7 +542,7 @@ func (m *manager) deleteRevision(name string) bool {
 
 		return false
 	}
-	w.oracle.deleted(is, was)
+	w.oracle.deleted(r, is, was)
 	w.revisions = slices.DeleteFunc(slices.Clone(w.revisions), named)
 	w.count(string(decision.DeleteRevision))
 	w.notef("%s deletes %s", m.name, name)

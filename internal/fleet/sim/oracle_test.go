@@ -93,9 +93,13 @@ func (o *oracle) tolerated(down []string) int {
 }
 
 // isBack is true once a cluster is up again, for long enough if it is at the revision
-// that is wanted, by the clock of a manager. Where clusters flap it is so immediately: that
+// that is rolled out, by the clock of a manager. Where clusters flap it is so immediately: that
 // it breaks before it has been ready for long enough is something that no view may show
 // in time.
+//
+// At any other revision it is up as soon as it is ready. How long it has been so says
+// something about a revision that is left, and to wait for that would keep the other
+// clusters at a revision that the user has just taken back.
 func (o *oracle) isBack(name string) bool {
 	w := o.world
 	now, minReady := w.now, time.Duration(w.module.spec.Rollout.MinReadySeconds)*time.Second
@@ -104,7 +108,7 @@ func (o *oracle) isBack(name string) bool {
 		now = now.Add(skewMost)
 	}
 
-	return w.isUp(name) && (w.flaps || w.assemblages[name].revision != w.wanted() || !now.Before(w.assemblages[name].since.Add(minReady)))
+	return w.isUp(name) && (w.flaps || w.assemblages[name].revision != w.rolledOut() || !now.Before(w.assemblages[name].since.Add(minReady)))
 }
 
 // written checks the rules in the moment in which an assemblage is written.
@@ -138,6 +142,9 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 
 	w.count("downs")
 	o.disrupted[c.Name] = true
+	o.withinTotal(m, c, func(other *cluster) bool {
+		return w.isSelected(&other.Cluster) && o.disrupted[other.Name] && !o.isWaived(other.Name)
+	})
 
 	var down, all []string
 	stage := o.stageOf(&c.Cluster)
@@ -156,6 +163,34 @@ func (o *oracle) tookDown(m *manager, c *cluster, up bool) {
 
 	if limit := o.budget(stage, len(all)) + o.tolerated(down); len(down) > limit {
 		o.complainf("stage %q: %s are down of %s, %d may be, the last by %s", stage, namesOf(down), namesOf(all), limit, m.name)
+	}
+}
+
+// withinTotal checks that a cluster that goes down is within the budget of all stages
+// together. What a stage tolerates takes no place there either.
+func (o *oracle) withinTotal(m *manager, c *cluster, isDown func(*cluster) bool) {
+	w := o.world
+	total := w.module.spec.Rollout.MaxUnreadyTotal
+	if total == nil {
+		return
+	}
+	w.count("downs under a total")
+
+	down, stages := []string{c.Name}, map[string][]string{o.stageOf(&c.Cluster): {c.Name}}
+	for i := range w.clusters {
+		if other := &w.clusters[i]; other.Name != c.Name && isDown(other) {
+			stage := o.stageOf(&other.Cluster)
+			down, stages[stage] = append(down, other.Name), append(stages[stage], other.Name)
+		}
+	}
+
+	limit := limitOf(total, len(w.clusters))
+	for _, names := range stages {
+		limit += o.tolerated(names)
+	}
+
+	if len(down) > limit {
+		o.complainf("all stages together: %s are down, %d may be, the last by %s", namesOf(down), limit, m.name)
 	}
 }
 
@@ -242,14 +277,15 @@ func (o *oracle) statusWritten(s *v1alpha1.ModuleStatus) {
 	}
 }
 
-// deleted checks that no revision is deleted that is needed. In a storm a view may be so
-// old that it does not show what for; but what was made again since, and is used, is not
-// deleted for what had its name before.
-func (o *oracle) deleted(is, seen *model.Revision) {
+// deleted checks that no revision is deleted that was needed when the request was sent. What
+// was made again since, and is used, is not deleted for what had its name before.
+func (o *oracle) deleted(r *request, is, seen *model.Revision) {
 	w := o.world
 
 	switch {
-	case is.Name == w.module.status.CurrentRevision && (!w.storm || is.UID != seen.UID):
+	case r.needed != "":
+		o.complainf("revision %s is deleted though %s", is.Name, r.needed)
+	case is.Name == w.module.status.CurrentRevision && is.UID != seen.UID:
 		o.complainf("revision %s is deleted though new clusters need it", is.Name)
 	case is.UID != seen.UID:
 		for i := range w.clusters {
@@ -260,6 +296,32 @@ func (o *oracle) deleted(is, seen *model.Revision) {
 			}
 		}
 	}
+}
+
+// needs says what a revision is needed for, empty if for nothing.
+func (o *oracle) needs(name string) string {
+	w := o.world
+
+	switch {
+	case name == w.module.status.CurrentRevision:
+		return "new clusters need it"
+	case name == w.asked():
+		return "the user wants it"
+	}
+
+	for i := range w.clusters {
+		if a := w.assemblages[w.clusters[i].Name]; a.assigned && a.revision == name {
+			return w.clusters[i].Name + " is assigned it"
+		}
+	}
+
+	for i := range w.module.status.Moves {
+		if m := &w.module.status.Moves[i]; m.Revision == name {
+			return m.Cluster + " may be assigned it"
+		}
+	}
+
+	return ""
 }
 
 // planned checks a plan against the view from which it was made.
@@ -301,10 +363,7 @@ func (o *oracle) resolved(write *decision.Write) {
 // checkMoment checks that what is permitted is later than what is assigned, and so not
 // done yet; and that it is permitted for some time from now on, whatever clock was ahead.
 func (o *oracle) checkMoment(v *model.Observed, m *v1alpha1.Move) {
-	at := m.At.Time
-	if m.AssignedAt != nil {
-		at = m.AssignedAt.Time
-	}
+	at := momentOf(m)
 	if r := recordOf(v, m.Cluster); r != nil && r.Assigned && !r.AssignedAt.Before(at) {
 		o.complainf("%s is to move at %s, and has what it has since %s", m.Cluster, at, r.AssignedAt)
 	}
@@ -344,10 +403,21 @@ func (o *oracle) checkMembers(v *model.Observed, p *decision.Plan) {
 	}
 }
 
+// isPending is true of a cluster with a move that its record does not show: it was assigned
+// what it has before the moment that the move gives it.
 func isPending(v *model.Observed, name string, r *model.Record) bool {
 	return slices.ContainsFunc(v.Module.Status.Moves, func(m v1alpha1.Move) bool {
-		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(m.At.Time))
+		return m.Cluster == name && !m.Remove && (r == nil || !r.Assigned || r.AssignedAt.Before(momentOf(&m)))
 	})
+}
+
+// momentOf is when a cluster is assigned what a move gives it.
+func momentOf(m *v1alpha1.Move) time.Time {
+	if m.AssignedAt != nil {
+		return m.AssignedAt.Time
+	}
+
+	return m.At.Time
 }
 
 func leaves(u *rollout.Unit, visit func(*rollout.Unit)) {

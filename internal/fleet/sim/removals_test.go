@@ -106,16 +106,22 @@ func (o *oracle) checkRemoval(v *model.Observed, m *v1alpha1.Move) {
 		return
 	case v.Module.Spec.Suspend:
 		o.complainf("%s loses the module though it is suspended", m.Cluster)
-	case v.Module.Spec.Strategy == v1alpha1.Replace:
+	case v.Module.Spec.Strategy == v1alpha1.Replace || m.Repair: // what is unready waits for no other
 		return
 	}
 
 	for j := range v.Clusters {
 		other := &v.Clusters[j]
-		if loses(v, other) && o.stageNumber(other) > o.stageNumber(&v.Clusters[i]) {
+		r := recordOf(v, other.Name)
+		if loses(v, other) && (r.Leaving || isWell(v, other, r)) && o.stageNumber(other) > o.stageNumber(&v.Clusters[i]) {
 			o.complainf("%s loses the module before %s of a later stage", m.Cluster, other.Name)
 		}
 	}
+}
+
+// isWell is true of a cluster that runs what it is assigned, and is to run nothing else.
+func isWell(v *model.Observed, c *model.Cluster, r *model.Record) bool {
+	return c.Ready && !c.Unreachable && r.HasSucceeded() && !isPending(v, c.Name, r)
 }
 
 // stageNumber is the place of a cluster's stage, after all others if it has none.
@@ -144,6 +150,11 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		return
 	}
 	stage, down, all := o.stageOf(&c.Cluster), []string{c.Name}, 0
+	isDown := func(other *cluster) bool {
+		leaves := w.assemblages[other.Name].leaving && !w.isSelected(&other.Cluster) // one that is selected again is new
+		return leaves || up && o.disrupted[other.Name] && !o.isWaived(other.Name)
+	}
+	o.withinTotal(m, c, isDown)
 
 	for i := range w.clusters {
 		other := &w.clusters[i]
@@ -152,8 +163,7 @@ func (o *oracle) tookAway(m *manager, c *cluster, up bool) {
 		}
 		all++
 
-		leaves := w.assemblages[other.Name].leaving && !w.isSelected(&other.Cluster) // one that is selected again is new
-		if leaves || up && o.disrupted[other.Name] && !o.isWaived(other.Name) {
+		if isDown(other) {
 			down = append(down, other.Name)
 		}
 	}

@@ -28,6 +28,9 @@ type rules struct {
 	ageless bool
 	// blindly takes things away without asking the API server itself before.
 	blindly bool
+	// careless deletes revisions without asking the API server itself whether the module has
+	// changed.
+	careless bool
 	// rash acts without writing down before what it is going to do.
 	rash bool
 }
@@ -77,10 +80,12 @@ func broken() map[string]*rules {
 		"a cache is good enough":                     {plan: none, trusting: true},
 		"it is unknown how old a view is":            {plan: none, ageless: true},
 		"what is taken away is not looked at before": {plan: none, blindly: true},
+		"what a revision is for is not looked at":    {plan: none, careless: true},
 		"what is done is not written down before":    {plan: none, rash: true},
 		"writes carry no preconditions":              {plan: none, unconditional: true},
 		"moves are acted upon however old they are":  {plan: none, late: true},
 		"one cluster more than may be is":            blind(widerBudget),
+		"the stages have no budget together":         blind(noTotal),
 		"every cluster is taken for ready":           blind(allReady),
 		"a report speaks of what is assigned":        blind(allReported),
 		"what was put right is ready immediately":    blind(neverStale),
@@ -106,6 +111,8 @@ func widerBudget(_ *manager, o *model.Observed) {
 		r.Stages[i].MaxUnreadyClusters = nil
 	}
 }
+
+func noTotal(_ *manager, o *model.Observed) { o.Module.Spec.Rollout.MaxUnreadyTotal = nil }
 
 func allReady(_ *manager, o *model.Observed) {
 	for i := range o.Records {
@@ -184,6 +191,7 @@ func onlyOwnMoves(m *manager, o *model.Observed) {
 var noticed = map[string]uint64{
 	"it is unknown how old a view is":         25170,
 	"what was put right is ready immediately": 2049,
+	"what a revision is for is not looked at": 282814,
 }
 
 // TestBrokenRulesAreSeen breaks each rule in turn. If no world notices, either the

@@ -281,6 +281,10 @@ func (all statistics) check(t *testing.T) {
 			t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])
 		}
 	}
+
+	if what := "downs under a total"; all[what] < all["worlds"]/100 {
+		t.Errorf("the worlds are too tame: %d of %q in %d", all[what], what, all["worlds"])
+	}
 }
 
 // TestSameSeedSameWorld is that a failure can be played again.

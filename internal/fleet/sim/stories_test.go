@@ -22,6 +22,10 @@ func stories() map[string]func(*story) {
 		"a user goes back while a manager is about to act":        theUserGoesBackBeforeTheAct,
 		"a manager is about to act when its time is over":         theTimeIsOverBeforeTheAct,
 		"a user goes back after an act that a view does not show": theUserGoesBackAfterTheAct,
+		"a user goes back while a cluster soaks":                  theUserGoesBackInTheSoak,
+		"a user goes back to a revision that is about to go":      theUserGoesBackBeforeTheRevisionGoes,
+		"a revision is made again while it is being deleted":      theRevisionIsMadeAgain,
+		"a revision is needed by what a view does not show":       theRevisionIsUsedUnseen,
 	}
 }
 
@@ -181,6 +185,115 @@ func theUserGoesBackAfterTheAct(s *story) {
 		s.decides(s.second)
 		s.acts(s.second)
 	}
+}
+
+// theUserGoesBackInTheSoak: two clusters are at the revision that the user takes back, and one
+// of them has not been ready for long. It is waited for no more.
+func theUserGoesBackInTheSoak(s *story) {
+	w := s.world
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.Rollout.MinReadySeconds = 60 })
+
+	for w.assigned(w.wanted()) < 2 || !w.allUp() {
+		s.goesOn(s.first)
+	}
+
+	s.goesBack()
+
+	for w.assigned(w.wanted()) > 0 || !w.allUp() {
+		s.goesOn(s.first)
+	}
+}
+
+// theUserGoesBackBeforeTheRevisionGoes: the first manager is about to delete the former
+// revision, and does not run while the user goes back to it.
+func theUserGoesBackBeforeTheRevisionGoes(s *story) {
+	w, former := s.world, s.world.module.status.CurrentRevision
+	s.isAboutToDelete(s.first)
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.TargetRevision = former })
+
+	for range 20 {
+		s.goesOn(s.second)
+	}
+
+	s.acts(s.first)
+}
+
+// theRevisionIsMadeAgain: the request of the first manager to delete the former revision takes
+// long. The second deletes it, and the user wants it again.
+func theRevisionIsMadeAgain(s *story) {
+	s.isAboutToDelete(s.first)
+
+	for i := range s.first.requests {
+		r := &s.first.requests[i]
+		_, err := s.first.send(r)
+		r.sent = err == nil
+	}
+
+	for s.second.view.has(s.first.requests[0].write.Revision) {
+		s.goesOn(s.second)
+	}
+
+	s.world.wantTag(1)
+
+	for range 20 {
+		s.goesOn(s.second)
+	}
+
+	s.acts(s.first)
+}
+
+// isAboutToDelete has the rollout go on to its end, after which the former revision is not
+// needed, and a manager decide to delete it.
+func (s *story) isAboutToDelete(m *manager) {
+	w, former := s.world, s.world.module.status.CurrentRevision
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.RevisionHistoryLimit = new(int32(0)) })
+
+	for w.module.status.CurrentRevision == former || len(w.module.status.Moves) > 0 {
+		s.goesOn(s.second)
+	}
+
+	m.refresh(0)
+	s.decides(m)
+}
+
+// theRevisionIsUsedUnseen: the first manager has moved the cluster that has the second revision
+// to a third one, and then it breaks, and the user wants a fourth. So the second manager
+// permits it to move on, from a view that does not show what the first has made.
+func theRevisionIsUsedUnseen(s *story) {
+	w := s.world
+	w.respec(func(spec *v1alpha1.ModuleSpec) { spec.RevisionHistoryLimit = new(int32(0)) })
+	second := w.wanted()
+	w.newTag(true)
+	s.passes(s.first)
+	s.second.refresh(0)
+	s.permits(s.first)
+	s.acts(s.first)
+
+	for i := range w.clusters {
+		c := &w.clusters[i]
+		c.Ready = s.second.view.assemblages[c.Name].revision != second
+	}
+	w.clustersAt = w.next()
+	w.newTag(true)
+
+	for range 6 {
+		s.after(time.Second)
+
+		for _, kind := range []int{0, 1, 3} { // and not the assemblages
+			s.second.see(kind)
+		}
+
+		s.decides(s.second)
+		s.acts(s.second)
+	}
+}
+
+// goesOn has a manager look, decide and write, and every cluster go on with its work.
+func (s *story) goesOn(m *manager) {
+	s.passes(m)
+	s.after(time.Second)
+	s.world.worked()
+	s.world.oracle.look()
 }
 
 // assigned is how many clusters are assigned a revision.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -58,6 +59,10 @@ func (w *world) policy() v1alpha1.ModuleSpec {
 		w.addStages(r)
 	}
 
+	if w.capped > 0 {
+		r.MaxUnreadyTotal = new(intstr.FromInt(w.capped))
+	}
+
 	return spec
 }
 
@@ -104,10 +109,7 @@ func (w *world) newTag(good bool) {
 		tag = 1 + w.rnd.IntN(w.tags)
 	}
 	w.tags = max(w.tags, tag)
-	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
-	w.respec(func(s *v1alpha1.ModuleSpec) {
-		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
-	})
+	w.wantTag(tag)
 	if _, known := w.good[w.wanted()]; !known {
 		w.good[w.wanted()] = good
 	}
@@ -115,9 +117,32 @@ func (w *world) newTag(good bool) {
 	w.count("edits")
 }
 
+// wantTag edits the template to a tag, new or not.
+func (w *world) wantTag(tag int) {
+	sync := v1alpha1.Sync{Source: &v1alpha1.Source{Git: &v1alpha1.GitSource{URL: "https://x.test/a", Version: v1alpha1.GitVersion{Tag: "v" + strconv.Itoa(tag)}}}}
+	w.respec(func(s *v1alpha1.ModuleSpec) {
+		s.Template = &v1alpha1.ModuleTemplate{Spec: v1alpha1.TemplateSpec{Sync: sync}}
+	})
+}
+
 // wanted is the revision of the template.
 func (w *world) wanted() string {
 	return model.RevisionName(model.KindModule, moduleName, w.module.spec.Template.Spec)
+}
+
+// asked is the revision that the user asks for, of the template or an older one.
+func (w *world) asked() string {
+	return cmp.Or(w.module.spec.TargetRevision, w.wanted())
+}
+
+// rolledOut is the revision that the clusters are to get: what the user asks for, unless that
+// was given up.
+func (w *world) rolledOut() string {
+	if s := &w.module.status; s.RolledBack == w.asked() && s.CurrentRevision != "" {
+		return s.CurrentRevision
+	}
+
+	return w.asked()
 }
 
 func (w *world) respec(change func(*v1alpha1.ModuleSpec)) {
@@ -328,6 +353,7 @@ func (w *world) endStorm() {
 	w.notef("the storm is over")
 	w.respec(func(s *v1alpha1.ModuleSpec) {
 		s.Suspend, s.AllowEmpty, s.TargetRevision, s.Rollout.ProgressDeadlineSeconds = false, true, "", new(int32(10000))
+		s.Rollout.MaxUnreadyTotal = nil // what is unready in a later stage may use it up, until a user answers that
 	})
 
 	if len(w.clusters) > 20 { // one at a time would take for ever

@@ -106,6 +106,9 @@ type world struct {
 	// thrifty is true of a world that keeps no old revisions, and in which the user goes back
 	// to old templates.
 	thrifty bool
+	// capped is how many clusters of all stages together may be down, zero if there is no such
+	// limit.
+	capped int
 	// flaps is true of a world in which clusters become unready without a write.
 	flaps bool
 	// lossy is true of a world in which what stands for a cluster is taken away and put
@@ -140,6 +143,9 @@ func newWorld(seed uint64, told bool) *world {
 	}
 	w.oracle, w.tagged, w.skewed = newOracle(w), seed%4 == 1, seed%8 == 2
 	w.fickle, w.thrifty, w.lossy = seed%8 == 4, seed%16 == 14, seed%8 == 3
+	if seed%16 == 6 {
+		w.capped = 1 + int(seed/16%3)
+	}
 	w.flaps = w.chance(0.5)
 	w.habits = habits{
 		lazy: w.rnd.Float64(), frozen: w.rnd.Float64() * 0.05, sleepy: w.rnd.Float64() * 0.05, keen: 0.3 + w.rnd.Float64()*0.7,

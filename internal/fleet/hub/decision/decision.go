@@ -214,7 +214,7 @@ func (d *decision) distributeSteps() {
 // says of it.
 func (d *decision) distributeOthers(holds []rollout.Hold) {
 	for i := range holds {
-		if h := &holds[i]; len(h.Path) > 1 && (h.Path[0] == unitRemovals || h.Path[0] == unitUnknown) {
+		if h := &holds[i]; len(h.Path) > 1 && (h.Path[0] == unitRemovals || h.Path[0] == unitUnready || h.Path[0] == unitUnknown) {
 			d.find(h.Path[len(h.Path)-1]).hold = h
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -196,7 +197,7 @@ func (d *decision) assess(m *member) {
 	}
 	switch {
 	case m.Unreachable:
-		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not reachable"
+		m.leaf.Health, m.leaf.Reason, m.leaf.Cause = rollout.Degraded, "not reachable", outcome.ReasonUnreachable
 	case !m.Ready:
 		m.leaf.Health, m.leaf.Reason = rollout.Degraded, "not ready: its control plane is not up"
 	}
@@ -289,9 +290,10 @@ func (d *decision) isSoaking(m *member) bool {
 	return m.leaf.Current == d.target && d.o.Now.Before(m.leaf.HealthySince.Add(soak))
 }
 
-// stageOfUnknown is the stage of an unknown cluster that was assigned the target: the one
-// that was open by then, as the status says when each has begun, and the first where it
-// does not say so. Of any other it is unknown, and it keeps no stage from being complete.
+// stageOfUnknown is the stage of an unknown cluster that was assigned the target: the first
+// that was open by then, as the status says when each has begun and was complete, and the
+// first of all where it does not say so. Of any other it is unknown, and it keeps no stage
+// from being complete.
 func (d *decision) stageOfUnknown(m *member) int {
 	since := m.since()
 	switch {
@@ -303,13 +305,13 @@ func (d *decision) stageOfUnknown(m *member) int {
 	default:
 		return anyStage
 	}
-	stage := 0
 	for i := range d.stages {
-		if began, _ := d.former(d.stages[i].name); began != nil && !began.After(since) {
-			stage = i
+		began, finished := d.former(d.stages[i].name)
+		if began != nil && !began.After(since) && (finished == nil || finished.After(since)) {
+			return i
 		}
 	}
-	return stage
+	return 0
 }
 
 // unknownIn are the unknown clusters of a stage.
@@ -342,6 +344,11 @@ func (d *decision) unknownLeaf(m *member) rollout.Unit {
 	unit := rollout.Unit{Name: m.Name}
 	if m.isLeaving() {
 		unit.Leaf = leavingLeaf("nothing of it is known at present")
+		return unit
+	}
+	if m.leaf.Health == rollout.Failed && m.leaf.Current == d.target { // that it is unknown changes nothing about it
+		unit.Leaf = m.leaf
+		unit.Leaf.Target, unit.Leaf.Reason = d.target, m.leaf.Reason+"; and it is unknown since: "+d.whyUnknown(m)
 		return unit
 	}
 	// Without a revision it is none of those of which a part may be removed without approval.

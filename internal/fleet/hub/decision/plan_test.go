@@ -103,19 +103,19 @@ func TestPlans(t *testing.T) {
 		},
 		"unready for reasons of its own takes a place": {
 			incremental, "a v2 unreachable @1m\nb v1 up",
-			"a is updating: not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
+			"a is updating: not reachable: cluster a does not answer since 4 May 11:59:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:59:00 UTC)",
 		},
 		"unreachable is failed only after the deadline": {
 			incremental, "a v2 unreachable @1h\nb v1 up",
-			"a failed: not ready after 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready after 10m (progress deadline): not reachable",
+			"a failed: not ready after 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:00:00 UTC\nall failed: 1 of 2 units failed, 0 allowed; a not ready after 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:00:00 UTC",
 		},
 		"also if it was ready there before": {
 			incremental, "a v2 up unreachable @9m\nb v1 up",
-			"a is up to date but not reachable\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable)",
+			"a is up to date but not reachable: cluster a does not answer since 4 May 11:51:00 UTC\nb is queued (position 1): 1 of 1 allowed unavailable in all (a is not reachable: cluster a does not answer since 4 May 11:51:00 UTC)",
 		},
 		"and is so since it is gone": {
 			incremental, "a v2 up unreachable @10m\nb v1 up",
-			"a failed: not ready for 10m (progress deadline): not reachable\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable",
+			"a failed: not ready for 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:50:00 UTC\nall failed: 1 of 2 units failed, 0 allowed; a not ready for 10m (progress deadline): not reachable: cluster a does not answer since 4 May 11:50:00 UTC",
 		},
 		"what is unknown takes a place unless it is ready": {
 			incremental, "a v2 updating unknown @1m\nb v1 up\nc v2 up unknown\nd v1 up unknown",

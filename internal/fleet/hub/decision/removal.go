@@ -63,37 +63,51 @@ func stageByLabels(specs []stageSpec, m *member) int {
 	return i
 }
 
-// removalUnit is what is taken away: the last stage first, each under the budget that it
-// has for updates as well.
-func (d *decision) removalUnit() rollout.Unit {
-	unit := rollout.Unit{Name: unitRemovals, Group: true, Policy: d.totalPolicy()}
-	unit.Policy.Order, unit.Policy.OnFailure = rollout.Series, rollout.Continue
+// removalUnits are what is taken away: the last stage first, each under the budget that it
+// has for updates as well. From what is unready anyway nothing is taken that serves, so it
+// waits for no other stage: it may be what keeps the budget of a stage that others wait for.
+func (d *decision) removalUnits() []rollout.Unit {
+	var block *rollout.Block
 	if name := d.returning(); name != "" {
-		unit.Block = &rollout.Block{Reason: ReasonTerminating, Message: name + " is losing the module, and is selected again"}
+		block = &rollout.Block{Reason: ReasonTerminating, Message: name + " is losing the module, and is selected again"}
 	}
-	for i := len(d.stages); i >= 0; i-- {
-		s := stage{name: unitUnmatched}
-		if i < len(d.stages) {
-			s = d.stages[i]
+	units := []rollout.Unit{{Name: unitRemovals}, {Name: unitUnready}}
+	for i := range units {
+		u := &units[i]
+		u.Group, u.Block, u.Policy = true, block, d.totalPolicy()
+		u.Policy.OnFailure = rollout.Continue
+		for at := len(d.stages); at >= 0; at-- {
+			u.Children = append(u.Children, d.removalGroup(at, u.Name == unitUnready))
 		}
-		group := rollout.Unit{Name: s.name, Group: true, Policy: d.stagePolicy(&s)}
-		for j := range d.removals {
-			if r := &d.removals[j]; r.stage == i {
-				group.Children = append(group.Children, d.removalLeaf(r))
-			}
-		}
-		unit.Children = append(unit.Children, group)
 	}
-	return unit
+	units[0].Policy.Order = rollout.Series
+	return units
 }
 
-// returning is a cluster that is losing the module and is selected again, empty if there is
-// none: until it is assigned something, no other loses the module. That it is selected may
-// be an old view, and then it has a place in the budget.
+// removalGroup is what is taken away from the clusters of a stage, from the unready ones or
+// from the others. What is leaving already is one of the latter.
+func (d *decision) removalGroup(at int, unready bool) rollout.Unit {
+	s := stage{name: unitUnmatched}
+	if at < len(d.stages) {
+		s = d.stages[at]
+	}
+	group := rollout.Unit{Name: s.name, Group: true, Policy: d.stagePolicy(&s)}
+	for j := range d.removals {
+		r := &d.removals[j]
+		if r.stage == at && unready == (!r.leaving && (!r.isUp() || r.move != nil)) {
+			group.Children = append(group.Children, d.removalLeaf(r))
+		}
+	}
+	return group
+}
+
+// returning is a cluster that is losing the module, or may be at any moment, and is selected
+// again, empty if there is none: until it is assigned something, no other loses the module.
+// That it is selected may be an old view, or be reverted, and then it has a place in the budget.
 func (d *decision) returning() string {
 	for i := range d.o.Clusters {
 		m := d.known[d.o.Clusters[i].Name]
-		if m.record != nil && m.record.Leaving && !m.isAssigned() && d.isSelected(m.Cluster) {
+		if m.isLeaving() && d.isSelected(m.Cluster) {
 			return m.Name
 		}
 	}

@@ -3,9 +3,11 @@ package decision_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -48,5 +50,102 @@ func TestAMistakeInTheSelectorRemovesNothingUntilItIsApproved(t *testing.T) {
 	o.Module.Spec.AllowEmpty = true
 	if p = decision.Decide(o); p.Status.Phase != string(rollout.PhaseComplete) {
 		t.Errorf("it may be for none, and is %s", p.Status.Phase)
+	}
+}
+
+// A cluster that is unready anyway loses the module though one of a later stage is to lose it
+// first: it has the place in the budget of its stage for which that stage waits, and what
+// is down in the later stage waits for this one.
+func TestWhatIsUnreadyLosesTheModuleWithoutWaitingForAnotherStage(t *testing.T) {
+	const stages = `strategy: Incremental, rollout: {maxUnreadyClusters: 1, maxRemoved: 100%, onFailure: Continue,
+		stages: [{name: first, selector: {matchLabels: {stage: first}}}, {name: then}]}`
+	o := planned(t, stages, "a v1 failed stage=first env=dev\nb v1 up stage=first\nc v1 up env=dev\nd v1 updating")
+	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	p := decision.Decide(o)
+	if len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "a" || !p.Status.Moves[0].Remove || !p.Status.Moves[0].Repair {
+		t.Fatalf("%+v: %s", p.Status.Moves, said(&p))
+	}
+	for cluster, want := range map[string]string{
+		"b": "b is queued (position 1): 1 of 1 allowed unavailable in first",
+		"c": "c is queued (position 1): 1 of 1 allowed unavailable in then",
+	} {
+		if !strings.Contains(said(&p), want) {
+			t.Errorf("%s: %s", cluster, said(&p))
+		}
+	}
+	o.Records[0].State, o.Records[0].Succeeded = v1alpha1.StateSucceeded, o.Records[0].Revision // what is up waits for the later stage
+	if p = decision.Decide(o); len(p.Status.Moves) != 1 || p.Status.Moves[0].Cluster != "b" {
+		t.Errorf("%+v: %s", p.Status.Moves, said(&p))
+	}
+}
+
+// A revision that nothing needs is deleted once nothing may be assigned that the view does not
+// show.
+func TestNoRevisionIsDeletedWhileAMoveIsPermitted(t *testing.T) {
+	o := planned(t, `strategy: Incremental, revisionHistoryLimit: 0`, "a v2 up")
+	o.Module.Status.CurrentRevision = revisionOf("v2")
+	deletes := func() (names []string) {
+		p := decision.Decide(o)
+		for _, w := range p.Writes {
+			if w.Act == decision.DeleteRevision {
+				names = append(names, w.Revision)
+			}
+		}
+		return names
+	}
+	if got := deletes(); len(got) != 1 || got[0] != revisionOf("v1") {
+		t.Errorf("deleted: %v", got)
+	}
+	move := permitted("a", "v2")
+	move.At = metav1.NewMicroTime(noon.Add(-time.Second))
+	o.Module.Status.Moves = []v1alpha1.Move{move}
+	if got := deletes(); len(got) > 0 {
+		t.Errorf("deleted while a move is permitted: %v", got)
+	}
+}
+
+// A cluster that failed at the target and is unknown since stops the rollout as before, in the
+// stage that was open when it was assigned: that a later stage had begun before, and was
+// finished, does not matter.
+func TestAFailedClusterThatIsUnknownStopsTheRollout(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {maxUnreadyClusters: 3, stages: [{name: first, selector: {matchLabels: {stage: first}}}, {name: then}]}`,
+		"a v2 failed unknown @1m\nb v1 up stage=first\nc v1 up")
+	ago := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(-d))) }
+	o.Module.Status.TargetRevision = revisionOf("v2")
+	o.Module.Status.Stages = []v1alpha1.StageStatus{{Name: "first", StartedAt: ago(time.Minute)}, {Name: "then", StartedAt: ago(time.Hour), FinishedAt: ago(time.Minute)}}
+	p := decision.Decide(o)
+	if want := "first failed: 1 of 2 units failed, 0 allowed; a failed: not healthy; and it is unknown since"; len(p.Steps) > 0 || len(p.Holds) != 3 || !strings.Contains(said(&p), want) {
+		t.Errorf("%q is not in:\n%s", want, said(&p))
+	}
+	o.Records[0].State = v1alpha1.StateUpdating // of one that has not failed that is not said
+	if p = decision.Decide(o); len(p.Steps) != 1 || p.Steps[0].Path[len(p.Steps[0].Path)-1] != "b" {
+		t.Errorf("it has not failed, and:\n%s", said(&p))
+	}
+}
+
+// A stage into which another cluster is moved is not finished any more.
+func TestAStageIsNotFinishedWhileAClusterIsMovedIntoIt(t *testing.T) {
+	o := planned(t, `strategy: Incremental`, "a v2 up\nb v1 up")
+	at := metav1.NewMicroTime(noon.Add(-time.Minute))
+	o.Module.Status.TargetRevision = revisionOf("v2")
+	o.Module.Status.Stages = []v1alpha1.StageStatus{{Name: "all", StartedAt: &at, FinishedAt: &at}}
+	if p := decision.Decide(o); !p.Permits || p.Status.Stages[0].FinishedAt != nil || !p.Status.Stages[0].StartedAt.Equal(&at) {
+		t.Errorf("%+v", p.Status.Stages)
+	}
+}
+
+// While a cluster may be losing the module at any moment, and is selected again, no other loses
+// it: the user may deselect it once more, and one that is pinned has no place in a budget.
+func TestAClusterThatIsSelectedAgainKeepsOthersFromLosingTheModule(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {maxRemoved: 100%}`, "a v2 up held\nb v2 up env=dev\nc v2 up")
+	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	if p := decision.Decide(o); len(p.Steps) != 1 {
+		t.Fatalf("b does not lose the module: %s", said(&p))
+	}
+	move := permitted("a", "v2")
+	move.Remove, move.AssignedAt = true, new(metav1.NewMicroTime(o.Records[0].AssignedAt))
+	o.Module.Status.Moves = []v1alpha1.Move{move}
+	if p := decision.Decide(o); len(p.Steps) > 0 || !strings.Contains(said(&p), "removals is waiting: a is losing the module, and is selected again") {
+		t.Errorf("%d steps: %s", len(p.Steps), said(&p))
 	}
 }

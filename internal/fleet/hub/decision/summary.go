@@ -41,7 +41,8 @@ func (d *decision) ready() int {
 	return n
 }
 
-// start notes in the rows when stages begin to move.
+// start notes in the rows when stages begin to move. One into which a cluster is moved is not
+// finished (any more).
 func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
 	now := metav1.NewMicroTime(d.o.Now)
 	for _, m := range moves {
@@ -49,7 +50,8 @@ func (d *decision) start(rows []v1alpha1.StageStatus, moves []v1alpha1.Move) {
 		if c == nil || c.stage < 0 || c.isNew {
 			continue
 		}
-		if row := &rows[c.stage]; row.StartedAt == nil {
+		row := &rows[c.stage]
+		if row.FinishedAt = nil; row.StartedAt == nil {
 			row.StartedAt = &now
 		}
 	}
@@ -135,6 +137,8 @@ func (m *member) failure() v1alpha1.FailingCluster {
 		f.Reason = string(m.record.Reason)
 	}
 	switch {
+	case m.isUnreachable():
+		f.Message = model.Short(m.leaf.Reason, model.SaidLength+model.SaidLength)
 	case m.record != nil && m.record.Message != "":
 		f.Message = model.Short(m.record.Message, model.SaidLength)
 	case m.hold != nil:

@@ -19,7 +19,9 @@ const (
 	unitSpare  = "clusters without a stage"
 	// unitRemovals are clusters that lose the module, unitUnmatched those of them that no
 	// stage selects.
-	unitRemovals  = "removals"
+	unitRemovals = "removals"
+	// unitUnready are those of them that are unready anyway.
+	unitUnready   = "removals from unready clusters"
 	unitUnmatched = "no stage"
 	// unitUnknown are clusters that are unknown, and so is their stage.
 	unitUnknown = "unknown clusters"
@@ -58,7 +60,7 @@ func (d *decision) root() rollout.Unit {
 	if len(d.problems) > 0 {
 		root.Block = &rollout.Block{Reason: ReasonInvalid, Message: d.problems[0]}
 	}
-	root.Children = []rollout.Unit{fresh, stages, d.removalUnit()}
+	root.Children = append([]rollout.Unit{fresh, stages}, d.removalUnits()...)
 	if lost := d.unknownIn(anyStage); len(lost) > 0 {
 		root.Children = append(root.Children, d.unknownUnit(lost, anyStage))
 	}

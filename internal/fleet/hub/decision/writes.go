@@ -106,8 +106,12 @@ func (d *decision) mayCorrect(m *member) bool {
 const defaultHistory = 10
 
 // outdated returns the revisions that are not needed: they are not in use, and more of them
-// are kept than should be.
+// are kept than should be. While something may be assigned that this view does not show,
+// none is: a move that was replaced by another may have been made.
 func (d *decision) outdated() []Write {
+	if len(d.o.Module.Status.Moves) > 0 {
+		return nil
+	}
 	used := d.used()
 	var spare []*model.Revision
 	for i := range d.o.Revisions {
@@ -135,9 +139,6 @@ func (d *decision) used() map[string]bool {
 	}
 	for i := range d.o.Records {
 		used[d.o.Records[i].Revision] = true
-	}
-	for i := range m.Status.Moves {
-		used[m.Status.Moves[i].Revision] = true
 	}
 	return used
 }

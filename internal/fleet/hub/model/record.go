@@ -1,11 +1,14 @@
 package model
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/fleet/cluster"
+	"github.com/spillway-dev/spillway/internal/fleet/outcome"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -80,7 +83,8 @@ func (r *Record) Leaf() rollout.Leaf {
 	case v1alpha1.StateFailed:
 		leaf.Health, leaf.Reason = rollout.Failed, "not healthy"+r.said()
 	case v1alpha1.StateUnreachable:
-		leaf.Health, leaf.Reason, leaf.LostSince = rollout.Degraded, "not reachable"+r.said(), r.Since
+		leaf.Health, leaf.Reason, leaf.LostSince = rollout.Degraded, "not reachable: "+r.silence(), r.Since
+		leaf.Cause = outcome.ReasonUnreachable
 	case v1alpha1.StateWaiting:
 		leaf.Reason = "waiting" + r.said()
 	default:
@@ -105,6 +109,15 @@ func (r *Record) DriftReason() string {
 		return "not what its revision says"
 	}
 	return "corrected, and not reported ready since"
+}
+
+// silence says since when a cluster does not answer, and what came back instead.
+func (r *Record) silence() string {
+	text := "cluster " + r.Cluster + " does not answer since " + rollout.Clock(r.Since)
+	if why := strings.TrimPrefix(strings.TrimPrefix(r.Message, cluster.Silent), ": "); why != "" {
+		text += ": " + Short(why, SaidLength)
+	}
+	return text
 }
 
 // said is what was reported, as the end of a clause.
