@@ -224,12 +224,11 @@ func TestABadChangeStopsAtTheFirstWorkload(t *testing.T) {
 // what was paused, is created, or goes back.
 func TestWhatComesLaterIsStopped(t *testing.T) {
 	w := newWorld(t)
-	shared(w, "app1", "app2", "late")
+	shared(w, "app1", "late")
 	before := w.hash("app1")
 	w.annotate("late", native+"pause", "true")
 	w.secret("db", "p", "bad")
 	w.hashed("app1", before)
-	w.hashed("app2", before)
 	w.eventually(func() error { return want("Failed", string(w.explain("app1").State)) })
 	w.annotate("late", native+"pause", "-")
 	w.apply(still(deployment("new", envFrom(secretRef("db")))))
@@ -331,6 +330,7 @@ func TestAFailureIsReleased(t *testing.T) {
 func TestWhatFailsForAnotherReasonStopsNothing(t *testing.T) {
 	for name, spoil := range map[string]func(w *world){
 		"it was not ready before": func(w *world) {
+			w.annotate("app1", native+"config-change", `{"at":"2026-01-01T00:00:00Z"}`) // long after its roll
 			w.remove(&corev1.Pod{}, w.pods("app1")[0].Name)
 			w.eventually(func() error { return want(int32(0), w.deploymentNow("app1").Status.ReadyReplicas) })
 			w.secret("db", "p", "fine")

@@ -43,6 +43,7 @@ type release struct {
 
 func releaseOf(annotations map[string]string) release {
 	retried, _ := time.Parse(time.RFC3339, vocabulary.RetryConfig.Get(annotations))
+	retried = retried.Truncate(time.Millisecond) // as rolls are recorded: what is rolled at that moment is after it
 	return release{
 		unstoppable: vocabulary.StopOnFailure.Get(annotations) == "false",
 		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: retried,

@@ -171,6 +171,10 @@ func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
 			outdated("a", using(retried(db, now)), rolledFor(time.Minute, dbKey), crashes, failedWith(now.Add(-time.Second), db)),
 			outdated("b", using(retried(db, now)), changed(dbKey)),
 		}, Options{}, "rolls b\nrecords on a\nProgressing: Deployment a is updating: not ready\n"},
+		"a retry in the moment of the roll": {[]Workload{
+			outdated("a", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), rolledFor(time.Minute, dbKey), crashes),
+			outdated("b", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
 		"a retry of the future": {[]Workload{
 			outdated("a", using(retried(db, now.Add(time.Second))), rolledFor(time.Minute, dbKey), crashes, failedWith(now.Add(-time.Second), db), conditioned(bad)),
 			outdated("b", using(retried(db, now.Add(time.Second))), changed(dbKey)),
@@ -207,7 +211,7 @@ func conditioned(release string) func(*Workload) {
 
 func retried(s *corev1.Secret, at time.Time) *corev1.Secret {
 	s = s.DeepCopy()
-	s.Annotations["spillway.dev/retry-config"] = at.Format(time.RFC3339)
+	s.Annotations["spillway.dev/retry-config"] = at.Format(time.RFC3339Nano)
 	return s
 }
 
