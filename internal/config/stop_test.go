@@ -227,6 +227,7 @@ func TestWhatComesLaterIsStopped(t *testing.T) {
 	shared(w, "app1", "late")
 	before := w.hash("app1")
 	w.annotate("late", native+"pause", "true")
+	w.sentinel() // the manager has seen it
 	w.secret("db", "p", "bad")
 	w.hashed("app1", before)
 	w.eventually(func() error { return want("Failed", string(w.explain("app1").State)) })
@@ -273,6 +274,7 @@ func oneFails(t *testing.T, later ...string) (w *world, k *kubelets, before stri
 	for _, name := range later {
 		w.annotate(name, native+"pause", "true")
 	}
+	w.sentinel() // the manager has seen it
 	w.secret("db", "p", "bad")
 	w.eventually(func() error { return want("Failed", string(w.explain("app1").State)) })
 	for _, name := range later {
@@ -286,6 +288,7 @@ func oneFails(t *testing.T, later ...string) (w *world, k *kubelets, before stri
 func TestARetryTriesTheNextWorkload(t *testing.T) {
 	w, k, before := oneFails(t, "app2", "app3")
 	w.annotate("app3", native+"pause", "true")
+	w.sentinel() // the manager has seen it
 	w.retry("db", time.Now().Add(time.Second)) // as the command does
 	w.hashed("app2", before)
 	w.saysEventually("app2", "CrashLoopBackOff (changed")
@@ -333,11 +336,9 @@ func TestWhatFailsForAnotherReasonStopsNothing(t *testing.T) {
 			w.annotate("app1", native+"config-change", `{"at":"2026-01-01T00:00:00Z"}`) // long after its roll
 			w.remove(&corev1.Pod{}, w.pods("app1")[0].Name)
 			w.eventually(func() error { return want(int32(0), w.deploymentNow("app1").Status.ReadyReplicas) })
-			w.secret("db", "p", "fine")
 		},
 		"its template was changed too": func(w *world) {
 			w.patch(w.deploymentNow("app1"), "app1", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"y"}]}}}}`)
-			w.secret("db", "p", "fine")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,6 +348,8 @@ func TestWhatFailsForAnotherReasonStopsNothing(t *testing.T) {
 			w.annotate("app2", native+"pause", "true")
 			k.breaks("app1")
 			spoil(w)
+			w.sentinel() // the manager has seen it
+			w.secret("db", "p", "fine")
 			w.hashed("app1", before)
 			w.eventually(func() error { return want(true, w.crashes("app1", w.hash("app1"))) })
 			w.annotate("app2", native+"pause", "-")
@@ -529,6 +532,7 @@ func TestWithoutPermissionForPodsADeadlineStops(t *testing.T) {
 	w.hashed("app2", "")
 	w.ready("app1", "app2")
 	w.annotate("app2", native+"pause", "true")
+	w.sentinel() // the manager has seen it
 	w.secret("db", "p", "hangs")
 	w.hashed("app1", before)
 	w.saysEventually("app1", "ConfigFailed")
