@@ -477,7 +477,7 @@ func TestFaultAStop(t *testing.T) {
 	t.Cleanup(func() { t.Logf("the story has %d writes", writes) })
 	t.Run("faults", func(t *testing.T) {
 		t.Parallel()
-		for n := 1; n <= 9; n++ {
+		for n := 1; n <= 7; n++ {
 			for _, when := range []fault.When{fault.Before, fault.After} {
 				t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
 					w, k := aStop(t)
