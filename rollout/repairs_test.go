@@ -184,14 +184,15 @@ func TestASecondZoneIsNotRepaired(t *testing.T) {
 		a, b  rollout.Leaf
 		steps []string
 	}{
-		"it may recover":           {starting(), ailing(true), nil},
-		"it cannot":                {starting(), ailing(false), nil},
-		"zone-a broke on its own":  {ailing(true), ailing(false), []string{"zone-b/zone-b-0"}},
-		"both may recover":         {ailing(true), ailing(true), nil},
-		"neither can":              {ailing(false), ailing(false), []string{"zone-a/zone-a-0"}},
-		"zone-a was disrupted":     {rollout.Leaf{Current: "v0", Target: "v2", Health: rollout.Degraded, MayRecover: true, Disrupted: true}, ailing(true), []string{"zone-a/zone-a-0"}},
-		"zone-a is healthy":        {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
-		"zone-a is being repaired": {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Progressing, Disrupted: true, Repairing: true}, ailing(false), []string{"zone-a/zone-a-0"}},
+		"it may recover":                         {starting(), ailing(true), nil},
+		"it cannot":                              {starting(), ailing(false), nil},
+		"zone-a broke on its own":                {ailing(true), ailing(false), []string{"zone-b/zone-b-0"}},
+		"both may recover":                       {ailing(true), ailing(true), nil},
+		"neither can":                            {ailing(false), ailing(false), []string{"zone-a/zone-a-0"}},
+		"zone-a broke at v2, and it may recover": {rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Degraded, Settled: true}, ailing(true), nil},
+		"zone-a was disrupted":                   {rollout.Leaf{Current: "v0", Target: "v2", Health: rollout.Degraded, MayRecover: true, Disrupted: true}, ailing(true), []string{"zone-a/zone-a-0"}},
+		"zone-a is healthy":                      {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
+		"zone-a is being repaired":               {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Progressing, Disrupted: true, Repairing: true}, ailing(false), []string{"zone-a/zone-a-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			zone := func(name string, leaf rollout.Leaf) rollout.Unit {
