@@ -184,15 +184,14 @@ func TestASecondZoneIsNotRepaired(t *testing.T) {
 		a, b  rollout.Leaf
 		steps []string
 	}{
-		"it may recover":                         {starting(), ailing(true), nil},
-		"it cannot":                              {starting(), ailing(false), nil},
-		"zone-a broke on its own":                {ailing(true), ailing(false), []string{"zone-b/zone-b-0"}},
-		"both may recover":                       {ailing(true), ailing(true), nil},
-		"neither can":                            {ailing(false), ailing(false), []string{"zone-a/zone-a-0"}},
-		"zone-a broke at v2, and it may recover": {rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Degraded, Settled: true}, ailing(true), nil},
-		"zone-a was disrupted":                   {rollout.Leaf{Current: "v0", Target: "v2", Health: rollout.Degraded, MayRecover: true, Disrupted: true}, ailing(true), []string{"zone-a/zone-a-0"}},
-		"zone-a is healthy":                      {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
-		"zone-a is being repaired":               {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Progressing, Disrupted: true, Repairing: true}, ailing(false), []string{"zone-a/zone-a-0"}},
+		"it may recover":           {starting(), ailing(true), nil},
+		"it cannot":                {starting(), ailing(false), nil},
+		"zone-a broke on its own":  {ailing(true), ailing(false), []string{"zone-b/zone-b-0"}},
+		"both may recover":         {ailing(true), ailing(true), nil},
+		"neither can":              {ailing(false), ailing(false), []string{"zone-a/zone-a-0"}},
+		"zone-a was disrupted":     {rollout.Leaf{Current: "v0", Target: "v2", Health: rollout.Degraded, MayRecover: true, Disrupted: true}, ailing(true), []string{"zone-a/zone-a-0"}},
+		"zone-a is healthy":        {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}, ailing(true), []string{"zone-b/zone-b-0"}},
+		"zone-a is being repaired": {rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Progressing, Disrupted: true, Repairing: true}, ailing(false), []string{"zone-a/zone-a-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			zone := func(name string, leaf rollout.Leaf) rollout.Unit {
@@ -210,6 +209,22 @@ func TestASecondZoneIsNotRepaired(t *testing.T) {
 				t.Errorf("steps %q, want %q:\n%s", got, want, printPlan(p))
 			}
 		})
+	}
+}
+
+// Out of turn no more are repaired than may be, also where nothing was disrupted by a step.
+func TestRepairsOutOfTurnAreCounted(t *testing.T) {
+	broken := rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Degraded, Settled: true}
+	p := rollout.Decide(rollout.Observed{Now: noon, Root: rollout.Unit{
+		Policy: rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(1)},
+		Children: []rollout.Unit{
+			{Name: "zone-a", Children: []rollout.Unit{{Name: "zone-a-0", Leaf: broken, StartedAt: noon}}},
+			{Name: "zone-b", Children: []rollout.Unit{{Name: "zone-b-0", Leaf: ailing(false)}, {Name: "zone-b-1", Leaf: ailing(false)}}},
+		},
+	}})
+
+	if got := stepsOf(p); got != "zone-b/zone-b-0" {
+		t.Errorf("steps %q:\n%s", got, printPlan(p))
 	}
 }
 
