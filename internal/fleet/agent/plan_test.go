@@ -498,3 +498,16 @@ func TestAWriteSaysForWhichSyncItIs(t *testing.T) {
 	m.wants(git("b", "v2", ""))
 	m.expect(Decide(&m.o).Writes, []Write{{Act: Delete, Name: "c1-a", UID: "uid of c1-a"}})
 }
+
+// Nothing is done for an assemblage without syncs that has no finalizer. One that is deleted
+// waits until Flux has removed what it has applied, and says so.
+func TestAnAssemblageThatGoesWaitsForFlux(t *testing.T) {
+	m := newModel(t)
+	m.expect(Decide(&m.o).Writes, []Write(nil))
+	m.wants(git("shop", "v1", ""))
+	m.settles()
+	m.o.Assemblage.Deleting = true
+	p := Decide(&m.o)
+	m.expect(p.Writes, []Write{{Act: Delete, Name: "c1-shop", UID: "uid of c1-shop"}})
+	m.expect(p.Status.Conditions[0].Message, "waiting for Flux to remove what Kustomization c1-shop has applied")
+}

@@ -118,8 +118,8 @@ func (m *model) expect(got, want any) {
 // Only what a sync refers to is sent, as a value that stands for itself.
 func TestOfBindingsTheUsedOnesAreSent(t *testing.T) {
 	m := newModel(t, git("shop", "v1", `
-controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}]
-bindings: [{name: own, value: theirs}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
+controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}, {name: quoted, value: q}]
+bindings: [{name: own, value: theirs}, {name: C, value: $(quoted)}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
 package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 	m.step()
 	got := map[string]string{}
@@ -128,7 +128,7 @@ package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 			got[b.Name] = *b.Value
 		}
 	}
-	m.expect(got, map[string]string{"A": "5$$ in c1", "own": "theirs", "named": "cm"})
+	m.expect(got, map[string]string{"A": "5$$ in c1", "own": "theirs", "named": "cm", "quoted": "q", "C": "$(quoted)"})
 	if _, made := m.step(); made != nil {
 		t.Errorf("sent again: %v", made)
 	}
@@ -466,4 +466,27 @@ func TestABadBindingIsEvaluatedAgain(t *testing.T) {
 	m := newModel(t, git("a", "v1", "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"))
 	p, _ := m.step()
 	m.expect(p.Wake.Sub(m.o.Now), time.Minute)
+}
+
+// The finalizer is added before anything is sent, and only if something is.
+func TestTheFinalizerIsAddedBeforeAnythingIsSent(t *testing.T) {
+	m := newModel(t)
+	m.o.Proxy.Finalizers = nil
+	m.expect(Decide(&m.o).Writes, []Write(nil))
+	m.wants(git("shop", "v1", ""))
+	m.expect(Decide(&m.o).Writes, []Write{{Act: assemblage.AddFinalizer}})
+}
+
+// A sync with a bad binding that was never sent is not, and one that cannot be sent is reported
+// once.
+func TestWhatCannotBeSentIsReportedOnce(t *testing.T) {
+	m := newModel(t, git("a", "v1", ""))
+	m.step()
+	m.wants(git("a", "v1", ""), git("b", "v1", "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"))
+	m.step()
+	m.expect(len(m.o.Live.Spec.Syncs), 1)
+	m.wants(git("a", "v2", ""))
+	m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+	m.step()
+	m.expect(m.says(), "a-v2 unreachable: the cluster does not answer: timeout")
 }
