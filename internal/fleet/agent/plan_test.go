@@ -511,3 +511,20 @@ func TestAnAssemblageThatGoesWaitsForFlux(t *testing.T) {
 	m.expect(p.Writes, []Write{{Act: Delete, Name: "c1-shop", UID: "uid of c1-shop"}})
 	m.expect(p.Status.Conditions[0].Message, "waiting for Flux to remove what Kustomization c1-shop has applied")
 }
+
+// Only a failure that the cluster may have caused is asked about, and what the API server
+// refused is said of the sync that it was for.
+func TestWhatIsAskedAboutAndWhatWasRefused(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""), git("other", "v1", ""))
+	m.o.Assemblage.Secret = "c1-kubeconfig"
+	m.settles()
+	m.expect(Decide(&m.o).Asks, []string(nil))
+	k := m.o.Kustomizations["c1-shop"]
+	k.Status.Conditions[0].Status, k.Status.Conditions[0].Reason, k.Status.Conditions[0].Message = "False", "ReconciliationFailed", "no route"
+	if asks := Decide(&m.o).Asks; len(asks) != 1 || asks[0] == "" {
+		t.Errorf("it asks about %q", asks)
+	}
+	m.o.Refusals = assemblage.Refusals{"other": &outcome.Refusal{State: v1alpha1.StateWaiting, Message: "forbidden"}}
+	m.step()
+	m.expect(m.says("other"), "other-v1 waiting WriteRefused: forbidden")
+}
