@@ -519,7 +519,7 @@ func TestWhatIsAskedAboutAndWhatWasRefused(t *testing.T) {
 	m.o.Assemblage.Secret = "c1-kubeconfig"
 	m.settles()
 	m.expect(Decide(&m.o).Asks, []string(nil))
-	k := m.o.Kustomizations["c1-shop"]
+	k := m.o.Kustomizations[m.o.kustomizationName("shop")]
 	k.Status.Conditions[0].Status, k.Status.Conditions[0].Reason, k.Status.Conditions[0].Message = "False", "ReconciliationFailed", "no route"
 	if asks := Decide(&m.o).Asks; len(asks) != 1 || asks[0] == "" {
 		t.Errorf("it asks about %q", asks)

@@ -411,7 +411,7 @@ func TestWhatBindingsReferToIsLookedAtBeforeAnythingIsSent(t *testing.T) {
 }
 
 // While nothing is known of the cluster the status stays as it is, whatever is wanted. A
-// connection that broke is tried again soon; of a cluster that is being probed it is told.
+// connection that broke is tried again soon; a cluster that is being probed wakes it.
 func TestTheStatusStaysWhileNothingIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(m *model)
