@@ -87,6 +87,13 @@ bench: ## Measure: API calls, ratio to the physical floor, memory
 sim: ## Run the engine, the zones and the fleet against many seeded worlds (SEEDS=20000)
 	$(GO) test -count=1 -timeout 30m -run Simulation $(SIMS) -seeds=$(SEEDS)
 
+.PHONY: trials
+trials: ## Try a program from outside (BINARY=bin/spillway), on a control plane that it starts or on a cluster (CLUSTER=KUBECONFIG IMAGE=pause)
+	$(if $(BINARY),,$(MAKE) build)
+	$(if $(CLUSTER),,assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets;) \
+	  BINARY='$(abspath $(or $(BINARY),bin/spillway))' IMAGE='$(IMAGE)' SPILLWAY_TEST_KUBECONFIG='$(if $(CLUSTER),$(abspath $(CLUSTER)))' \
+	  $(GO) test -v -count=1 -timeout 30m ./test/trials -every | grep -v '^ *\(===\|--- PASS\)'
+
 .PHONY: mutate
 mutate: ## Change a package bit by bit and print what its tests do not notice (PKG=./rollout RUN=TestRules ARGS=)
 	$(GO) run ./hack/mutate $(if $(RUN),-run '$(RUN)') $(ARGS) $(PKG)

@@ -57,6 +57,39 @@ func TestTheManagersIdentityMayWriteOnlyWhatTheRingsNeed(t *testing.T) {
 	}
 }
 
+// Of a namespace, such a client can change the label by which Scales are guarded, and not
+// those by which the security of Pods is.
+func TestTheManagersIdentityMayWriteOneLabelOfANamespace(t *testing.T) {
+	w := restricted(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	write := func(as client.Client, metadata string) error {
+		return as.Patch(t.Context(), ns.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`)), client.DryRunAll)
+	}
+	if err := w.user.Patch(t.Context(), ns.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"a":"b"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func(context.Context) error {
+		if err := write(w.as, `{"labels":{"probe":"x"}}`); !apierrors.IsInvalid(err) {
+			return errors.Join(errNotYet, err)
+		}
+		return nil
+	})
+	for metadata, refused := range map[string]bool{
+		`{"labels":{"` + vocabulary.PreparesScales.Native + `":"true"}}`:        false,
+		`{"labels":{"` + vocabulary.PreparesScales.Native + `":null}}`:          false,
+		`{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}`:        true,
+		`{"labels":{"team":null}}`:                                              true,
+		`{"labels":{"team":"b"}}`:                                               true,
+		`{"annotations":{"scheduler.alpha.kubernetes.io/node-selector":"a=b"}}`: true,
+		`{"annotations":{"a":null}}`:                                            true,
+	} {
+		w.check(t, "change", refused, write(w.as, metadata))
+		if err := write(w.user, metadata); err != nil {
+			t.Errorf("a user is refused: %v", err)
+		}
+	}
+}
+
 // restrictedWorld is a namespace with what an installation restricts, a user who may do
 // anything, and the manager's identity, which has the permissions of the rings.
 type restrictedWorld struct {

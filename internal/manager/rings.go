@@ -25,6 +25,7 @@ import (
 	plansadmit "github.com/spillway-dev/spillway/internal/plans/admit"
 	"github.com/spillway-dev/spillway/internal/zones"
 	"github.com/spillway-dev/spillway/internal/zones/guard"
+	"github.com/spillway-dev/spillway/internal/zones/preparation"
 	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
@@ -93,9 +94,9 @@ func (o Options) rings() ([]ring, error) {
 			routes:    func(mgr ctrl.Manager) ([]admission.Route, error) { return admit.Routes(mgr, o.admitOptions()) },
 		},
 		RingZones: {
-			interests: slices.Concat(zones.Interests(), scaling.Interests()),
+			interests: slices.Concat(zones.Interests(), scaling.Interests(), preparation.Interests()),
 			setup: func(ctx context.Context, mgr ctrl.Manager) error {
-				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(ctx, mgr, scales))
+				return errors.Join(zones.Setup(ctx, mgr, o.Zones), scaling.Setup(ctx, mgr, scales), o.labelNamespaces(mgr))
 			},
 			routes: func(mgr ctrl.Manager) ([]admission.Route, error) { return guard.Routes(mgr, o.Guard) },
 		},
@@ -127,6 +128,14 @@ func (o Options) rings() ([]ring, error) {
 		return nil, errors.New("--rings: name at least one ring, such as " + RingConfig)
 	}
 	return rings, nil
+}
+
+// labelNamespaces labels namespaces for a webhook, if there is a server to answer it.
+func (o Options) labelNamespaces(mgr ctrl.Manager) error {
+	if !o.Admission.Enabled {
+		return nil
+	}
+	return preparation.Setup(mgr)
 }
 
 // assemblages adds what carries out on the hub what the fleet has assigned.

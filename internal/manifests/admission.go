@@ -38,9 +38,6 @@ type Admission struct {
 	// Configurations are names of webhook configurations of users that the manager may
 	// see and patch besides ours, or [AllLabeled].
 	Configurations []string
-	// PrepareNamespaces are those in which the webhook is asked about Scales of StatefulSets;
-	// all but those of Kubernetes itself if empty.
-	PrepareNamespaces []string
 	// FailClosed refuses what the zones ring lets pass when it cannot find out whether
 	// a downscale is forbidden or must be prepared.
 	FailClosed bool
@@ -283,7 +280,7 @@ func (o Options) declared(ring string) admission.Declared {
 	if o.Declarations != nil {
 		return o.Declarations(ring)
 	}
-	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed, PrepareNamespaces: o.Admission.PrepareNamespaces}}.Declarations(ring)
+	return manager.Options{Guard: guard.Options{FailClosed: o.Admission.FailClosed}}.Declarations(ring)
 }
 
 func (o Options) mountsCertificate() bool {

@@ -23,6 +23,8 @@ import (
 const (
 	podPolicy      = "pods.manager.spillway.dev"
 	workloadPolicy = "workloads.manager.spillway.dev"
+	// namespacePolicy is for the zones ring alone.
+	namespacePolicy = "namespaces.manager.spillway.dev"
 )
 
 // identityPolicies restrict what the manager's identity may write.
@@ -32,10 +34,15 @@ func (o Options) identityPolicies() []client.Object {
 	}
 	pods := identityRule(admissionregistrationv1.Delete, "", "pods")
 	workloads := identityRule(admissionregistrationv1.Update, "apps", "deployments", "statefulsets", "daemonsets")
-	return slices.Concat(
+	policies := slices.Concat(
 		o.identityPolicy(podPolicy, pods, o.deletablePods(), "the manager of Spillway may delete only Pods of StatefulSets, and Pods that it has kept from being scheduled"),
 		o.identityPolicy(workloadPolicy, workloads, o.changedFields(), "the manager of Spillway may change only metadata, replicas, the update strategy and what suspends the Pods of a workload"),
 	)
+	if !slices.Contains(o.Rings, manager.RingZones) {
+		return policies
+	}
+	namespaces := identityRule(admissionregistrationv1.Update, "", "namespaces")
+	return append(policies, o.identityPolicy(namespacePolicy, namespaces, namespaceLabel(), "the manager of Spillway may change only the label "+vocabulary.PreparesScales.Native+" of a namespace")...)
 }
 
 // identityPolicy is a policy about the manager's identity, and its binding.
@@ -100,6 +107,18 @@ func (o Options) changedFields() string {
 		return ofPackage("object") + " || (" + unchanged + ")"
 	}
 	return unchanged
+}
+
+// namespaceLabel is true, in CEL, if nothing in a namespace has changed but the label that
+// the zones ring writes.
+func namespaceLabel() string {
+	labels := func(of string) string {
+		return of + ".metadata.?labels.orValue({}).all(k, k == '" + vocabulary.PreparesScales.Native + "' || " +
+			"object.metadata.?labels[?k].orValue('') == oldObject.metadata.?labels[?k].orValue(''))"
+	}
+	const annotations = ".metadata.?annotations.orValue({})"
+	return labels("object") + " && " + labels("oldObject") + " && object" + annotations + " == oldObject" + annotations +
+		" && object.?spec == oldObject.?spec"
 }
 
 // ofPackage is true, in CEL, of what the plans ring has applied, which may be anything.

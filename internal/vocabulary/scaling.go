@@ -7,6 +7,9 @@ var (
 	NoDownscale = Key{"spillway.dev/no-downscale", []string{"grafana.com/no-downscale"}}
 	// PrepareDownscale set to "true", as a label, makes Pods be told before they go.
 	PrepareDownscale = Key{"spillway.dev/prepare-downscale", []string{"grafana.com/prepare-downscale"}}
+	// PreparesScales set to "true", as a label of a namespace, has the API server ask before
+	// a Scale is lowered there.
+	PreparesScales = Key{Native: "spillway.dev/prepares-scales"}
 	// PrepareDownscalePath and PrepareDownscalePort are where Pods are called.
 	PrepareDownscalePath = Key{"spillway.dev/prepare-downscale-http-path", []string{"grafana.com/prepare-downscale-http-path"}}
 	PrepareDownscalePort = Key{"spillway.dev/prepare-downscale-http-port", []string{"grafana.com/prepare-downscale-http-port"}}

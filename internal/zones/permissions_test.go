@@ -41,7 +41,7 @@ func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w.runs("other: v2")
 	w.remove(&appsv1.StatefulSet{}, "other") // and so its group goes
 	hooks.WaitServed(t)
-	w.scaleStory()
+	w.scaleStory(hooks)
 
 	granted := testenv.Permissions(rules)
 	// Controllers before Kubernetes 1.37 do not do this automatically; this one does.

@@ -27,7 +27,7 @@ import (
 // scaleStory makes use of all that the ring does about replicas and evictions: a zone
 // mirrors a ReplicaTemplate, another is scaled down by its Scale once its Pod was called,
 // and a Pod is evicted under a budget of ours and one of Kubernetes.
-func (w *world) scaleStory() {
+func (w *world) scaleStory(hooks *testenv.Webhooks) {
 	w.t.Helper()
 	pods, selector := testenv.ServePods(w.t), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bare"}}
 	w.create(
@@ -40,6 +40,7 @@ func (w *world) scaleStory() {
 	w.eventually(func() error { return w.hasReady("mirror", 2) })
 	w.eventually(func() error { return w.hasReady("told", 3) })
 	w.seenTo("scaled")
+	hooks.WaitSelected(w.t)
 	w.eventually(func() error { return w.scale(&appsv1.StatefulSet{}, "told", 2) })
 	w.eventually(func() error { return w.hasReady("told", 2) })
 	for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}} {
@@ -192,6 +193,7 @@ func TestFaultEverythingParallel(t *testing.T) {
 	w.manage(func(o *manager.Options) { o.Admission = hooks.Options })
 	hooks.WaitServed(t)
 	w.settles(onDelete, tells(pods), func(s *appsv1.StatefulSet) { s.Spec.Template.Labels["rollout-group"] = ingester })
+	hooks.WaitSelected(t)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var others sync.WaitGroup

@@ -81,7 +81,6 @@ func NewInstall(command.Environment) *cobra.Command {
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
 	flags.BoolVar(&restrict, "restrict-manager", restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
 	flags.BoolVar(&secure, "metrics-secure", secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
-	flags.StringSliceVar(&o.Admission.PrepareNamespaces, "prepare-namespaces", nil, "namespaces whose StatefulSets with prepare-downscale may be scaled down by /scale: elsewhere no /scale is refused while the manager is down (default: all but kube-system, kube-public and kube-node-lease)")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")

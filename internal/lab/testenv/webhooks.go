@@ -14,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/admission"
@@ -29,6 +30,8 @@ type Webhooks struct {
 	Options   admission.Options
 	namespace string
 	client    client.Client
+	// selects is true if one of the webhooks selects namespaces.
+	selects bool
 }
 
 // RegisterWebhooks makes the webhooks of a ring known to the API server, for
@@ -53,7 +56,16 @@ func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webho
 	registration := admission.Registration{
 		Metadata: metav1.ObjectMeta{Name: namespace}, Client: admission.ByURL("https://" + address), Namespaces: []string{namespace},
 	}
-	for _, obj := range registration.Configurations(append(slices.Clone(webhooks), probe(mutating), probe(validating))) {
+	probes := append(slices.Clone(webhooks), probe(mutating), probe(validating))
+	for _, hook := range webhooks {
+		if hook.NamespaceSelector != nil && !w.selects {
+			w.selects = true
+			p := probe(selected)
+			p.NamespaceSelector = hook.NamespaceSelector
+			probes = append(probes, p)
+		}
+	}
+	for _, obj := range registration.Configurations(probes) {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +83,9 @@ func RegisterWebhooks(t testing.TB, namespace string, webhooks []admission.Webho
 const (
 	mutating   = "testenv-probe-mutating"
 	validating = "testenv-probe-validating"
+	// selected is the probe of a webhook that selects namespaces. The API server watches
+	// these independently, too.
+	selected = "testenv-probe-selected"
 )
 
 // probe is a webhook without a handler, for the ConfigMap of the same name.
@@ -112,6 +127,27 @@ func (w *Webhooks) called(ctx context.Context, probe, text string) error {
 		return fmt.Errorf("the call of %s does not fail with %q: %w", probe, text, err)
 	}
 	return nil
+}
+
+// Select labels the namespace, and waits until the API server calls the webhooks that
+// select it by that.
+func (w *Webhooks) Select(t testing.TB, label, value string) {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, label, value)
+	if err := w.client.Patch(t.Context(), ns, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	w.WaitSelected(t)
+}
+
+// WaitSelected waits until the API server calls the webhooks that select namespaces.
+func (w *Webhooks) WaitSelected(t testing.TB) {
+	t.Helper()
+	if !w.selects {
+		t.Fatal("no webhook selects namespaces")
+	}
+	Eventually(t, func(ctx context.Context) error { return w.called(ctx, selected, selected) })
 }
 
 // WaitInjected waits until the manager has injected its CA, for tests in which

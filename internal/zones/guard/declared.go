@@ -39,9 +39,8 @@ func Declared() admission.Declared { return Declare(Options{}) }
 //
 // By default, with no manager to answer, a Scale whose object has the label
 // no-downscale is lowered, since it cannot be told from any other; a StatefulSet whose
-// Pods must be told stays, and so does the Scale of any where [Options.PrepareNamespaces]
-// says so; and a Pod stays whose
-// namespace has a budget.
+// Pods must be told stays, and so does the Scale of any in a namespace that has such
+// StatefulSets; and a Pod stays whose namespace has a budget.
 func Declare(o Options) admission.Declared {
 	unasked := admissionregistrationv1.Ignore
 	if o.FailClosed {
@@ -49,7 +48,7 @@ func Declare(o Options) admission.Declared {
 	}
 	lowered := admissionregistrationv1.MatchCondition{Name: "lowers-replicas", Expression: policies.LowersInCEL}
 	return admission.Declared{
-		Policies: policies.NoDownscale(), Unanswered: slices.Concat(policies.Unanswered(), policies.Unasked(policies.Asked(o.PrepareNamespaces))),
+		Policies: policies.NoDownscale(), Unanswered: slices.Concat(policies.Unanswered(), policies.Unasked()),
 		Webhooks: []admission.Webhook{
 			{
 				Name: "no-downscale.zones.spillway.dev", Path: PathNoDownscale, FailurePolicy: unasked, TimeoutSeconds: quickTimeout,
@@ -67,7 +66,7 @@ func Declare(o Options) admission.Declared {
 				Name: policies.PrepareScale, Path: PathPrepareScale,
 				FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: prepareTimeout,
 				SideEffects:       admissionregistrationv1.SideEffectClassNoneOnDryRun,
-				NamespaceSelector: policies.Asked(o.PrepareNamespaces),
+				NamespaceSelector: policies.Asked(),
 				Rules:             policies.Rules(admissionregistrationv1.Update, appsv1.GroupName, "v1", "statefulsets/scale"),
 				MatchConditions:   []admissionregistrationv1.MatchCondition{lowered},
 			},

@@ -22,10 +22,6 @@ type Options struct {
 	// FailClosed refuses what rollout-operator lets pass when it cannot find out
 	// whether a downscale is forbidden or must be prepared.
 	FailClosed bool
-	// PrepareNamespaces are those in which a Scale may be lowered of a StatefulSet whose
-	// Pods must be told; all but those of Kubernetes itself if empty. In no other is a
-	// Scale refused while no manager answers.
-	PrepareNamespaces []string
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -44,7 +44,7 @@ func (w *world) unanswered() {
 // when those of the tests before it were gone.
 func (w *world) keepParameters() {
 	w.t.Helper()
-	for _, obj := range policies.Unasked(policies.Asked([]string{w.namespace})) {
+	for _, obj := range policies.Unasked() {
 		obj.SetName("keep-parameters." + obj.GetName())
 		if b, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
 			b.Spec.PolicyName = "keep-parameters." + b.Spec.PolicyName
@@ -71,7 +71,9 @@ func (w *world) eventuallyRefused(ask func() error, text string) {
 func TestNoWebhookAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.unanswered()
-	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
+	hooks := testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks)
+	hooks.WaitCalled(t, "failed calling webhook")
+	hooks.Select(t, preparesScales, "true")
 	w.group(zone("zone-a", 3, labeled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
 
 	wantNo(t, w.patch("zone-b", 2))
@@ -84,19 +86,22 @@ func TestNoWebhookAnswers(t *testing.T) {
 	wantRefused(t, w.evict("zone-b-1"), 403, "start its manager")
 }
 
-// Where the webhook is not asked about Scales, a manager that is down keeps no other client
-// from scaling; and what relies on the webhook is not lowered without it.
+// A manager that is down keeps no other client from scaling where no StatefulSet needs its
+// answer; and one that needs it is not lowered, also before its namespace has the label.
 func TestScalesWhereTheWebhookIsNotAsked(t *testing.T) {
 	w := newWorld(t)
-	w.options.PrepareNamespaces = []string{"elsewhere"}
 	w.unanswered()
-	testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks).WaitCalled(t, "failed calling webhook")
+	hooks := testenv.RegisterWebhooks(t, w.namespace, guard.Declare(w.options).Webhooks)
+	hooks.WaitCalled(t, "failed calling webhook")
 	w.group(zone("zone-a", 3, labeled("grafana.com/prepare-downscale", "true")), zone("zone-b", 3))
 	w.eventuallyRefused(func() error { return w.scale("zone-a", 2, client.DryRunAll) }, "must be told before they go")
-	wantRefused(t, w.scale("zone-a", 2), 403, "--prepare-namespaces")
+	wantRefused(t, w.scale("zone-a", 2), 403, "label the namespace with spillway.dev/prepares-scales=true")
 	wantError(t, w.patch("zone-a", 2), "failed calling webhook")
 	wantNo(t, w.scale("zone-a", 4))
 	wantNo(t, w.scale("zone-b", 2))
+	hooks.Select(t, preparesScales, "true")
+	wantError(t, w.scale("zone-a", 3), "failed calling webhook")
+	wantError(t, w.scale("zone-b", 1), "failed calling webhook")
 }
 
 // evictUnguarded says that it was admitted.

@@ -43,7 +43,11 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, testenv.Options{Nodes: 3})
 }
 
-const ingester = "ingester"
+const (
+	ingester = "ingester"
+	// preparesScales labels the namespaces in which the webhook about Scales is asked.
+	preparesScales = "spillway.dev/prepares-scales"
+)
 
 // world is a namespace of its own whose downscales and evictions are guarded, and a
 // user in it.
@@ -113,11 +117,11 @@ func installKinds(t *testing.T, c client.Client) {
 // guarded registers the webhooks and serves them.
 func (w *world) guarded() {
 	w.t.Helper()
-	declared := guard.Declare(w.options)
 	w.unanswered()
-	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, declared.Webhooks)
+	w.webhooks = testenv.RegisterWebhooks(w.t, w.namespace, guard.Declare(w.options).Webhooks)
 	w.serve(w.webhooks.Options, w.requests)
 	w.webhooks.WaitServed(w.t)
+	w.webhooks.Select(w.t, preparesScales, "true")
 }
 
 // serve runs a manager that answers, until the end of the test or the stop.

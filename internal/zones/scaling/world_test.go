@@ -119,6 +119,7 @@ func (w *world) manage() (stop func()) {
 	stop = w.managed(w.requests)
 	if w.webhooks != nil {
 		w.webhooks.WaitServed(w.t)
+		w.webhooks.Select(w.t, "spillway.dev/prepares-scales", "true")
 	}
 	return stop
 }

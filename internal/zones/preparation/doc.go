@@ -1,0 +1,13 @@
+// Package preparation labels the namespaces in which the API server asks the manager about
+// Scales: those with a StatefulSet whose Pods must be prepared before they are removed.
+//
+// A Scale does not have the labels of its StatefulSet, so that only its namespace can tell
+// whether the answer matters. While no manager answers, no Scale is lowered in a namespace
+// with the label; elsewhere, none is kept from being lowered but those of such
+// StatefulSets, by a policy. Webhook and policy select by the same label, so that one
+// write changes over from one to the other: there is no moment without either.
+//
+// What the label must be follows from the StatefulSets of the namespace alone. It is
+// compared with the namespace as the API server has it, when such a StatefulSet comes or
+// goes, and once for each namespace with StatefulSets after a start.
+package preparation
