@@ -154,7 +154,7 @@ func (n *node) isOnItsWay() bool {
 
 // hasCause tells whether the reason of a leaf's Hold is the one that the ring has given.
 func (n *node) hasCause() bool {
-	return n.hold.reason == n.unit.Leaf.Cause
+	return n.unit.Leaf.Cause != "" && n.hold.reason == n.unit.Leaf.Cause
 }
 
 // moves tells whether what waits for such a reason of its own is getting ready.

@@ -104,6 +104,8 @@ func (d *decision) end() {
 	}
 	if left == "" && a.HasFinalizer {
 		d.write(Write{Act: assemblage.RemoveFinalizer})
+		d.plan.Status = a.Status
+		return
 	}
 	d.reportEnd(left)
 }
