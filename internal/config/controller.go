@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=secrets-store.csi.x-k8s.io,resources=secretproviderclasspodstatuses,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // batch is about how many objects a pass reads before it writes, so that the first
@@ -64,6 +64,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
+	wake := make(chan event.GenericEvent, 1)
+	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("config")
 	for _, kind := range workload.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, workload.New(kind), usesIndex, indexUses); err != nil {
@@ -74,7 +78,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
 	}
-	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing()))
+	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing())).WatchesRawSource(source.Channel(wake, toRing()))
 	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)

@@ -28,7 +28,9 @@ const (
 	StateNext     State = "Next"
 	StateWaiting  State = "Waiting"
 	// StateLate is rolling for longer than it counts against the budget.
-	StateLate       State = "Late"
+	StateLate State = "Late"
+	// StateFailed has its config, and does not work with it.
+	StateFailed     State = "Failed"
 	StateNotTracked State = "NotTracked"
 )
 
@@ -62,6 +64,8 @@ type Explanation struct {
 	Problems []string       `json:"problems,omitempty"`
 	// LeftOut says which extra objects of other namespaces do not count.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// FailedOn is the workload that keeps this one from being rolled, nil if none does.
+	FailedOn *workload.Name `json:"failedOn,omitempty"`
 }
 
 // UseFact is one use of an object.
@@ -135,10 +139,11 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 
 // explainAll explains every workload that was observed.
 func explainAll(o decision.Observed, options Options) []Explanation {
-	answers := answersOf(decision.Decide(o, options.Options))
-	explanations := make([]Explanation, 0, len(o.Workloads))
-	for i := range o.Workloads {
-		w := &o.Workloads[i]
+	plan := decision.Decide(o, options.Options)
+	answers := answersOf(plan)
+	explanations := make([]Explanation, 0, len(plan.Workloads))
+	for i := range plan.Workloads {
+		w := &plan.Workloads[i]
 		explanations = append(explanations, explain(w, answers[w.Path(o.Now).String()], o.Now))
 	}
 	return explanations
@@ -169,12 +174,17 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
-		if w.IsLate(now) {
+		switch stop := w.Stop(); {
+		case w.Failure() != nil:
+			e.State = StateFailed
+		case w.IsLate(now):
 			e.State = StateLate
+		case stop != nil && e.Reason == stop.Reason:
+			e.FailedOn = &stop.On
 		}
 	}
 	switch e.State {
-	case StateRolling, StateLate:
+	case StateRolling, StateLate, StateFailed:
 		if at, within := w.Records.Roll.At, workload.TimeToRoll(w.Object); !at.IsZero() && within > 0 {
 			e.Deadline = moment(at.Add(within))
 		}

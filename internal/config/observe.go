@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -30,6 +31,8 @@ type observer struct {
 	// namespace limits the pass to one namespace, all if empty.
 	namespace string
 	cache     cache
+	// pods reads the Pods of workloads that may have failed.
+	pods pods.Reader
 	// budget is the manager's record of what it has rolled, nil without one.
 	budget *budget
 	// retries are the reads and writes that failed.
@@ -39,7 +42,7 @@ type observer struct {
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
 	source.Namespaces, source.AllowCrossNamespace = o.Namespaces, o.AllowCrossNamespace
-	return &observer{options: o, workloads: workloads, source: source, cache: cache{}}
+	return &observer{options: o, workloads: workloads, source: source, cache: cache{}, pods: pods.Listing{Client: source.Values}}
 }
 
 // observe reads every relevant workload. It reads values only for those whose
@@ -66,7 +69,9 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	}
 	p.hash(ctx, seen)
 	o.cache.keep(seen)
-	return p.snapshot(seen, spent), nil
+	observed := p.snapshot(seen, spent)
+	p.observePods(ctx, observed.Workloads)
+	return observed, nil
 }
 
 // namespaces are those to list in; the empty one stands for all.
@@ -222,6 +227,22 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 		o.Workloads = append(o.Workloads, w)
 	}
 	return o
+}
+
+// observePods reads how the Pods of workloads do that may have failed with their config.
+func (p *pass) observePods(ctx context.Context, workloads []decision.Workload) {
+	needed, read := map[string]bool{}, map[string]pods.Pods{}
+	for i := range workloads {
+		w := &workloads[i]
+		if p.options.KeepGoing || !w.NeedsPods(p.now) {
+			continue
+		}
+		if !needed[w.Namespace] {
+			needed[w.Namespace], read[w.Namespace] = true, p.pods.In(ctx, w.Namespace)
+		}
+		w.Pods = read[w.Namespace].Of(w.Object, w.Template.Hash, p.now)
+	}
+	p.pods.Keep(needed)
 }
 
 // learn records what became of the writes, and returns when to observe again; zero if

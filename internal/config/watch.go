@@ -2,12 +2,15 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -15,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 	"github.com/spillway-dev/spillway/internal/kube"
-	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Watches only start a pass; the event itself is not used. The predicates leave
@@ -31,14 +34,14 @@ func toRing() handler.EventHandler {
 }
 
 // workloadMatters leaves out irrelevant workloads, and status updates by which a
-// workload neither becomes ready nor stops being ready.
+// workload neither becomes ready nor stops being ready, nor fails.
 func workloadMatters() predicate.Predicate {
 	p := predicate.NewPredicateFuncs(workload.IsRelevant)
 	p.UpdateFunc = func(e event.UpdateEvent) bool {
 		if !workload.IsRelevant(e.ObjectOld) && !workload.IsRelevant(e.ObjectNew) {
 			return false
 		}
-		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || ready(e.ObjectOld) != ready(e.ObjectNew) ||
+		return kube.IsResync(e) || respecified(e.ObjectOld, e.ObjectNew) || becomes(e.ObjectOld, e.ObjectNew) ||
 			keepsMore(e.ObjectOld, e.ObjectNew) || hasObservedRelease(e.ObjectOld, e.ObjectNew)
 	}
 	return p
@@ -64,8 +67,9 @@ func keepsMore(a, b client.Object) bool {
 	return before != now
 }
 
-func ready(obj client.Object) bool {
-	return health.Of(obj, gvkOf(obj)).Health == rollout.Healthy
+// becomes is true of a workload that becomes ready, unready or failed.
+func becomes(a, b client.Object) bool {
+	return workload.IsReady(a) != workload.IsReady(b) || health.Of(a, gvkOf(a)).Health != health.Of(b, gvkOf(b)).Health
 }
 
 func gvkOf(obj client.Object) schema.GroupVersionKind {
@@ -111,4 +115,19 @@ func indexUses(obj client.Object) []string {
 		used[ref.Object.From("")] = true
 	}
 	return slices.Collect(maps.Keys(used))
+}
+
+// watchPods returns a reader of Pods that starts a pass when it reads something else.
+func watchPods(ctx context.Context, mgr ctrl.Manager, wake chan event.GenericEvent) (pods.Reader, error) {
+	c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client that watches Pods: %w", err)
+	}
+	begin := func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
+	return pods.NewWatching(c, begin, func() {
+		select {
+		case wake <- event.GenericEvent{Object: &corev1.Pod{}}:
+		default: // a pass follows already
+		}
+	}), nil
 }

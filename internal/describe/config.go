@@ -141,7 +141,7 @@ func phaseOfState(e *config.Explanation) rollout.Phase {
 		return rollout.PhaseProgressing
 	case config.StateNotTracked:
 		return ""
-	case config.StateWaiting, config.StateLate:
+	case config.StateWaiting, config.StateLate, config.StateFailed:
 	}
 	return phaseOf(e.Reason)
 }

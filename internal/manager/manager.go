@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
-	if err := addProbes(mgr); err != nil {
+	if err := errors.Join(addProbes(mgr), releaseMemory(mgr)); err != nil {
 		return err
 	}
 	for _, r := range rings {

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +11,11 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // memoryShare is how much of the memory of the container the Go runtime may take, in
@@ -73,6 +77,28 @@ func parseMemory(file, text string) (int64, error) {
 		return math.MaxInt64, nil
 	}
 	return limit, nil
+}
+
+// startup is how long after the caches have been filled what starting took is garbage.
+const startup = 10 * time.Second
+
+// releaseMemory gives back what filling the caches took, which is several times what they
+// hold. The runtime would keep it for what comes later.
+func releaseMemory(mgr ctrl.Manager) error {
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		mgr.GetCache().WaitForCacheSync(ctx)
+		started, cancel := context.WithTimeout(ctx, startup)
+		defer cancel()
+		<-started.Done()
+		if ctx.Err() == nil {
+			debug.FreeOSMemory()
+		}
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("release memory: %w", err)
+	}
+	return nil
 }
 
 // Root is the file system of this machine.

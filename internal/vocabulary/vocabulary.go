@@ -58,6 +58,9 @@ var (
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
 	ConfigStatus = Key{Native: "spillway.dev/config-status"}
+	// ConfigFailed records, as JSON, with which config the workload has failed, until it was
+	// healthy with the same.
+	ConfigFailed = Key{Native: "spillway.dev/config-failed"}
 	// ConfigBudget records, on a Lease of the manager, which workloads were rolled, where
 	// workloads of several namespaces wait for one another.
 	ConfigBudget = Key{Native: "spillway.dev/config-budget"}
@@ -106,6 +109,16 @@ var (
 	// extra one, or whose Instances may use the OperatorVersion: "payments, shop", or
 	// "*" for all.
 	SharedWith = Key{Native: "spillway.dev/shared-with"}
+	// StopOnFailure set to "false" on a ConfigMap or Secret lets a change of it go on
+	// although a workload has failed with it; on a workload, it is neither stopped nor
+	// does it stop others.
+	StopOnFailure = Key{Native: "spillway.dev/stop-on-failure"}
+	// StoppedBy lists the namespaces whose workloads may stop a change of the ConfigMap or
+	// Secret everywhere: "canary", or "*" for all.
+	StoppedBy = Key{Native: "spillway.dev/stopped-by"}
+	// RetryConfig is the time, as in RFC 3339, up to which failures with the ConfigMap or
+	// Secret do not count.
+	RetryConfig = Key{Native: "spillway.dev/retry-config"}
 )
 
 // IsSharedWith is true if a value of [SharedWith] names a namespace.

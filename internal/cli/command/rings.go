@@ -25,6 +25,7 @@ type RingFlags struct {
 	maxRolling             int
 	maxRollingPerNamespace int
 	coalesceWindow         time.Duration
+	stopOnFailure          bool
 	allowCrossNamespace    bool
 	suspendBy              string
 }
@@ -37,6 +38,7 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.maxRolling, "max-rolling", 0, "workloads that may be rolling at a time; 0 is no limit")
 	flags.IntVar(&f.maxRollingPerNamespace, "max-rolling-per-namespace", 0, "workloads that may be rolling at a time in each namespace; 0 is no limit")
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
+	flags.BoolVar(&f.stopOnFailure, "stop-on-config-failure", true, "roll no workload for config with which another one has failed")
 	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
@@ -71,6 +73,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	return config.Options{
 		Options: decision.Options{
 			UpdateRate: rate, UpdateBurst: f.updateBurst, CoalesceWindow: f.coalesceWindow,
+			KeepGoing:  !f.stopOnFailure,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
 		Namespaces: slices.Compact(f.namespaces), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,

@@ -18,6 +18,7 @@ import (
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -43,7 +44,8 @@ type kindToType struct {
 	gvk  schema.GroupVersionKind
 }
 
-var kindsToType = kindsOf(append(slices.Clone(command.Rolled), corev1.SchemeGroupVersion.WithKind("Pod")))
+var kindsToType = kindsOf(append(slices.Clone(command.Rolled), corev1.SchemeGroupVersion.WithKind("Pod"),
+	corev1.SchemeGroupVersion.WithKind(describe.KindConfigMap), corev1.SchemeGroupVersion.WithKind(describe.KindSecret)))
 
 func kindsOf(kinds []schema.GroupVersionKind) []kindToType {
 	typed := make([]kindToType, 0, len(kinds))
@@ -102,9 +104,13 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 	if named {
 		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
 	}
+	kinds := command.RolledKinds
+	if cmd.Name() == "retry" {
+		kinds = steer.RetriedKinds
+	}
 	var words []string
 	for _, k := range kindsToType {
-		if slices.Contains(command.RolledKinds, k.gvk.Kind) {
+		if slices.Contains(kinds, k.gvk.Kind) {
 			words = append(words, k.word+"/")
 		}
 	}

@@ -3,8 +3,11 @@ package steer
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
@@ -12,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
@@ -29,6 +33,10 @@ func newObject(kind string) client.Object {
 		return &v1alpha1.RolloutGroup{}
 	case "Instance":
 		return &v1beta1.Instance{}
+	case describe.KindConfigMap, describe.KindSecret: // without its values
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return m
 	default:
 		return model.New(kind)
 	}
@@ -121,10 +129,19 @@ func resumeByAnnotation(obj client.Object) error {
 	return nil
 }
 
-// retry lets a group that has failed start again.
+// retry lets a group that has failed start again, or a change of config on which a
+// workload has failed.
 func retry(obj client.Object, who command.Author) error {
 	if group, ok := obj.(*v1alpha1.RolloutGroup); ok {
 		group.Spec.Retry = &v1alpha1.Retry{At: who.At, Reason: who.Reason, By: who.By}
+		return nil
 	}
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	next := who.At.Add(time.Second) // so that it is after all that failed within this second
+	annotations[vocabulary.RetryConfig.Native] = next.UTC().Format(time.RFC3339)
+	obj.SetAnnotations(annotations)
 	return nil
 }

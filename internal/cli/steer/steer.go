@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -49,12 +50,17 @@ func NewResume(env command.Environment) *cobra.Command {
 	})
 }
 
+// RetriedKinds are those that the command retry takes.
+var RetriedKinds = []string{"RolloutGroup", describe.KindConfigMap, describe.KindSecret}
+
 // NewRetry returns the command retry.
 func NewRetry(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "retry", kinds: []string{"RolloutGroup"}, word: command.ReasonRetried, edit: retry,
-		short: "Retry a rollout that has failed", long: "The progress deadline starts again.",
-		example: "rolloutgroup/ingester -n mimir",
+		verb: "retry", kinds: RetriedKinds, word: command.ReasonRetried, edit: retry,
+		short: "Retry a rollout that has failed",
+		long: "KIND is a RolloutGroup, whose progress deadline starts again, or a ConfigMap or Secret:\n" +
+			"what has failed with it so far holds no workload any more.",
+		example: "secret/db -n shop",
 	})
 }
 

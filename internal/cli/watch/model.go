@@ -336,7 +336,7 @@ func (m *watchModel) isFolded(b *branch) bool {
 // steerable says of each verb what it is for.
 var steerable = map[string]string{
 	"pause": "workloads, groups, Instances and modules can be paused", "resume": "workloads, groups, Instances and modules can be resumed",
-	"retry": "groups and Instances can be retried", "approve": "modules can be approved",
+	"retry": "groups, ConfigMaps, Secrets and Instances can be retried", "approve": "modules can be approved",
 }
 
 // commandFor is the command by which a person would do it, nil if there is none. What is
@@ -344,7 +344,7 @@ var steerable = map[string]string{
 func commandFor(verb string, u, selected *describe.Unit) []string {
 	var words []string
 	switch verb + " " + u.Kind {
-	case "retry RolloutGroup":
+	case "retry RolloutGroup", "retry ConfigMap", "retry Secret":
 		words = []string{verb, u.String()}
 	case "retry Instance":
 		words = []string{"plan", "retry", u.String()}

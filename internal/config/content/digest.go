@@ -98,7 +98,7 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Namespace:       strings.Clone(m.Namespace),
 		UID:             m.UID,
 		ResourceVersion: strings.Clone(m.ResourceVersion),
-		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith),
+		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
 		GenerateName:    digested,
 	}

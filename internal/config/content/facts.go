@@ -14,6 +14,15 @@ import (
 // Facts are what is known of objects without their values.
 type Facts map[Object]fact
 
+// FactsOf are the facts of objects that were reduced by [Digest].
+func FactsOf(objects ...client.Object) Facts {
+	facts := make(Facts, len(objects))
+	for _, obj := range objects {
+		facts[ObjectOf(obj)] = factOf(obj)
+	}
+	return facts
+}
+
 // ChangedSince names the keys that differ from an earlier observation,
 // "ConfigMap app: LOG_LEVEL"; nil if there was none.
 func (f Facts) ChangedSince(namespace string, before Facts) []string {
@@ -47,7 +56,7 @@ func changedIn(object string, before, after fact) []string {
 // ring reads.
 func Differ(a, b client.Object) bool {
 	before, after := factOf(a), factOf(b)
-	before.version, after.version = string(a.GetUID()), string(b.GetUID())
+	before.version, after.version = "", ""
 	return !reflect.DeepEqual(before, after)
 }
 
@@ -64,7 +73,10 @@ type fact struct {
 	out bool
 	// version is uid and resourceVersion.
 	version string
+	// uid is that of the object.
+	uid     string
 	ignored bool
+	release
 	// sharedWith lists the namespaces that may name the object as an extra one.
 	sharedWith string
 	// digests has a digest for each key.
@@ -76,8 +88,10 @@ func factOf(obj client.Object) fact {
 	f := fact{
 		exists:     true,
 		version:    string(obj.GetUID()) + "/" + obj.GetResourceVersion(),
+		uid:        string(obj.GetUID()),
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
+		release:    releaseOf(obj.GetAnnotations()),
 	}
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:

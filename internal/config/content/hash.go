@@ -150,7 +150,7 @@ func keys[V any](s scope, ref Reference, values map[string]V) []string {
 	ignored := ignoredKeys(ref.Object, s.ignored)
 	var used []string
 	for key := range values {
-		if ref.uses(key) && !ignored[key] {
+		if ref.UsesKey(key) && !ignored[key] {
 			used = append(used, key)
 		}
 	}

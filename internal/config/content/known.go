@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Known is what was found out about the config that one workload uses. It is kept
@@ -39,6 +40,16 @@ type Use struct {
 	Exists bool
 	// Ignored is true if its changes do not count.
 	Ignored bool
+}
+
+// IsAmong is true if one of these keys, as [Facts.ChangedSince] names them, is one that
+// counts.
+func (u *Use) IsAmong(namespace string, keys []string) bool {
+	prefix := u.Object.From(namespace) + ": "
+	return slices.ContainsFunc(keys, func(named string) bool {
+		key, ok := strings.CutPrefix(named, prefix)
+		return ok && u.UsesKey(key)
+	})
 }
 
 // Missing is a required object that does not exist, or a required key of one.

@@ -68,8 +68,8 @@ func (o Object) Compare(other Object) int {
 	return strings.Compare(o.Name, other.Name)
 }
 
-// uses is true if the key counts.
-func (r Reference) uses(key string) bool {
+// UsesKey is true if the key counts.
+func (r Reference) UsesKey(key string) bool {
 	return r.Whole() || slices.ContainsFunc(r.Keys, func(u KeyUse) bool { return u.Name == key })
 }
 

@@ -3,6 +3,7 @@ package decision
 import (
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 )
@@ -27,10 +28,18 @@ type Workload struct {
 	Rolled time.Time
 	// Change is the change that the workload has not been rolled for yet.
 	Change Change
+	// Pods are how its Pods do, if that matters ([Workload.NeedsPods]).
+	Pods pods.State
 	// Retry is set after a failed read, or a failed write of this generation.
 	Retry *Retry
 	// Disown is set after a failed attempt to remove what old versions of wave left.
 	Disown *Retry
+
+	// failure and stop are what follows from all workloads; see judge.
+	failure *Failure
+	stop    *Stop
+	// kept is how many workloads its failure keeps from being rolled.
+	kept int
 }
 
 // coalesceLimit bounds, in windows, how long an unending series of changes can
@@ -53,7 +62,7 @@ func (c *Change) Shortened() []string {
 	if len(c.Keys) <= maxRecorded {
 		return c.Keys
 	}
-	return append(c.Keys[:maxRecorded:maxRecorded], "…")
+	return append(c.Keys[:maxRecorded:maxRecorded], workload.More)
 }
 
 // SettlesAt is when a change may be acted upon: when it has been the last one

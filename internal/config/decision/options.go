@@ -21,6 +21,8 @@ type Options struct {
 	// CoalesceWindow is how long the config of a running workload must not change
 	// before it is rolled, so that changes that follow one another are one roll.
 	CoalesceWindow time.Duration
+	// KeepGoing rolls workloads also for config with which others have failed.
+	KeepGoing bool
 }
 
 // SharesBudget is true if workloads of several namespaces wait for one another.

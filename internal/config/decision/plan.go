@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/ring"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -19,12 +20,15 @@ type Plan struct {
 	Writes []Write
 	// Budget is what the record of the manager must say before they are made.
 	Budget *Budget
+	// Workloads are those that were observed, with what was found out about them.
+	Workloads []Workload
 }
 
 // Decide makes the plan: the engine decides what rolls, and the rest of the writes
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
-	plan := Plan{Plan: rollout.Decide(tree(o, options))}
+	o = judge(o, options)
+	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads}
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {
 		stepping[strings.Join(step.Path, "/")] = true
@@ -32,6 +36,7 @@ func Decide(o Observed, options Options) Plan {
 	var records []Write
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
+		plan.Wake = ring.Earlier(plan.Wake, w.wake(o.Now))
 		switch {
 		case w.putOff(o.Now):
 		case stepping[strings.Join(w.Path(o.Now), "/")]:
@@ -72,7 +77,7 @@ func tree(o Observed, options Options) rollout.Observed {
 		unit, ok := w.unit(o.Now, options)
 		switch {
 		case !ok:
-		case w.IsLate(o.Now):
+		case w.IsLate(o.Now), w.failure != nil:
 			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
 		case w.Zone.Group != "":
 			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
@@ -106,7 +111,7 @@ func limit(n int) rollout.Limit {
 }
 
 // The parts of the tree: workloads that roll once they have their hash, zones, and
-// workloads that have exceeded their time. The first has no name, because messages
+// workloads that have exceeded their time or failed. The first has no name, because messages
 // need none; it alone has a budget.
 const (
 	alone    = ""
@@ -118,7 +123,7 @@ const (
 func (w *Workload) Path(now time.Time) rollout.Path {
 	part := alone
 	switch {
-	case w.IsLate(now):
+	case w.IsLate(now), w.failure != nil:
 		part = late
 	case w.Zone.Group != "":
 		part = inGroups
@@ -132,6 +137,9 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
 	rolling, isLate := w.rolling(now), w.IsLate(now)
 	switch {
+	case w.failure != nil:
+		unit.Leaf = rollout.Leaf{Current: w.Accepted(), Target: w.Accepted(), Health: rollout.Failed, Reason: w.failure.reason(w.Namespace) + soakText(w.failure.Until)}
+		return unit, true
 	case isLate:
 		unit.Policy.Deadline = workload.TimeToRoll(w.Object)
 	case w.IsSettled() && !rolling:
@@ -218,6 +226,8 @@ func (w *Workload) revision() string {
 
 func (w *Workload) target() string {
 	switch {
+	case !w.Settings.Tracked && w.IsSettled():
+		return w.revision() // nothing is left to do
 	case !w.Settings.Tracked:
 		return released
 	case w.IsCurrent():
@@ -279,6 +289,8 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return &rollout.Block{Reason: ReasonConfigMissing, Message: w.missingText(), Since: since}
 	case w.Hashes == nil && !w.Retry.Pending(now):
 		return w.coalescing(now, options)
+	case w.stop != nil:
+		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), Since: since}
 	default:
 		return nil
 	}
@@ -317,6 +329,12 @@ func (w *Workload) coalescing(now time.Time, options Options) *rollout.Block {
 		Until:   until,
 	}
 }
+
+// Failure is that the workload does not work with its present config, nil if it may.
+func (w *Workload) Failure() *Failure { return w.failure }
+
+// Stop is why the workload is not rolled for a change of config, nil if nothing stops it.
+func (w *Workload) Stop() *Stop { return w.stop }
 
 // putOff is true until a failed write is retried.
 func (w *Workload) putOff(now time.Time) bool {

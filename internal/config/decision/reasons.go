@@ -35,6 +35,16 @@ const (
 	// Action: delete the Pods that spillway explain names, lower the partition, or resume
 	// the Deployment, as the message says.
 	ReasonPodsKept rollout.Reason = "PodsKept"
+	// ReasonConfigFailed: a workload does not become ready with a content of a ConfigMap or
+	// Secret, so no other workload is rolled for the same content.
+	// Action: correct the object: the new content is tried in turn. To try the same again, run
+	// spillway retry for the object; spillway.dev/stop-on-failure: "false" turns the stop off.
+	ReasonConfigFailed rollout.Reason = "ConfigFailed"
+	// ReasonConfigUnverified: a workload that was rolled for the same content is not ready
+	// for longer than it counts as rolling, or its Pods are not known yet.
+	// Action: nothing, the wait ends when the workload is ready or has failed; spillway
+	// explain for the workload that the message names says why it is not ready.
+	ReasonConfigUnverified rollout.Reason = "ConfigUnverified"
 	// ReasonWaveFinalizer: the finalizer of wave before 2024 cannot be removed, so the
 	// workload cannot be deleted.
 	// Action: grant the manager patch on the objects that the message names, by a Role in

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,7 @@ func roll(w *Workload, now time.Time) Write {
 		e.SetHash()
 		e.Record(workload.Roll{
 			At: now.UTC().Truncate(time.Millisecond), Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
+			Unready: w.isUnreadyBefore(now),
 		})
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
 	}
@@ -91,17 +93,22 @@ func record(w *Workload, now time.Time) []Write {
 	if w.Legacy.Finalizer && !w.Legacy.Unknown && !w.Disown.Pending(now) {
 		return []Write{{Workload: w, Disowns: true, Patches: workload.Disown(&w.Workload)}}
 	}
-	c := w.condition(now)
+	c, failed := w.condition(now), w.failed(now)
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
-	if unchanged && !adopts && !w.IsMarkedInVain() {
+	same := slices.Equal(failed, w.Records.Failed)
+	if unchanged && same && !adopts && !w.IsMarkedInVain() {
 		return nil
 	}
 	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
 	e.SetCondition(c)
+	e.SetFailed(failed)
 	if w.IsMarkedInVain() {
 		e.DropMarks()
 	}
-	if !unchanged {
+	switch {
+	case w.failure != nil && !same:
+		write.Events = []Event{{corev1.EventTypeWarning, ReasonConfigFailed, w.failedNote()}}
+	case !unchanged:
 		write.Events = conditionEvents(w, c)
 	}
 	if adopts {
@@ -131,6 +138,10 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: w.DeniedText()}
 	case len(w.Missing) > 0:
 		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
+	case w.failure != nil:
+		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigFailed, Message: w.failure.reason(w.Namespace)}
+	case w.stop != nil && w.stop.Reason == ReasonConfigFailed:
+		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigFailed, Message: w.stop.said + "; keeps the previous config"}
 	case len(w.LeftOut) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
 	case len(w.Settings.Problems) > 0:

@@ -79,6 +79,17 @@ func (e *Edit) SetCondition(c *Condition) {
 	}
 }
 
+// SetFailed records the releases with which the workload has failed, none if there are none.
+func (e *Edit) SetFailed(failed []Failed) {
+	switch {
+	case slices.Equal(failed, e.w.Records.Failed):
+	case len(failed) > 0:
+		e.annotate(vocabulary.ConfigFailed, encode(failed))
+	default:
+		e.drop(vocabulary.ConfigFailed)
+	}
+}
+
 // SetBaseline records that the hash on the template means the present config.
 func (e *Edit) SetBaseline() {
 	e.annotate(vocabulary.ConfigBaseline, Baseline{e.w.Template.Hash, e.w.Hashes.Desired}.String())

@@ -73,7 +73,8 @@ func IsRelevant(obj client.Object) bool {
 	_, _, disabled := vocabulary.SchedulingDisabled.Lookup(annotations)
 	_, _, marked := vocabulary.Suspended.Lookup(annotations)
 	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
-	return tracked || disabled || marked || conditioned ||
+	_, _, failed := vocabulary.ConfigFailed.Lookup(annotations)
+	return tracked || disabled || marked || conditioned || failed ||
 		SuspensionOf(obj).IsSuspended() || hasFinalizer(obj)
 }
 

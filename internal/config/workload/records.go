@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
 )
@@ -17,7 +19,38 @@ type Records struct {
 	Baseline Baseline
 	// Condition is the one on the workload now, nil if there is none.
 	Condition *Condition
+	// Failed are the releases with which it has failed.
+	Failed []Failed
 }
+
+// Failed is a release of config with which a workload has failed.
+type Failed struct {
+	// Kind, Namespace and Name are those of the object, Digest is that of its content.
+	Kind      content.Kind `json:"kind"`
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"`
+	Digest    string       `json:"digest"`
+	At        time.Time    `json:"at"`
+	// Cause is how: "3 of 3 Pods CrashLoopBackOff".
+	Cause string `json:"cause"`
+}
+
+// Object is the object that was released.
+func (f *Failed) Object() content.Object {
+	return content.Object{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}
+}
+
+// Is is true if it is the release that has failed.
+func (f *Failed) Is(r content.Release) bool { return f.Object() == r.Object && f.Digest == r.Digest }
+
+// FailedWith records that a workload has failed with a release.
+func FailedWith(r content.Release, at time.Time, cause string) Failed {
+	o, cause := r.Object, message.Cut(cause, message.ValueLength)
+	return Failed{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Digest: r.Digest, At: at, Cause: cause}
+}
+
+// MostFailed bounds how many failures are recorded on a workload.
+const MostFailed = 20
 
 // Roll is the last roll.
 type Roll struct {
@@ -34,6 +67,9 @@ type Roll struct {
 	// Inputs identifies what the hash was computed from, so that a manager that begins reads
 	// only what has changed since.
 	Inputs string `json:"inputs,omitempty"`
+	// Unready is true if the workload was not ready before, for another reason than its
+	// config: then that it is not ready afterwards says nothing of the config.
+	Unready bool `json:"unready,omitempty"`
 }
 
 // Baseline equates a hash on a template with the hash of a larger or smaller
@@ -77,6 +113,13 @@ func recordsOf(obj client.Object) Records {
 	c := &Condition{}
 	if err := json.Unmarshal([]byte(vocabulary.ConfigStatus.Get(annotations)), c); err == nil {
 		r.Condition = c
+	}
+	if err := json.Unmarshal([]byte(vocabulary.ConfigFailed.Get(annotations)), &r.Failed); err != nil {
+		r.Failed = nil
+	}
+	r.Failed = r.Failed[:min(len(r.Failed), MostFailed)]
+	for i := range r.Failed {
+		r.Failed[i].Cause = message.Cut(r.Failed[i].Cause, message.ValueLength) // it may be shown in other namespaces
 	}
 	r.Baseline.Template, r.Baseline.Scope, _ = strings.Cut(vocabulary.ConfigBaseline.Get(annotations), ":")
 	return r

@@ -35,6 +35,30 @@ func IsRolling(workload client.Object) bool { return isHeldBack(workload) || isU
 // and has not completed.
 func IsReplacing(obj client.Object) bool { return !isHeldBack(obj) && isUnfinished(obj) }
 
+// IsUnfinished is true while Pods are replaced, or wait for another client to replace them.
+func IsUnfinished(obj client.Object) bool { return isUnfinished(obj) }
+
+// IsReady is true if all Pods of a workload are ready, as far as its status says. It is so
+// also where another client decides which Pods are replaced.
+func IsReady(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Replicas == nil && o.Status.AvailableReplicas > 0 || o.Spec.Replicas != nil && o.Status.AvailableReplicas >= *o.Spec.Replicas
+	case *appsv1.StatefulSet:
+		return o.Status.ReadyReplicas >= replicasOf(o)
+	case *appsv1.DaemonSet:
+		return o.Status.NumberReady >= o.Status.DesiredNumberScheduled
+	default:
+		return false
+	}
+}
+
+// SettlesWithin is for how long after a roll a workload that completed it may still prove not
+// to work with its config.
+func SettlesWithin(obj client.Object) time.Duration {
+	return max(TimeToRoll(obj), ProgressDeadline) + ProgressDeadline
+}
+
 // Kept are the Pods at an earlier revision that the workload's controller does not
 // replace, because another client decides which Pods are replaced, and of how many; none
 // while the controller has not observed the workload. Those of a group are replaced by

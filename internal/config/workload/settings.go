@@ -25,6 +25,9 @@ type Settings struct {
 	// Extra are references by annotation; they are never required.
 	Extra       []content.Reference
 	PullSecrets bool
+	// Unstoppable is true if failures of others do not stop the workload, nor its own
+	// failures others.
+	Unstoppable bool
 	// Ignored are objects, or keys of them, that do not count.
 	Ignored []content.Reference
 	// Problems are invalid annotations, which have no effect.
@@ -50,6 +53,7 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 		return r.s
 	}
 	r.s.Paused = r.pause()
+	r.s.Unstoppable = r.isFalse(vocabulary.StopOnFailure)
 	r.s.PullSecrets = r.boolean(vocabulary.ImagePullSecrets)
 	r.s.Priority = r.integer(vocabulary.Priority)
 	r.s.CoalesceWindow = r.duration(vocabulary.CoalesceWindow)
@@ -72,6 +76,15 @@ func (r *settingsReader) boolean(key vocabulary.Key) bool {
 		r.problem(name, value, MustBeBoolean)
 	}
 	return value == "true"
+}
+
+// isFalse is true only if the value is "false".
+func (r *settingsReader) isFalse(key vocabulary.Key) bool {
+	value, name, ok := key.Lookup(r.annotations)
+	if ok && value != "true" && value != "false" {
+		r.problem(name, value, MustBePause)
+	}
+	return value == "false"
 }
 
 // pause is true unless the value is "false", which is the safe side.

@@ -32,6 +32,8 @@ type Workload struct {
 
 	// Uses are the objects that count, with what is known of them.
 	Uses []content.Use
+	// Config is what is known of the objects.
+	Config content.Facts
 	// Missing is what must exist and does not.
 	Missing []content.Missing
 	// Denied says, as sentences, what must not be read and how to fix it.
@@ -118,6 +120,7 @@ func readTemplate(t *corev1.PodTemplateSpec, dialect string) Template {
 func (w *Workload) Observe(known *content.Known) {
 	if w.Settings.Tracked {
 		w.Uses, w.Missing, w.Denied, w.Hashes = known.Uses(), known.Missing(), known.Denied(), known.Hashes()
+		w.Config = known.Facts()
 		w.LeftOut, w.hidesWave = known.LeftOut(), known.HidesWave()
 		if w.Hashes != nil {
 			w.inputs = known.Inputs(w.String(), w.Hashes.Desired)

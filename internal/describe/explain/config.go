@@ -77,9 +77,11 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		return a.Kept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:
 		only.Then = a.About(a.groupRef(w))
+	case e.FailedOn != nil && *e.FailedOn != (workloads.Name{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}):
+		only.Then = a.About(describe.Ref{Kind: e.FailedOn.Kind, Namespace: e.FailedOn.Namespace, Name: e.FailedOn.Name})
 	case e.Reason == rollout.ReasonBudget:
 		return a.queued(ctx, w, only)
-	case e.State == config.StateRolling, e.State == config.StateLate, e.Reason == "":
+	case e.State == config.StateRolling, e.State == config.StateLate, e.State == config.StateFailed, e.Reason == "":
 		return a.zoneOrPods(ctx, w, only.Links[0])
 	}
 	return only, nil

@@ -1,0 +1,98 @@
+package content
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// Release is an object with one content: what workloads that use it are rolled for.
+type Release struct {
+	Object Object
+	// Digest identifies the content. It is a digest with the UID of the object as its key,
+	// so that who may not read the object cannot try guesses of its values.
+	Digest string
+}
+
+// absent stands for the digest of an object that does not exist.
+const absent = "absent"
+
+// From names the release as seen from a namespace: "Secret db@9676b5e".
+func (r Release) From(namespace string) string {
+	return r.Object.From(namespace) + "@" + r.Digest[:min(len(r.Digest), shownDigits)]
+}
+
+// shownDigits are as many as Git shows.
+const shownDigits = 7
+
+// release is what the annotations of an object ask for of its releases.
+type release struct {
+	// unstoppable is true if failures do not stop it.
+	unstoppable bool
+	// stoppedBy lists the namespaces whose failures stop it in all others.
+	stoppedBy string
+	// retried is when a user asked to try again what has failed.
+	retried time.Time
+}
+
+func releaseOf(annotations map[string]string) release {
+	retried, _ := time.Parse(time.RFC3339, vocabulary.RetryConfig.Get(annotations))
+	retried = retried.Truncate(time.Millisecond) // as rolls are recorded: what is rolled at that moment is after it
+	return release{
+		unstoppable: vocabulary.StopOnFailure.Get(annotations) == "false",
+		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: retried,
+	}
+}
+
+// Release is the present release of an object; false if its changes are never stopped,
+// because the object says so, or because Pods get it by the driver alone.
+func (f Facts) Release(o Object) (Release, bool) {
+	of, known := f[o]
+	if !known || of.unstoppable || of.ignored || o.Kind == SecretProviderClass {
+		return Release{}, false
+	}
+	return Release{Object: o, Digest: of.digest()}, true
+}
+
+// RetriedAt is when a user asked to try again what has failed with an object; zero if never,
+// and while that is in the future.
+func (f Facts) RetriedAt(o Object, now time.Time) time.Time {
+	if at := f[o].retried; !at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// Retries are when users asked to try again.
+func (f Facts) Retries() []time.Time {
+	var at []time.Time
+	for _, of := range f {
+		if !of.retried.IsZero() {
+			at = append(at, of.retried)
+		}
+	}
+	return at
+}
+
+// CountsIn is true if a failure of a workload in one namespace stops the releases of an
+// object in another one: the owner of an object may stop what it shares, and says who else may.
+func (f Facts) CountsIn(o Object, failed, stopped string) bool {
+	return failed == stopped || failed == o.Namespace || vocabulary.IsSharedWith(f[o].stoppedBy, failed)
+}
+
+func (f fact) digest() string {
+	if !f.exists {
+		return absent
+	}
+	mac := hmac.New(sha256.New, []byte(f.uid))
+	for _, key := range slices.Sorted(maps.Keys(f.digests)) {
+		_, _ = fmt.Fprintf(mac, "%q %q\n", key, f.digests[key])
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:digestSize/2])
+}

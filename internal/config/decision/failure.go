@@ -1,0 +1,189 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pods"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Failure is that a workload does not work with its present config.
+type Failure struct {
+	// Releases are those with which it failed: one of them is the cause.
+	Releases []content.Release
+	// Cause is how: "3 of 3 Pods CrashLoopBackOff".
+	Cause string
+	// Until is set of a workload that is ready again: when it counts as recovered.
+	Until time.Time
+}
+
+// reason is the failure as a clause about the workload.
+func (f *Failure) reason(namespace string) string {
+	names := make([]string, len(f.Releases))
+	for i, r := range f.Releases {
+		names[i] = r.From(namespace)
+	}
+	return f.Cause + " (changed: " + strings.Join(names, ", ") + ")"
+}
+
+// NeedsPods is true if it depends on the Pods of a workload whether it has failed with its
+// config: it was rolled and is not ready, or it has failed before.
+func (w *Workload) NeedsPods(now time.Time) bool {
+	return w.mayFail(now) || w.Settings.Tracked && w.IsCurrent() && slices.ContainsFunc(w.Records.Failed, w.isPresent)
+}
+
+// mayFail is true if the config that the ring rolled last may turn out not to work. Not of
+// a workload that was not ready before, or that was ready for long.
+func (w *Workload) mayFail(now time.Time) bool {
+	roll := &w.Records.Roll
+	return w.Settings.Tracked && w.IsSettled() && !w.isUp() && !roll.At.IsZero() && !roll.Unready &&
+		(workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object))))
+}
+
+// isUp is true if all its Pods are ready.
+func (w *Workload) isUp() bool {
+	return w.Health.Health == rollout.Healthy && workload.IsReady(w.Object)
+}
+
+// isPresent is true if the config of a recorded failure is the present one.
+func (w *Workload) isPresent(f workload.Failed) bool {
+	r, ok := w.Config.Release(f.Object())
+	return ok && f.Is(r)
+}
+
+// isRecovered is true if a workload that had failed has been ready for so long that its
+// containers do not crash any more, with the config that it has now.
+func (w *Workload) isRecovered(now time.Time) bool {
+	if !w.IsCurrent() || !w.isUp() || w.Pods.Failing > 0 || w.Pods.Unknown != "" {
+		return false
+	}
+	return !w.Pods.Readable || !w.Pods.ReadySince.IsZero() && !now.Before(w.Pods.ReadySince.Add(pods.CrashWindow))
+}
+
+// recoversAt is when a workload that has failed and is ready counts as recovered, zero if
+// that does not follow from time alone.
+func (w *Workload) recoversAt() time.Time {
+	if len(w.Records.Failed) == 0 || !w.isUp() || w.Pods.ReadySince.IsZero() {
+		return time.Time{}
+	}
+	return w.Pods.ReadySince.Add(pods.CrashWindow)
+}
+
+// counts is true if a failure at some time still counts for an object: a user has not
+// asked since to try again.
+func (w *Workload) counts(o content.Object, at, now time.Time) bool {
+	return !w.Config.RetriedAt(o, now).After(at)
+}
+
+// recorded is the record of a failure with a release that still counts, nil if there is none.
+func (w *Workload) recorded(r content.Release, now time.Time) *workload.Failed {
+	for i := range w.Records.Failed {
+		if f := &w.Records.Failed[i]; f.Is(r) && w.counts(r.Object, f.At, now) {
+			return f
+		}
+	}
+	return nil
+}
+
+// onTrialFor are the releases that a workload was rolled for, if something says that it
+// may not work with them.
+func (w *Workload) onTrialFor(now time.Time) []content.Release {
+	if !w.mayFail(now) || !w.isQuestionable(now) || w.Records.Roll.Template != workload.TemplateDigest(w.Object) {
+		return nil
+	}
+	return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool {
+		return !w.counts(r.Object, w.Records.Roll.At, now)
+	})
+}
+
+// isQuestionable is true if something says that a workload that was rolled does not
+// become ready, or nothing can say that it does.
+func (w *Workload) isQuestionable(now time.Time) bool {
+	return w.Pods.Failing > 0 || w.Pods.Unknown != "" || w.Health.Health == rollout.Failed || w.isOverdue(now)
+}
+
+// isOverdue is true of a workload that takes no place in a budget any more, and is not
+// ready either.
+func (w *Workload) isOverdue(now time.Time) bool {
+	return workload.IsReplacing(w.Object) && !now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline))
+}
+
+// onTrial is a workload that was rolled as the engine sees it.
+func (w *Workload) onTrial() rollout.Unit {
+	u := rollout.Unit{Name: w.called(w.Namespace), StartedAt: w.Records.Roll.At}
+	u.Policy.Deadline = workload.TimeToRoll(w.Object)
+	u.Leaf = rollout.Leaf{Current: released, Target: released, Health: rollout.Progressing, Reason: w.Health.Reason}
+	switch {
+	case w.Pods.Failing > 0:
+		u.Leaf.Health, u.Leaf.Reason = rollout.Failed, w.Pods.Cause()
+	case w.Pods.Readable && w.Pods.Started == 0: // its config cannot be the cause yet
+		u.Policy.Deadline = -1
+	case w.Health.Health == rollout.Failed:
+		u.Leaf.Health = rollout.Failed
+	}
+	return u
+}
+
+// called is how sentences name a workload that failed: "deployment/app1".
+func (w *Workload) called(from string) string {
+	name := strings.ToLower(w.Kind) + "/" + w.Name.Name
+	if from != w.Namespace {
+		return w.Namespace + "/" + name
+	}
+	return name
+}
+
+// failed is what must be recorded of failures: those of the past with another config, and
+// the present one.
+func (w *Workload) failed(now time.Time) []workload.Failed {
+	if !w.Settings.Tracked {
+		return nil
+	}
+	var failed []workload.Failed
+	if w.failure != nil {
+		for _, r := range w.failure.Releases {
+			if old := w.recorded(r, now); old != nil {
+				failed = append(failed, *old)
+			} else {
+				failed = append(failed, workload.FailedWith(r, now.UTC().Truncate(time.Millisecond), w.failure.Cause))
+			}
+		}
+	}
+	for _, f := range w.Records.Failed {
+		again := func(g workload.Failed) bool { return g.Object() == f.Object() && g.Digest == f.Digest }
+		if w.keeps(&f, now) && !slices.ContainsFunc(failed, again) {
+			failed = append(failed, f)
+		}
+	}
+	return failed[:min(len(failed), workload.MostFailed)]
+}
+
+// keeps is true if a recorded failure may still count: its object is used, no user has asked
+// to try again, and the workload has not been ready with the same config.
+func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
+	used := slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == f.Object() && !u.Ignored })
+	works := w.isPresent(*f) && w.isRecovered(now)
+	return used && !works && w.counts(f.Object(), f.At, now)
+}
+
+// isUnreadyBefore is true if a workload that is about to be rolled is not ready, and what
+// the ring has rolled is not the cause.
+func (w *Workload) isUnreadyBefore(now time.Time) bool {
+	roll := &w.Records.Roll
+	failed := func(f workload.Failed) bool { return !f.At.Before(roll.At) }
+	if w.isUp() || slices.ContainsFunc(w.Records.Failed, failed) {
+		return false
+	}
+	return !w.rolling(now) || !workload.IsUnfinished(w.Object) || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
+}
+
+// failedNote is the Event of a failure.
+func (w *Workload) failedNote() string {
+	r := w.failure.Releases[0]
+	return fmt.Sprintf("%s failed on %s (%s)%s", r.From(w.Namespace), w.called(w.Namespace), w.failure.Cause, keptText(w.kept))
+}

@@ -1,0 +1,365 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pods"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// secret is the Secret of a name as the cache has it.
+func secret(namespace, name, value string, annotations ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid of " + namespace + name), Annotations: map[string]string{}}}
+	for i := 0; i < len(annotations); i += 2 {
+		s.Annotations["spillway.dev/"+annotations[i]] = annotations[i+1]
+	}
+	s.Data = map[string][]byte{"p": []byte(value)}
+	return s
+}
+
+// using is a workload that uses some Secrets, as they are now.
+func using(secrets ...*corev1.Secret) func(*Workload) {
+	return func(w *Workload) {
+		w.Config, w.Uses = content.Facts{}, nil
+		for _, s := range secrets {
+			o := content.ObjectOf(s)
+			for _, f := range []content.Facts{content.FactsOf(s)} {
+				w.Config[o] = f[o]
+			}
+			w.Uses = append(w.Uses, content.Use{Reference: content.Reference{Object: o}, Exists: true})
+		}
+	}
+}
+
+// rolledFor is a workload that was rolled for these keys, and is not ready.
+func rolledFor(ago time.Duration, keys ...string) func(*Workload) {
+	return func(w *Workload) {
+		current(w)
+		rolledAt(now.Add(-ago), rollout.Progressing)(w)
+		w.Records.Roll.Changed, w.Records.Roll.Template = keys, workload.TemplateDigest(w.Object)
+	}
+}
+
+// crashes is one whose Pods crash.
+func crashes(w *Workload) {
+	w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3, Failing: 3, Reason: "CrashLoopBackOff"}
+}
+
+// hangs is one whose Pods run, and are not ready.
+func hangs(w *Workload) { w.Pods = pods.State{Readable: true, Of: 3, New: 3, Started: 3} }
+
+// changed is what an outdated workload is to be rolled for.
+func changed(keys ...string) func(*Workload) {
+	return func(w *Workload) { w.Change.Keys = keys }
+}
+
+// failedWith is a workload that has failed with Secrets as they are now.
+func failedWith(at time.Time, secrets ...*corev1.Secret) func(*Workload) {
+	return func(w *Workload) {
+		for _, s := range secrets {
+			r, _ := content.FactsOf(s).Release(content.ObjectOf(s))
+			w.Records.Failed = append(w.Records.Failed, workload.FailedWith(r, at, "1 of 1 Pods CrashLoopBackOff"))
+		}
+	}
+}
+
+// readySince is a workload that is ready.
+func readySince(at time.Time) func(*Workload) {
+	return func(w *Workload) {
+		one := int32(1)
+		w.Health.Health, w.Object = rollout.Healthy, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &one}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+		w.Pods = pods.State{Readable: true, Of: 1, New: 1, Started: 1, ReadySince: at}
+	}
+}
+
+const dbKey, caKey = "Secret db: p", "Secret ca: p"
+
+func TestWhatFailedForOneHoldsTheOthers(t *testing.T) {
+	db, ca, other := secret("shop", "db", "bad"), secret("shop", "ca", "1"), secret("shop", "db", "good")
+	digest := func(s *corev1.Secret) string {
+		r, _ := content.FactsOf(s).Release(content.ObjectOf(s))
+		return r.From("shop")
+	}
+	bad := digest(db)
+	held := func(name, cause string, kept string) string {
+		return "ConfigFailed: Deployment " + name + " is waiting: " + bad + " failed on deployment/a (" + cause + "); " + kept + "\n"
+	}
+	const crash, one, two = "3 of 3 Pods CrashLoopBackOff", "1 workload keeps the previous config", "2 workloads keep the previous config"
+	failed := func(cause string) string {
+		return "Failed: Deployment a failed: " + cause + " (changed: " + bad + ")\n"
+	}
+	for name, test := range map[string]struct {
+		workloads []Workload
+		options   Options
+		want      string
+	}{
+		"Pods that crash": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes), outdated("b", using(db), changed(dbKey)), outdated("c", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\nrecords on c\n" + held("b", crash, two) + held("c", crash, two) + failed(crash)},
+		"a Deployment that Kubernetes reports": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), hangs, func(w *Workload) { w.Health.Health, w.Health.Reason = rollout.Failed, "Progress deadline exceeded" }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "Progress deadline exceeded", one) + failed("Progress deadline exceeded")},
+		"a StatefulSet that exceeds its time": {[]Workload{
+			outdated("a", ofKind(statefulSet(2, "v2")), using(db), rolledFor(21*time.Minute, dbKey), hangs), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" +
+			"ConfigFailed: Deployment b is waiting: " + bad + " failed on statefulset/a (not ready after 20m (progress deadline)); " + one + "\n" +
+			"Failed: StatefulSet a failed: not ready after 20m (progress deadline) (changed: " + bad + ")\n"},
+		"one that is late, and has not failed": {[]Workload{
+			outdated("a", using(db), rolledFor(11*time.Minute, dbKey), hangs), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nProgressing: Deployment a is updating: not ready\n"},
+		"the place in the budget ends, and the next one waits": {[]Workload{
+			outdated("a", using(db), rolledFor(10*time.Minute, dbKey), hangs), outdated("b", using(db), changed(dbKey)),
+		}, Options{MaxRolling: 1}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nProgressing: Deployment a is updating: not ready\n"},
+		"Pods that could not be scheduled": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Hour, dbKey), func(w *Workload) {
+				w.Pods, w.Health.Health = pods.State{Readable: true, Of: 1, New: 1}, rollout.Failed
+			}), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "ConfigUnverified: Deployment b is waiting: " + bad + " is not verified: deployment/a is not ready after 10m\nFailed: Deployment a failed\n"},
+		"Pods that are not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), func(w *Workload) { w.Pods = pods.State{Unknown: "they are being listed"} }),
+			outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "Progressing: Deployment a is updating: not ready\nConfigUnverified: Deployment b is waiting: " + bad + " is not verified: the Pods of deployment/a are not known: they are being listed\n"},
+		"Pods that must not be read": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey)), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"another object": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db)), outdated("b", using(ca), changed(caKey)),
+		}, Options{}, "rolls b\n" + "records on a\n" + failed("1 of 1 Pods CrashLoopBackOff")},
+		"an object that the roll was not for": {[]Workload{
+			outdated("a", using(db, ca), rolledFor(time.Minute, caKey), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nrecords on a\nFailed: Deployment a failed: " + crash + " (changed: " + digest(ca) + ")\n"},
+		"a change that is not known": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute), crashes, failedWith(now, db)), outdated("b", using(db, ca)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", "1 of 1 Pods CrashLoopBackOff", one) + failed("1 of 1 Pods CrashLoopBackOff")},
+		"another content": {[]Workload{
+			outdated("a", using(other), changed(dbKey), failedWith(now, db)), outdated("b", using(other), changed(dbKey)),
+		}, Options{}, "rolls a\nrolls b\n"},
+		"the same content again": {[]Workload{
+			outdated("a", using(db), changed(dbKey), failedWith(now.Add(-time.Hour), db)), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("a", "1 of 1 Pods CrashLoopBackOff", two) + held("b", "1 of 1 Pods CrashLoopBackOff", two)},
+		"one that was not ready before": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Unready = true }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one whose template was changed": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, func(w *Workload) { w.Records.Roll.Template = "another" }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"one that is not tracked any more": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db), func(w *Workload) { w.Settings.Tracked = false }), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nrecords on a\nProgressing: Deployment a is updating: not ready\n"},
+		"one that is ready for a moment": {[]Workload{
+			outdated("a", using(db), current, readySince(now.Add(-time.Minute)), failedWith(now.Add(-time.Hour), db), conditioned(bad)), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "records on b\nConfigFailed: Deployment b is waiting: " + bad + " failed on deployment/a (1 of 1 Pods CrashLoopBackOff); it is ready, soaking until 4 May 09:09:00 UTC; " + one + "\n" +
+			"Failed: Deployment a failed: 1 of 1 Pods CrashLoopBackOff (changed: " + bad + "); it is ready, soaking until 4 May 09:09:00 UTC\n"},
+		"one that is ready for ten minutes": {[]Workload{
+			outdated("a", using(db), current, readySince(now.Add(-10*time.Minute)), failedWith(now.Add(-time.Hour), db)), outdated("b", using(db), changed(dbKey)),
+		}, Options{}, "rolls b\nrecords on a\n"},
+		"a user retries": {[]Workload{
+			outdated("a", using(retried(db, now)), rolledFor(time.Minute, dbKey), crashes, failedWith(now.Add(-time.Second), db)),
+			outdated("b", using(retried(db, now)), changed(dbKey)),
+		}, Options{}, "rolls b\nrecords on a\nProgressing: Deployment a is updating: not ready\n"},
+		"a retry in the moment of the roll": {[]Workload{
+			outdated("a", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), rolledFor(time.Minute, dbKey), crashes),
+			outdated("b", using(retried(db, now.Add(-time.Minute+100*time.Nanosecond))), changed(dbKey)),
+		}, Options{}, "records on a\nrecords on b\n" + held("b", crash, one) + failed(crash)},
+		"a retry of the future": {[]Workload{
+			outdated("a", using(retried(db, now.Add(time.Second))), rolledFor(time.Minute, dbKey), crashes, failedWith(now.Add(-time.Second), db), conditioned(bad)),
+			outdated("b", using(retried(db, now.Add(time.Second))), changed(dbKey)),
+		}, Options{}, "records on b\n" + held("b", "1 of 1 Pods CrashLoopBackOff", one) + failed("1 of 1 Pods CrashLoopBackOff")},
+		"the object turns it off": {[]Workload{
+			outdated("a", using(secret("shop", "db", "bad", "stop-on-failure", "false")), rolledFor(time.Minute, dbKey), crashes),
+			outdated("b", using(secret("shop", "db", "bad", "stop-on-failure", "false")), changed(dbKey)),
+		}, Options{}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+		"the workload turns it off": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes, failedWith(now, db), conditioned(bad)),
+			outdated("b", using(db), changed(dbKey), func(w *Workload) { w.Settings.Unstoppable = true }),
+		}, Options{}, "rolls b\n" + failed("1 of 1 Pods CrashLoopBackOff")},
+		"the flag turns it off": {[]Workload{
+			outdated("a", using(db), rolledFor(time.Minute, dbKey), crashes), outdated("b", using(db), changed(dbKey)),
+		}, Options{KeepGoing: true}, "rolls b\nProgressing: Deployment a is updating: not ready\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, text(test.workloads, test.options)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// conditioned is a workload on which the failure is reported.
+func conditioned(release string) func(*Workload) {
+	return func(w *Workload) {
+		w.Records.Condition = &workload.Condition{
+			Type: "Ready", Status: "False", Reason: ReasonConfigFailed, Since: now,
+			Message: "1 of 1 Pods CrashLoopBackOff (changed: " + release + ")",
+		}
+	}
+}
+
+func retried(s *corev1.Secret, at time.Time) *corev1.Secret {
+	s = s.DeepCopy()
+	s.Annotations["spillway.dev/retry-config"] = at.Format(time.RFC3339Nano)
+	return s
+}
+
+// Failures in one namespace hold workloads of another one only where the owner of the object
+// has said so.
+func TestAFailureCountsWhereTheOwnerOfTheObjectSaysSo(t *testing.T) {
+	for name, test := range map[string]struct {
+		failed, next, stoppedBy string
+		stops                   bool
+	}{
+		"in the same namespace":              {"a", "a", "", true},
+		"in another one":                     {"a", "b", "", false},
+		"in that of the object":              {"vault", "b", "", true},
+		"of a user of it, for its namespace": {"a", "vault", "", false},
+		"where the owner names it":           {"a", "b", "c, a", true},
+		"where the owner names another":      {"a", "b", "c", false},
+		"where the owner names all":          {"a", "b", "*", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ca := secret("vault", "ca", "bad", "stopped-by", test.stoppedBy)
+			key := []string{"Secret vault/ca: p"}
+			workloads := []Workload{
+				outdated("w1", in(test.failed), using(ca), rolledFor(time.Minute, key...), crashes, failedWith(now, ca)),
+				outdated("w2", in(test.next), using(ca), changed(key...)),
+			}
+			if stops := !strings.Contains(text(workloads, Options{}), "rolls w2"); stops != test.stops {
+				t.Errorf("stopped is %v, want %v", stops, test.stops)
+			}
+		})
+	}
+}
+
+// TestUnready checks what a roll records of a workload that is not ready before it.
+func TestUnready(t *testing.T) {
+	db := secret("shop", "db", "bad")
+	was := func(h rollout.Health) func(*Workload) { return func(w *Workload) { w.Health.Health = h } }
+	for name, test := range map[string]struct {
+		change []func(*Workload)
+		want   bool
+	}{
+		"ready":               {[]func(*Workload){readySince(now)}, false},
+		"not ready":           {[]func(*Workload){was(rollout.Progressing)}, true},
+		"rolled a moment ago": {[]func(*Workload){rolledFor(time.Minute, dbKey)}, false},
+		"rolled a moment ago, and was ready": {[]func(*Workload){rolledFor(time.Minute, dbKey), ofKind(&appsv1.Deployment{Status: appsv1.DeploymentStatus{
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
+		}})}, true},
+		"rolled long ago":                    {[]func(*Workload){rolledFor(time.Hour, dbKey)}, true},
+		"not ready before that roll either":  {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Unready = true }}, true},
+		"its template was changed since":     {[]func(*Workload){rolledFor(time.Minute, dbKey), func(w *Workload) { w.Records.Roll.Template = "x" }}, true},
+		"failed with the config before":      {[]func(*Workload){rolledFor(time.Hour, dbKey), failedWith(now.Add(-time.Minute), db)}, false},
+		"failed with a config before a roll": {[]func(*Workload){rolledFor(time.Hour, dbKey), failedWith(now.Add(-2*time.Hour), db)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := outdated("a", test.change...)
+			if got := w.isUnreadyBefore(now); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestReleasesAgainstRules checks plans of random worlds against rules that are written a
+// second time, without the engine.
+func TestReleasesAgainstRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workloads := drawWorkloads(t)
+		plan := Decide(Observed{Now: now, Workloads: slices.Clone(workloads)}, Options{})
+		for _, write := range plan.Writes {
+			if write.Rolls {
+				if by := failsFor(write.Workload, workloads); by != "" {
+					t.Fatalf("%s is rolled although %s has failed", write.Workload.Name, by)
+				}
+			}
+		}
+		for i := range plan.Workloads {
+			w := &plan.Workloads[i]
+			if s := w.Stop(); s != nil && s.Reason == ReasonConfigFailed && failsFor(w, workloads) == "" {
+				t.Fatalf("%s is stopped by %s, and nothing has failed", w.Name, s.Message())
+			}
+		}
+		again := recordAll(plan)
+		for _, write := range Decide(Observed{Now: now, Workloads: again}, Options{}).Writes {
+			if !write.Rolls {
+				t.Fatalf("%s is written again: %+v", write.Workload.Name, write.Patches)
+			}
+		}
+	})
+}
+
+// drawWorkloads are workloads of three namespaces that use Secrets of these.
+func drawWorkloads(t *rapid.T) []Workload {
+	namespaces := []string{"a", "b", "vault"}
+	var secrets []*corev1.Secret
+	for _, ns := range namespaces {
+		secrets = append(secrets, secret(ns, "s", "1", "stopped-by", rapid.SampledFrom([]string{"", "a", "*"}).Draw(t, "stoppedBy")))
+	}
+	var workloads []Workload
+	for _, ns := range namespaces {
+		for i := range rapid.IntRange(0, 4).Draw(t, "workloads") {
+			uses := []*corev1.Secret{secrets[rapid.IntRange(0, 2).Draw(t, "uses")], secrets[rapid.IntRange(0, 2).Draw(t, "uses too")]}
+			var keys []string
+			for _, s := range uses[:rapid.IntRange(0, 2).Draw(t, "known")] {
+				keys = append(keys, content.ObjectOf(s).From(ns)+": p")
+			}
+			kinds := [][]func(*Workload){
+				{changed(keys...)},
+				{rolledFor(time.Minute, keys...), crashes},
+				{rolledFor(time.Minute, keys...), hangs},
+				{changed(keys...), failedWith(now.Add(-time.Minute), uses[0])},
+				{current, readySince(now.Add(-time.Hour)), failedWith(now.Add(-time.Minute), uses[0])},
+			}
+			change := append([]func(*Workload){in(ns), using(uses...)}, kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]...)
+			workloads = append(workloads, outdated(fmt.Sprint("w", i), change...))
+		}
+	}
+	return workloads
+}
+
+// failsFor is a workload that has failed with something that another one would be rolled for.
+func failsFor(w *Workload, among []Workload) string {
+	for i := range among {
+		failed := &among[i]
+		var with []content.Release
+		if failed.Pods.Failing > 0 {
+			with = failed.ReleasesOf(failed.Records.Roll.Changed)
+		}
+		for _, f := range failed.Records.Failed {
+			if r, ok := failed.Config.Release(f.Object()); ok && failed.Health.Health != rollout.Healthy || ok && !failed.IsCurrent() {
+				with = append(with, r)
+			}
+		}
+		for _, r := range w.ReleasesOf(w.Change.Keys) {
+			if slices.Contains(with, r) && w.Config.CountsIn(r.Object, failed.Namespace, w.Namespace) {
+				return failed.String()
+			}
+		}
+	}
+	return ""
+}
+
+// recordAll are the workloads of a plan once its records are written.
+func recordAll(plan Plan) []Workload {
+	workloads := slices.Clone(plan.Workloads)
+	for i := range workloads {
+		w := &workloads[i]
+		c := w.condition(now)
+		w.Records.Failed, w.Records.Condition = w.failed(now), c
+		w.failure, w.stop, w.kept = nil, nil, 0
+	}
+	return workloads
+}
