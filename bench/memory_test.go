@@ -71,12 +71,8 @@ func heapOf(t *testing.T, until func()) float64 {
 	t.Helper()
 	p := startProcess(t, "")
 	until()
-	mib, err := strconv.ParseFloat(p.ask(t, "heap"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stop(t)
-	return mib
+	defer p.stop(t)
+	return p.live(t)
 }
 
 // process is a manager in a process of its own.
@@ -130,12 +126,18 @@ func (p *process) stop(t *testing.T) {
 // resident is the MiB of memory that the process has.
 func (p *process) resident(t *testing.T) float64 {
 	t.Helper()
+	return p.memory(t, "VmRSS:")
+}
+
+// memory is a number of MiB that the kernel counts for the process.
+func (p *process) memory(t *testing.T, what string) float64 {
+	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(raw)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == what {
 			kib, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil {
 				t.Fatal(err)

@@ -212,6 +212,22 @@ func TestASecondZoneIsNotRepaired(t *testing.T) {
 	}
 }
 
+// Out of turn no more are repaired than may be, also where nothing was disrupted by a step.
+func TestRepairsOutOfTurnAreCounted(t *testing.T) {
+	broken := rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Degraded, Settled: true}
+	p := rollout.Decide(rollout.Observed{Now: noon, Root: rollout.Unit{
+		Policy: rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(1)},
+		Children: []rollout.Unit{
+			{Name: "zone-a", Children: []rollout.Unit{{Name: "zone-a-0", Leaf: broken, StartedAt: noon}}},
+			{Name: "zone-b", Children: []rollout.Unit{{Name: "zone-b-0", Leaf: ailing(false)}, {Name: "zone-b-1", Leaf: ailing(false)}}},
+		},
+	}})
+
+	if got := stepsOf(p); got != "zone-b/zone-b-0" {
+		t.Errorf("steps %q:\n%s", got, printPlan(p))
+	}
+}
+
 func starting() rollout.Leaf {
 	return rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Degraded}
 }

@@ -455,3 +455,76 @@ func TestAnotherClusterIsAskedAgainWhileItIsUpdating(t *testing.T) {
 		})
 	}
 }
+
+// The status of an assemblage without a finalizer, and of one that goes, stays as it is.
+func TestTheStatusStaysUntilSomethingIsDone(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	was := *m.o.Assemblage.Status.DeepCopy()
+	m.wants(git("shop", "v2", ""))
+	m.o.Assemblage.HasFinalizer = false
+	m.expect(Decide(&m.o).Status, was)
+	m.o.Assemblage.HasFinalizer, m.o.Assemblage.Deleting, m.o.Kustomizations = true, true, nil
+	p := Decide(&m.o)
+	m.expect(p.Status, was)
+	m.expect(p.Writes, []Write{{Act: assemblage.RemoveFinalizer}})
+	m.o.Assemblage.HasFinalizer = false
+	m.expect(Decide(&m.o).Writes, []Write(nil))
+}
+
+// What is being deleted already is not deleted again, and a binding that must be corrected is
+// evaluated again in a minute.
+func TestNothingIsDoneTwice(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.wants(git("other", "v1", "bindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"))
+	m.o.Kustomizations["c1-shop"].DeletionTimestamp = &metav1.Time{Time: m.o.Now}
+	p := Decide(&m.o)
+	m.expect(p.Writes, []Write(nil))
+	m.expect(p.Wake.Sub(m.o.Now), time.Minute)
+	m.expect(p.Status.Syncs[0].State, v1alpha1.StateFailed)
+}
+
+// A write says for which sync it is, so that a refusal is reported of that one.
+func TestAWriteSaysForWhichSyncItIs(t *testing.T) {
+	m := newModel(t, git("a", "v1", ""), git("b", "v2", ""))
+	m.step()
+	var got []string
+	for _, w := range Decide(&m.o).Writes {
+		got = append(got, w.Sync)
+	}
+	m.expect(got, []string{"a", "a", "b", "b"})
+	m.settles()
+	m.wants(git("b", "v2", ""))
+	m.expect(Decide(&m.o).Writes, []Write{{Act: Delete, Name: "c1-a", UID: "uid of c1-a"}})
+}
+
+// Nothing is done for an assemblage without syncs that has no finalizer. One that is deleted
+// waits until Flux has removed what it has applied, and says so.
+func TestAnAssemblageThatGoesWaitsForFlux(t *testing.T) {
+	m := newModel(t)
+	m.expect(Decide(&m.o).Writes, []Write(nil))
+	m.wants(git("shop", "v1", ""))
+	m.settles()
+	m.o.Assemblage.Deleting = true
+	p := Decide(&m.o)
+	m.expect(p.Writes, []Write{{Act: Delete, Name: "c1-shop", UID: "uid of c1-shop"}})
+	m.expect(p.Status.Conditions[0].Message, "waiting for Flux to remove what Kustomization c1-shop has applied")
+}
+
+// Only a failure that the cluster may have caused is asked about, and what the API server
+// refused is said of the sync that it was for.
+func TestWhatIsAskedAboutAndWhatWasRefused(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""), git("other", "v1", ""))
+	m.o.Assemblage.Secret = "c1-kubeconfig"
+	m.settles()
+	m.expect(Decide(&m.o).Asks, []string(nil))
+	k := m.o.Kustomizations[m.o.kustomizationName("shop")]
+	k.Status.Conditions[0].Status, k.Status.Conditions[0].Reason, k.Status.Conditions[0].Message = "False", "ReconciliationFailed", "no route"
+	if asks := Decide(&m.o).Asks; len(asks) != 1 || asks[0] == "" {
+		t.Errorf("it asks about %q", asks)
+	}
+	m.o.Refusals = assemblage.Refusals{"other": &outcome.Refusal{State: v1alpha1.StateWaiting, Message: "forbidden"}}
+	m.step()
+	m.expect(m.says("other"), "other-v1 waiting WriteRefused: forbidden")
+}

@@ -118,8 +118,8 @@ func (m *model) expect(got, want any) {
 // Only what a sync refers to is sent, as a value that stands for itself.
 func TestOfBindingsTheUsedOnesAreSent(t *testing.T) {
 	m := newModel(t, git("shop", "v1", `
-controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}]
-bindings: [{name: own, value: theirs}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
+controlPlaneBindings: [{name: A, value: "5$ in $(CLUSTER_NAME)"}, {name: unused, value: x}, {name: own, value: hub}, {name: named, value: cm}, {name: quoted, value: q}]
+bindings: [{name: own, value: theirs}, {name: C, value: $(quoted)}, {name: B, objectFieldRef: {kind: ConfigMap, name: $(named), fieldPath: /x}}]
 package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 	m.step()
 	got := map[string]string{}
@@ -128,7 +128,7 @@ package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 			got[b.Name] = *b.Value
 		}
 	}
-	m.expect(got, map[string]string{"A": "5$$ in c1", "own": "theirs", "named": "cm"})
+	m.expect(got, map[string]string{"A": "5$$ in c1", "own": "theirs", "named": "cm", "quoted": "q", "C": "$(quoted)"})
 	if _, made := m.step(); made != nil {
 		t.Errorf("sent again: %v", made)
 	}
@@ -397,4 +397,96 @@ func TestADesertedOneGoesOnceThatHasComeToTheCluster(t *testing.T) {
 	m.o.Orphaned = false // another client has written it
 	_, made = m.step()
 	m.expect(made, []string(nil))
+}
+
+// What bindings refer to is asked for before anything is sent.
+func TestWhatBindingsReferToIsLookedAtBeforeAnythingIsSent(t *testing.T) {
+	const bound = "controlPlaneBindings: [{name: place, objectFieldRef: {kind: ConfigMap, name: region, fieldPath: /data/name}}]\npackage: {kustomize: {substitute: {x: $(place)}}}"
+	m := newModel(t, git("shop", "v1", bound), git("other", "v1", ""))
+	p, made := m.step()
+	m.expect(made, []string(nil))
+	if len(p.Needs) != 1 || p.Needs[0].Kind != "ConfigMap" || p.Needs[0].Name != "region" {
+		t.Errorf("it needs %v", p.Needs)
+	}
+}
+
+// While nothing is known of the cluster the status stays as it is, whatever is wanted. A
+// connection that broke is tried again soon; a cluster that is being probed wakes it.
+func TestTheStatusStaysWhileNothingIsKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(m *model)
+		wake   time.Duration
+	}{
+		"the connection broke":      {func(m *model) { m.o.Problem = errBroken }, 2 * time.Second},
+		"the cluster is probed":     {func(m *model) { m.o.Problem = errUnproven }, 0},
+		"there is no finalizer yet": {func(m *model) { m.o.Proxy.Finalizers = nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, git("shop", "v1", ""))
+			m.step()
+			m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+			m.step()
+			was := *m.o.Proxy.Status.DeepCopy()
+			m.wants(git("shop", "v2", ""))
+			test.change(m)
+			p := Decide(&m.o)
+			m.expect(p.Status, was)
+			wake := time.Duration(0)
+			if !p.Wake.IsZero() {
+				wake = p.Wake.Sub(m.o.Now)
+			}
+			m.expect(wake, test.wake)
+			for _, w := range p.Writes {
+				m.expect(w.Act, assemblage.AddFinalizer)
+			}
+		})
+	}
+}
+
+// A sync that only pins the cluster is not sent, nor is the pin of another one; the names of
+// what is sent are listed in order.
+func TestPinsAreNotSent(t *testing.T) {
+	m := newModel(t, "name: pinned\nhold: {by: alice}\n", git("z", "v1", "hold: {by: alice}\n"), git("a", "v1", ""))
+	m.step()
+	if m.o.Live == nil || len(m.o.Live.Spec.Syncs) != 2 {
+		t.Fatalf("sent: %+v", m.o.Live)
+	}
+	for i := range m.o.Live.Spec.Syncs {
+		if s := &m.o.Live.Spec.Syncs[i]; s.Hold != nil || s.Name == "pinned" {
+			t.Errorf("sent: %+v", s)
+		}
+	}
+	m.expect(vocabulary.SentSyncs.Get(m.o.Live.Annotations), "a,z")
+	m.expect(m.says(), " waiting: pins the cluster only; nothing is assigned, z-v1 updating: sending to the cluster, a-v1 updating: sending to the cluster")
+}
+
+// A binding that must be corrected is evaluated again in a minute, because what it refers to
+// may be what is wrong; one that waits is when its object changes.
+func TestABadBindingIsEvaluatedAgain(t *testing.T) {
+	m := newModel(t, git("a", "v1", "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"))
+	p, _ := m.step()
+	m.expect(p.Wake.Sub(m.o.Now), time.Minute)
+}
+
+// The finalizer is added before anything is sent, and only if something is.
+func TestTheFinalizerIsAddedBeforeAnythingIsSent(t *testing.T) {
+	m := newModel(t)
+	m.o.Proxy.Finalizers = nil
+	m.expect(Decide(&m.o).Writes, []Write(nil))
+	m.wants(git("shop", "v1", ""))
+	m.expect(Decide(&m.o).Writes, []Write{{Act: assemblage.AddFinalizer}})
+}
+
+// A sync with a bad binding that was never sent is not, and one that cannot be sent is reported
+// once.
+func TestWhatCannotBeSentIsReportedOnce(t *testing.T) {
+	m := newModel(t, git("a", "v1", ""))
+	m.step()
+	m.wants(git("a", "v1", ""), git("b", "v1", "controlPlaneBindings: [{name: A, value: $(A)}]\npackage: {kustomize: {substitute: {x: $(A)}}}"))
+	m.step()
+	m.expect(len(m.o.Live.Spec.Syncs), 1)
+	m.wants(git("a", "v2", ""))
+	m.o.Problem = &cluster.UnreachableError{Reason: "timeout"}
+	m.step()
+	m.expect(m.says(), "a-v2 unreachable: the cluster does not answer: timeout")
 }

@@ -1,0 +1,122 @@
+package bench_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+)
+
+const (
+	// ofSize is how many bytes of live heap a byte of a workload may cost, as JSON: as an
+	// object in the cache it takes up to two, and what is read from it shares its strings.
+	ofSize = 3
+	// ofReference is how many bytes each object that is followed may cost. Their number is
+	// bounded, so that the rest of a long list costs only its place in the cache.
+	ofReference = 512
+	// hostile is how many there are.
+	hostile = 20
+	// annotationSize is about what the API server takes as annotations.
+	annotationSize = 250 << 10
+)
+
+// TestMemoryOfHostileWorkloads measures the live heap of a manager with workloads as large
+// as the API server takes them, above that without: it is bounded by their size, and by how many
+// objects are followed for one.
+func TestMemoryOfHostileWorkloads(t *testing.T) {
+	c, ns := newClient(t), testenv.Namespace(t)
+	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}, Data: map[string]string{"k": "v"}}); err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, ns)
+	empty, before := p.live(t), p.resident(t)
+	each(t, hostile, func(i int) error { return c.Create(t.Context(), hostileDeployment(ns, i)) })
+	testenv.Eventually(t, func(context.Context) error {
+		if n := hashes(atRest(t, c, ns), "hostile")[""]; n > 0 {
+			return fmt.Errorf("%d workloads have no hash yet", n)
+		}
+		return nil
+	})
+	size, references := 0, 0
+	for i, d := range atRest(t, c, ns) {
+		d.ManagedFields = nil
+		raw, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(raw)
+		references += []int{1000, 0, 0, 2000}[i%4]
+	}
+	above, after, bound := p.live(t)-empty, p.resident(t), float64(ofSize*size+ofReference*references)/(1<<20)
+	p.stop(t)
+	empties(t, c, ns)
+	fmt.Printf("| %d workloads of %d KiB each: live heap above none (bound by their size and their references: %.1f MiB) | %.1f MiB |\n", hostile, size/hostile>>10, bound, above)
+	fmt.Printf("| … resident memory of the process without and with them | %.0f MiB, %.0f MiB |\n", before, after)
+	if above > bound {
+		t.Errorf("%.1f MiB of live heap, want at most %.1f", above, bound)
+	}
+}
+
+// empties removes the Deployments, so that other measurements do not count them.
+func empties(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	if err := c.DeleteAllOf(t.Context(), &appsv1.Deployment{}, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func(ctx context.Context) error {
+		list := &appsv1.DeploymentList{}
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil || len(list.Items) > 0 {
+			return errors.Join(fmt.Errorf("%d Deployments are left", len(list.Items)), err)
+		}
+		return nil
+	})
+}
+
+// live is the MiB of live heap of a process.
+func (p *process) live(t *testing.T) float64 {
+	t.Helper()
+	mib, err := strconv.ParseFloat(p.ask(t, "heap"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mib
+}
+
+// hostileDeployment asks for as much as it can: a long list of objects, a long list of what
+// are no objects, a long value, or a Pod with thousands of references.
+func hostileDeployment(namespace string, i int) *appsv1.Deployment {
+	annotations := map[string]string{tracked: "true"}
+	d := deployment(namespace, name("hostile", i), useConfigMap("app"), annotations)
+	switch i % 4 {
+	case 0:
+		var names strings.Builder
+		for n := 0; names.Len() < annotationSize; n++ {
+			fmt.Fprintf(&names, "n%d,", n)
+		}
+		annotations["spillway.dev/extra-configmaps"] = names.String()
+	case 1:
+		annotations["spillway.dev/extra-secrets"] = strings.Repeat("_,", annotationSize/2)
+	case 2:
+		annotations["spillway.dev/priority"] = strings.Repeat("x", annotationSize)
+	case 3:
+		for n := range 3000 {
+			yes := true
+			d.Spec.Template.Spec.Containers[0].Env = append(d.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{
+				Name: fmt.Sprintf("E%d", n), ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("m%d", n)}, Key: "a", Optional: &yes,
+				}},
+			})
+		}
+	}
+	return d
+}
