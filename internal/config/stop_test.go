@@ -288,7 +288,7 @@ func oneFails(t *testing.T, later ...string) (w *world, k *kubelets, before stri
 func TestARetryTriesTheNextWorkload(t *testing.T) {
 	w, k, before := oneFails(t, "app2", "app3")
 	w.annotate("app3", native+"pause", "true")
-	w.sentinel() // the manager has seen it
+	w.sentinel()                               // the manager has seen it
 	w.retry("db", time.Now().Add(time.Second)) // as the command does
 	w.hashed("app2", before)
 	w.saysEventually("app2", "CrashLoopBackOff (changed")
