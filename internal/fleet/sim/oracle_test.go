@@ -215,13 +215,16 @@ func (o *oracle) keepsOrder(c *cluster, revision string) {
 }
 
 // isWaived is true of a cluster that has failed and no longer counts, or that is
-// pinned.
+// pinned. One that has failed since it was assigned what it has, and fetches a tag that has
+// moved since, is as far down as before: its place was given to another by then.
 func (o *oracle) isWaived(name string) bool {
 	w := o.world
 	a := w.assemblages[name]
+	at, failed := o.failed[name]
+	failed = a.state == v1alpha1.StateFailed || failed && at.Equal(a.at)
 	late := !w.now.Before(a.at.Add(time.Duration(*w.module.spec.Rollout.ProgressDeadlineSeconds) * time.Second))
 
-	return a.hold != nil || w.module.spec.Rollout.OnFailure == v1alpha1.Continue && (a.state == v1alpha1.StateFailed || late)
+	return a.hold != nil || w.module.spec.Rollout.OnFailure == v1alpha1.Continue && (failed || late)
 }
 
 // stageOf is the stage of a cluster by the labels alone.

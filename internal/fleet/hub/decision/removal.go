@@ -149,7 +149,8 @@ func MaxRemoved(r *v1alpha1.Rollout) rollout.Limit {
 // approve reads what a user has approved. An approval names how many clusters lose the
 // module, and is valid for the very clusters that it was given for: their assignments
 // are part of it, so that it is of no use once they have lost the module. From when it
-// is accepted, the status counts down how many are left of it.
+// is accepted, the status counts down how many are left of it, also where an old view has
+// those clusters again; and the next approval is another one.
 func (d *decision) approve() {
 	n := len(d.removals)
 	if n == 0 {
@@ -163,17 +164,21 @@ func (d *decision) approve() {
 	given, was := d.o.Module.RemovalApproval, d.o.Module.Status.Removal
 	switch {
 	case given == "":
-	case given == d.approval: // the very same, so none of them has gone
-		d.approvedLeft, d.approved = n-leaving, n
 	case was != nil && was.Approved == given:
 		d.approvedLeft = int(was.Left)
 		d.approved = d.approvedLeft + leaving
+	case given == d.approval: // the very same, so none of them has gone
+		d.approvedLeft, d.approved = n-leaving, n
 	}
 }
 
-// removalHash names the clusters that are to lose the module, with what they have.
+// removalHash names the clusters that are to lose the module, with what they have, and the
+// approval that was accepted before, so that it cannot be accepted again.
 func (d *decision) removalHash() string {
-	parts := make([]string, 0, len(d.removals))
+	parts := make([]string, 0, len(d.removals)+1)
+	if was := d.o.Module.Status.Removal; was != nil && was.Approved != "" {
+		parts = append(parts, "after "+was.Approved)
+	}
 	for i := range d.removals {
 		r := &d.removals[i]
 		parts = append(parts, fmt.Sprintf("%s/%s/%d", r.Name, r.UID, r.record.AssignedAt.UnixMicro()))

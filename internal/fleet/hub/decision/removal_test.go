@@ -53,6 +53,25 @@ func TestAMistakeInTheSelectorRemovesNothingUntilItIsApproved(t *testing.T) {
 	}
 }
 
+// What is left of an approval is counted down, also where an old view shows the very clusters
+// that it was given for: the place of one of them went to another cluster meanwhile. The next
+// approval is another one, though it is for the same clusters.
+func TestAnApprovalIsNotGoodForMore(t *testing.T) {
+	o := planned(t, `strategy: Incremental, rollout: {maxUnreadyClusters: 2, maxRemoved: 0}`, "a v1 up env=dev\nb v1 up env=dev\nc v2 up")
+	o.Module.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	p := decision.Decide(o)
+	given := p.Status.Removal.Approval
+	o.Module.Status, o.Module.RemovalApproval = p.Status, given
+	o.Module.Status.Removal = &v1alpha1.RemovalStatus{Clusters: 2, Approved: given, Left: 1}
+	if p = decision.Decide(o); p.Permits || p.Status.Removal.Left != 1 || p.Status.Removal.Approval == given || p.Status.Removal.Approval == "" {
+		t.Fatalf("permits %t: %+v", p.Permits, p.Status.Removal)
+	}
+	o.Module.Status, o.Module.RemovalApproval = p.Status, p.Status.Removal.Approval
+	if p = decision.Decide(o); len(p.Status.Moves) != 2 || p.Status.Removal.Approved != o.Module.RemovalApproval || p.Status.Removal.Left != 0 {
+		t.Errorf("%+v: %+v", p.Status.Moves, p.Status.Removal)
+	}
+}
+
 // A cluster that is unready anyway loses the module though one of a later stage is to lose it
 // first: it has the place in the budget of its stage for which that stage waits, and what
 // is down in the later stage waits for this one.
