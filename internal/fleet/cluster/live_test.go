@@ -301,7 +301,7 @@ func TestAClusterThatFallsSilent(t *testing.T) {
 			}
 			h.registry.Verify(key, 0)
 		},
-		"expected": func(h *hub, key types.NamespacedName) { h.registry.Expect(key) },
+		"expected": func(h *hub, key types.NamespacedName) { h.registry.Expect(t.Context(), key) },
 		"failed": func(h *hub, key types.NamespacedName) {
 			h.registry.Failed(key, context.DeadlineExceeded)
 			if _, err := h.connect("c1"); !errors.Is(err, cluster.ErrUnproven) {

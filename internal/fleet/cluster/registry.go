@@ -300,8 +300,8 @@ func (r *Registry) Verify(secret types.NamespacedName, within time.Duration) {
 
 // Expect has a cluster probed, unless it answers a request within the time that others wait
 // for it. It returns what to call once the request is over.
-func (r *Registry) Expect(secret types.NamespacedName) (over func()) {
-	ctx, over := context.WithTimeout(context.Background(), r.options.FirstPatience)
+func (r *Registry) Expect(ctx context.Context, secret types.NamespacedName) (over func()) {
+	ctx, over = context.WithTimeout(ctx, r.options.FirstPatience)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			r.Suspect(secret)

@@ -187,7 +187,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // act makes the writes of a plan, and has a cluster probed that does not answer one.
 func (r *reconciler) act(ctx context.Context, s *snapshot, p *Plan) assemblage.Results {
 	if s.conn != nil && len(p.Writes) > 0 {
-		defer r.observer.clusters.Registry.Expect(secretKey(s.Proxy))()
+		defer r.observer.clusters.Registry.Expect(ctx, secretKey(s.Proxy))()
 	}
 	return r.actor.act(ctx, s, p)
 }

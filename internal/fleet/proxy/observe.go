@@ -79,7 +79,7 @@ func (b *observer) observe(ctx context.Context, key types.NamespacedName) (s sna
 func (b *observer) ask(ctx context.Context, o *Observed, conn *cluster.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	defer b.clusters.Registry.Expect(secretKey(o.Proxy))()
+	defer b.clusters.Registry.Expect(ctx, secretKey(o.Proxy))()
 	live := &v1alpha1.Assemblage{}
 	err := conn.Get(ctx, client.ObjectKeyFromObject(o.Proxy), live)
 	switch {
