@@ -144,11 +144,26 @@ func TestDecide(t *testing.T) {
 			"scale b 1 to 3 lock=false\n"},
 		"up waits for the leader": {group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 1, leader, "a", "rollout-upscale-only-when-leader-ready", "true")),
 			"LeaderNotReady: b is waiting: its leader a has 2 of 3 replicas ready\n"},
+		"and only if it is asked to": {group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 1, leader, "a")),
+			"scale b 1 to 3 lock=false\n"},
+		"where it is it waits for nothing": {
+			group(zone("a", 3).with(func(s *Set) { s.ReadyReplicas = 2 }), zone("b", 3, leader, "a", minTime, "1h", "rollout-upscale-only-when-leader-ready", "true")).scaledDown("a", 10*time.Minute), "",
+		},
+		"all follow one another": {group(zone("a", 3, leader, "b"), zone("b", 1, leader, "a")),
+			"LeaderMissing: a is waiting: its leaders follow one another: a follows b follows a\n" +
+				"LeaderMissing: b is waiting: its leaders follow one another: b follows a follows b\n"},
 		"up does not wait for a lock": {group(zone("a", 3), zone("b", 1, leader, "a")).locked(v1alpha1.Lock{Holder: "rollout/ingester", Purpose: "rollout", Zone: "a"}),
 			"scale b 1 to 3 lock=false\n"},
 		"down, none has before": {group(zone("a", 1), zone("b", 3, leader, "a")), "scale b 3 to 1 lock=true\n"},
 		"down waits for the minimum time": {group(zone("a", 1), zone("b", 3, leader, "a", minTime, "1h")).scaledDown("a", 10*time.Minute),
 			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:50:00 UTC; the minimum time is 1h0m0s\nwake in 50m0s\n"},
+		"down waits for the minimum time of another only if it is prepared": {
+			group(zone("a", 1, minTime, "1h"), zone("b", 3, leader, "a", minTime, "10m")).scaledDown("a", 30*time.Minute), "scale b 3 to 1 lock=true\n",
+		},
+		"and then it does": {
+			group(zone("a", 1, minTime, "1h"), zone("b", 3, leader, "a", minTime, "10m").with(func(s *Set) { s.Settings.Prepares = true })).scaledDown("a", 30*time.Minute),
+			"MinTimeBetweenZonesDownscale: b is waiting: a was scaled down at 4 May 11:30:00 UTC; the minimum time is 1h0m0s\nwake in 30m0s\n",
+		},
 		"down waits while a Pod of another zone is down": {
 			group(zone("a", 1).with(func(s *Set) { s.Down = "a-1 is terminating" }), zone("b", 3, leader, "a")),
 			"WaitingForTurn: b is waiting: a is unavailable (a-1 is terminating)\n",
@@ -191,6 +206,7 @@ func TestDecide(t *testing.T) {
 				"scale b"},
 		"what is not understood": {group(zone("a", 3), zone("b", 3, leader, "a", minTime, "soon")),
 			"InvalidInput: b is waiting: annotation grafana.com/min-time-between-zones-downscale: invalid value \"soon\": must be a duration such as \"12h\"\n"},
+		"a mirrored object that has not been read": {group(zone("a", 3, mirrored...)), "MirrorUnreadable: a is waiting: ReplicaTemplate ingester: it has not been read yet\n"},
 		"a mirrored object": {group(zone("a", 3, mirrored...).mirroring(5, 3), zone("b", 3, mirrored...).mirroring(5, 3)),
 			"scale a 3 to 5 lock=false\nscale b 3 to 5 lock=false\n"},
 		"gets how many there are":          {group(zone("a", 5, mirrored...).mirroring(5, 3), zone("b", 4, mirror("rollout-force-replicas", "4")...).mirroring(5, 3)), "write back 5 to ReplicaTemplate ingester\n"},
@@ -285,5 +301,18 @@ func TestProblems(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A downscale that was refused is said while its Pods are called to stay, and otherwise not.
+func TestExplainNamesWhatWasRefused(t *testing.T) {
+	p := Plan{}
+	if got := p.Explain(); len(got) > 0 {
+		t.Errorf("of nothing it says %q", got)
+	}
+	p.Settlement.Downscale = &v1alpha1.Downscale{Zone: "a", From: 3, To: 2, Refused: true}
+	want := []string{"a is not scaled down from 3 to 2 replicas: it was refused; its Pods are called to stay"}
+	if diff := cmp.Diff(want, p.Explain()); diff != "" {
+		t.Error(diff)
 	}
 }
