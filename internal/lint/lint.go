@@ -12,8 +12,9 @@ import (
 // Lint finds what is to fix in documents. Unread is the error with which they were
 // read, nil if there was none; what it says is found as well.
 func Lint(documents []source.Document, unread error, o manifest.Options) ([]report.Finding, error) {
-	m, err := manifest.New(documents, unread, o)
-	if err != nil {
+	m := manifest.New(documents, unread, o)
+	var err error
+	if m.Schemas, err = manifest.LoadSchemas(); err != nil {
 		return nil, err
 	}
 	findings := rules.Check(m)

@@ -70,7 +70,7 @@ func (s *simulation) copied() (*manifest.Manifests, error) {
 	for i := range documents {
 		documents[i].Object = documents[i].Object.DeepCopy()
 	}
-	return manifest.New(documents, nil, manifest.Options{Scheme: scheme, Namespace: s.namespace, Now: s.env.Now()})
+	return manifest.New(documents, nil, manifest.Options{Scheme: scheme, Namespace: s.namespace, Now: s.env.Now()}), nil
 }
 
 func lacksOf(m *manifest.Manifests) lacks {

@@ -20,11 +20,7 @@ func read(t *testing.T, text string) *manifest.Manifests {
 		t.Fatal(err)
 	}
 	documents, unread := source.Read(strings.NewReader(text), "-")
-	m, err := manifest.New(documents, unread, manifest.Options{Scheme: scheme, Namespace: "shop", Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return manifest.New(documents, unread, manifest.Options{Scheme: scheme, Namespace: "shop", Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)})
 }
 
 // Where a finding stands.

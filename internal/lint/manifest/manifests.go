@@ -40,7 +40,7 @@ type Manifests struct {
 	Unread  []*source.Error
 	Objects []*Object
 	// Schemas find what the API server would refuse.
-	Schemas schemas
+	Schemas Schemas
 	// Configs are the ConfigMaps and Secrets, by what refers to them.
 	Configs map[content.Object]*Object
 	// Scalers are what writes the replicas of something else.
@@ -63,23 +63,20 @@ type Object struct {
 	placed bool
 }
 
-// New sorts out the objects of the documents. The error is only of the schemas.
-func New(documents []source.Document, unread error, options Options) (*Manifests, error) {
-	s, err := loadSchemas()
-	if err != nil {
-		return nil, err
-	}
-	m := &Manifests{Options: options, Unread: source.Errors(unread), Schemas: s, Configs: map[content.Object]*Object{}, Mentions: newMentions()}
+// New sorts out the objects of the documents. What the API server would refuse is not found
+// without the schemas of [LoadSchemas].
+func New(documents []source.Document, unread error, options Options) *Manifests {
+	m := &Manifests{Options: options, Unread: source.Errors(unread), Configs: map[content.Object]*Object{}, Mentions: newMentions()}
 	for i := range documents {
 		o := &Object{Document: documents[i], placed: documents[i].Object.GetNamespace() != ""}
 		source.InNamespace(documents[i:i+1], options.Namespace)
-		o.Typed, err = o.Into(options.Scheme)
-		if err != nil && !errors.Is(err, source.ErrUnknownKind) {
+		var err error
+		if o.Typed, err = o.Into(options.Scheme); err != nil && !errors.Is(err, source.ErrUnknownKind) {
 			o.Mistakes = source.Errors(err)
 		}
 		m.add(o)
 	}
-	return m, nil
+	return m
 }
 
 func (m *Manifests) add(o *Object) {

@@ -19,19 +19,19 @@ import (
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
 
-// schemas are those of Spillway's kinds, by which the API server judges. The rules
+// Schemas are those of Spillway's kinds, by which the API server judges. The rules
 // in CEL that some of them have besides are left to it.
-type schemas map[schema.GroupVersionKind]*spec.Schema
+type Schemas map[schema.GroupVersionKind]*spec.Schema
 
-// loadSchemas reads them once: they are part of the program.
-var loadSchemas = sync.OnceValues(newSchemas)
+// LoadSchemas reads them once: they are part of the program.
+var LoadSchemas = sync.OnceValues(newSchemas)
 
-func newSchemas() (schemas, error) {
+func newSchemas() (Schemas, error) {
 	definitions, err := manifests.CustomKinds()
 	if err != nil {
 		return nil, fmt.Errorf("read the kinds of Spillway: %w", err)
 	}
-	s := schemas{}
+	s := Schemas{}
 	for _, definition := range definitions {
 		if err := s.add(definition); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func newSchemas() (schemas, error) {
 	return s, nil
 }
 
-func (s schemas) add(definition runtime.Object) error {
+func (s Schemas) add(definition runtime.Object) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := roundTrip(definition, crd); err != nil {
 		return err
@@ -68,30 +68,30 @@ func roundTrip(from, to any) error {
 	return nil
 }
 
-// refusal is why the API server would not take a field.
-type refusal struct{ Field, Reason string }
+// Refusal is why the API server would not take a field.
+type Refusal struct{ Field, Reason string }
 
 // Refusals are those of an object; none of a kind whose schema is not known.
-func (s schemas) Refusals(o *Object) []refusal {
+func (s Schemas) Refusals(o *Object) []Refusal {
 	known, ok := s[o.Object.GroupVersionKind()]
 	if !ok {
 		return nil
 	}
 	result := validate.NewSchemaValidator(known, nil, "", strfmt.Default).Validate(o.Object.Object)
-	var found []refusal
+	var found []Refusal
 	for _, err := range result.Errors {
 		if r := refusalOf(err); !slices.Contains(found, r) {
 			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(a, b refusal) int { return strings.Compare(a.Field+a.Reason, b.Field+b.Reason) })
+	slices.SortFunc(found, func(a, b Refusal) int { return strings.Compare(a.Field+a.Reason, b.Field+b.Reason) })
 	return found
 }
 
-func refusalOf(err error) refusal {
+func refusalOf(err error) Refusal {
 	if v, ok := errors.AsType[*openapierrors.Validation](err); ok {
 		field := strings.TrimPrefix(v.Name, ".")
-		return refusal{field, strings.TrimPrefix(err.Error(), v.Name+" in body ")}
+		return Refusal{field, strings.TrimPrefix(err.Error(), v.Name+" in body ")}
 	}
-	return refusal{"", err.Error()}
+	return Refusal{"", err.Error()}
 }
