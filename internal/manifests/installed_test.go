@@ -120,15 +120,9 @@ func (i *installation) object(manifest string) *unstructured.Unstructured {
 func (i *installation) has(manifest string, is func(string) bool, path ...string) string {
 	i.t.Helper()
 	obj, value := i.object(manifest), ""
-	testenv.Eventually(i.t, func(ctx context.Context) error {
-		if err := i.user.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		found, _, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
-		if value = fmt.Sprint(found); err != nil || found == nil || !is(value) {
-			return fmt.Errorf("%s of %s %s is %.300s", strings.Join(path, "."), obj.GetKind(), obj.GetName(), value)
-		}
-		return nil
+	testenv.Eventually(i.t, func(ctx context.Context) (err error) {
+		value, err = testenv.Field(ctx, i.user, obj, is, path...)
+		return err
 	})
 	return value
 }

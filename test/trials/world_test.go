@@ -222,15 +222,9 @@ func (w *world) object(manifest string) *unstructured.Unstructured {
 func (w *world) field(manifest string, is func(string) bool, path ...string) string {
 	w.t.Helper()
 	obj, value := w.object(manifest), ""
-	w.eventually(func(ctx context.Context) error {
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		found, _, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
-		if value = fmt.Sprint(found); err != nil || found == nil || !is(value) {
-			return fmt.Errorf("%s of %s %s is %.300s", strings.Join(path, "."), obj.GetKind(), obj.GetName(), value)
-		}
-		return nil
+	w.eventually(func(ctx context.Context) (err error) {
+		value, err = testenv.Field(ctx, w.client, obj, is, path...)
+		return err
 	})
 	return value
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -97,6 +98,20 @@ func Apply(t testing.TB, c client.Client, obj client.Object) {
 	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("user"), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Field reads an object, and returns what one of its fields says; an error as long as that
+// is not what is waited for.
+func Field(ctx context.Context, c client.Client, obj *unstructured.Unstructured, is func(string) bool, path ...string) (string, error) {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return "", fmt.Errorf("get %s %s: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	found, _, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	value := fmt.Sprint(found)
+	if err != nil || found == nil || !is(value) {
+		return value, fmt.Errorf("%s of %s %s is %.300s", strings.Join(path, "."), obj.GetKind(), obj.GetName(), value)
+	}
+	return value, nil
 }
 
 func established(ctx context.Context, c client.Client, crd client.Object) error {
