@@ -1,7 +1,9 @@
 package describe
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/plans"
@@ -87,4 +89,33 @@ func kept(units []Unit, is func(*Unit) bool) []Unit {
 		}
 	}
 	return left
+}
+
+// OfRing are the units of one ring.
+func OfRing(units []Unit, ring string) []Unit {
+	var of []Unit
+	for i := range units {
+		if units[i].Ring == ring {
+			of = append(of, units[i])
+		}
+	}
+	return of
+}
+
+// Counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
+func Counts(units []Unit) string {
+	var phases []string
+	number := map[string]int{}
+	for i := range units {
+		phase := string(units[i].Phase)
+		if number[phase] == 0 {
+			phases = append(phases, phase)
+		}
+		number[phase]++
+	}
+	slices.Sort(phases)
+	for i, phase := range phases {
+		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
+	}
+	return strings.Join(phases, ", ")
 }

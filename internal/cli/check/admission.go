@@ -27,7 +27,7 @@ const reinstall = "spillway install with the options of this installation fixes 
 // checkKinds compares the CustomResourceDefinitions with those of this version, by what an
 // apply would change.
 func (i *installation) checkKinds(ctx context.Context, c client.Client) []finding {
-	kinds, err := manifests.KindsOf(i.rings())
+	kinds, err := manifests.KindsOf(i.args.Rings())
 	if err != nil {
 		return []finding{unread("kinds", err)}
 	}
@@ -73,8 +73,8 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 func (i *installation) checkAdmission(ctx context.Context, c client.Client, now time.Time) []finding {
 	namespace := i.deployment.Namespace
 	wanted, err := manifests.Objects(manifests.Options{
-		Namespace: namespace, Rings: i.rings(), Watch: i.namespaces(), Image: "any",
-		Admission: manifests.Admission{Off: i.arg("enable-webhooks", "false") != "true"},
+		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any",
+		Admission: manifests.Admission{Off: i.args.Value("enable-webhooks", "false") != "true"},
 	})
 	if err != nil {
 		return []finding{unread("policies and webhooks", err)}
@@ -83,7 +83,7 @@ func (i *installation) checkAdmission(ctx context.Context, c client.Client, now 
 	if found > 0 {
 		findings = append(findings, finding{OK: true, What: fmt.Sprintf("%d policies, webhooks and bindings", found)})
 	}
-	if i.arg("enable-webhooks", "false") == "true" {
+	if i.args.Value("enable-webhooks", "false") == "true" {
 		findings = append(findings, checkCertificate(ctx, c, namespace, now)...)
 	}
 	return findings

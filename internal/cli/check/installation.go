@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ import (
 // installation is a manager that is installed.
 type installation struct {
 	deployment appsv1.Deployment
-	args       []string
+	args       manifests.Arguments
 }
 
 // installations are the managers in a namespace, in all if it is empty.
@@ -37,38 +36,13 @@ func installations(ctx context.Context, reader client.Reader, namespace string) 
 	}
 	found := make([]installation, 0, len(list.Items))
 	for i := range list.Items {
-		found = append(found, installation{list.Items[i], command.ManagerArgs(list.Items[i])})
+		found = append(found, installation{list.Items[i], manifests.ArgumentsOf(&list.Items[i])})
 	}
 	if namespace != "" && len(found) == 0 {
 		return nil, fmt.Errorf("no manager in namespace %s; name another with -n, or leave it out", namespace)
 	}
 	return found, nil
 }
-
-// arg is the value of an argument of the manager, the last of several.
-func (i *installation) arg(name, otherwise string) string {
-	for _, arg := range i.args {
-		switch value, ok := strings.CutPrefix(arg, "--"+name+"="); {
-		case ok:
-			otherwise = value
-		case arg == "--"+name:
-			otherwise = "true"
-		}
-	}
-	return otherwise
-}
-
-// list is an argument with several values, none if it is empty.
-func (i *installation) list(name string, otherwise []string) []string {
-	if value := i.arg(name, ""); value != "" {
-		return strings.Split(value, ",")
-	}
-	return otherwise
-}
-
-func (i *installation) rings() []string { return i.list("rings", manager.Rings()) }
-
-func (i *installation) namespaces() []string { return i.list("namespaces", nil) }
 
 func (i *installation) group() string {
 	return "manager " + i.deployment.Namespace + "/" + i.deployment.Name
@@ -83,7 +57,7 @@ func (i *installation) check(ctx context.Context, c client.Client, now time.Time
 		findings[n].Group = i.group()
 	}
 	states := i.states(ctx, c, now)
-	for _, name := range i.rings() {
+	for _, name := range i.args.Rings() {
 		findings = append(findings, i.checkPermissions(ctx, c, name)...)
 		if state, ok := states[name]; ok {
 			findings = append(findings, state)
@@ -114,10 +88,10 @@ func (i *installation) checkPods() finding {
 
 // checkLeader says which replica leads, by its Lease.
 func (i *installation) checkLeader(ctx context.Context, c client.Reader, now time.Time) finding {
-	if i.arg("leader-elect", "true") == "false" {
+	if i.args.Value("leader-elect", "true") == "false" {
 		return finding{OK: true, What: "no leader is elected: --leader-elect=false"}
 	}
-	key := client.ObjectKey{Namespace: i.arg("leader-elect-namespace", i.deployment.Namespace), Name: i.arg("leader-elect-id", manager.LeaseName)}
+	key := client.ObjectKey{Namespace: i.args.Value("leader-elect-namespace", i.deployment.Namespace), Name: i.args.Value("leader-elect-id", manager.LeaseName)}
 	logs := fmt.Sprintf("kubectl logs deployment/%s -n %s says why", i.deployment.Name, i.deployment.Namespace)
 	lease := &coordinationv1.Lease{}
 	switch err := c.Get(ctx, key, lease); {
@@ -127,14 +101,15 @@ func (i *installation) checkLeader(ctx context.Context, c client.Reader, now tim
 		return unread("Lease "+key.Name, err)
 	}
 	s := &lease.Spec
-	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
+	switch {
+	case manager.IsLed(lease, now):
+		return finding{OK: true, What: *s.HolderIdentity + " leads"}
+	case s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil:
 		return finding{What: "no replica leads: Lease " + key.Name + " has no holder", Action: logs}
-	}
-	age := now.Sub(s.RenewTime.Time).Round(time.Second)
-	if age > time.Duration(*s.LeaseDurationSeconds)*time.Second {
+	default:
+		age := now.Sub(s.RenewTime.Time).Round(time.Second)
 		return finding{What: fmt.Sprintf("no replica leads: %s has not renewed Lease %s for %s", *s.HolderIdentity, key.Name, age), Action: logs}
 	}
-	return finding{OK: true, What: *s.HolderIdentity + " leads"}
 }
 
 // unread is what may not be looked at.
@@ -145,7 +120,7 @@ func unread(what string, err error) finding {
 // checkPermissions asks what the ServiceAccount of the manager may not do.
 func (i *installation) checkPermissions(ctx context.Context, c client.Client, name string) []finding {
 	user := fmt.Sprintf("system:serviceaccount:%s:%s", i.deployment.Namespace, cmp.Or(i.deployment.Spec.Template.Spec.ServiceAccountName, "default"))
-	findings, err := checkRing(ctx, c, name, i.namespaces(), func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	findings, err := checkRing(ctx, c, name, i.args.Namespaces(), func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			ResourceAttributes: attributes, User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.deployment.Namespace, "system:authenticated"},
 		}}
@@ -164,13 +139,13 @@ func (i *installation) checkPermissions(ctx context.Context, c client.Client, na
 
 // states counts for each ring how what it rolls stands.
 func (i *installation) states(ctx context.Context, c client.Client, now time.Time) map[string]finding {
-	options := describe.Options{Config: config.Options{Namespaces: i.namespaces(), Now: func() time.Time { return now }}}
-	if len(i.namespaces()) == 1 {
-		options.Namespace = i.namespaces()[0]
+	options := describe.Options{Config: config.Options{Namespaces: i.args.Namespaces(), Now: func() time.Time { return now }}}
+	if len(i.args.Namespaces()) == 1 {
+		options.Namespace = i.args.Namespaces()[0]
 	}
 	found, err := describe.Describe(ctx, c, options)
 	states := map[string]finding{}
-	for _, name := range i.rings() {
+	for _, name := range i.args.Rings() {
 		if err != nil {
 			f := unread("the state of rollouts", err)
 			f.Group = ring(name)
@@ -187,25 +162,12 @@ func (i *installation) states(ctx context.Context, c client.Client, now time.Tim
 
 // stateOf counts the units of a ring by phase.
 func stateOf(name string, units []describe.Unit) finding {
-	f := finding{Group: ring(name), OK: true}
-	counts := map[rollout.Phase]int{}
-	total := 0
-	for n := range units {
-		if units[n].Ring == name {
-			counts[units[n].Phase]++
-			total++
-		}
+	units = describe.OfRing(units, name)
+	if len(units) == 0 {
+		return finding{Group: ring(name), OK: true, What: "no rollouts"}
 	}
-	if total == 0 {
-		f.What = "no rollouts"
-		return f
-	}
-	var parts []string
-	for _, phase := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[phase], phase))
-	}
-	f.What = "rollouts: " + strings.Join(parts, ", ")
-	if counts[rollout.PhaseFailed]+counts[describe.PhaseStalled] > 0 {
+	f := finding{Group: ring(name), OK: true, What: "rollouts: " + describe.Counts(units)}
+	if slices.ContainsFunc(units, func(u describe.Unit) bool { return u.Phase == rollout.PhaseFailed || u.Phase == describe.PhaseStalled }) {
 		f.OK, f.Advice, f.Action = false, true, "spillway status -A --rings "+name+" --waiting shows them"
 	}
 	return f

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/manifests"
 )
@@ -57,7 +56,7 @@ func disownAction(t *config.Trace) string {
 
 // isManaged is true if one of the managers watches the namespace.
 func isManaged(managers *appsv1.DeploymentList, namespace string) bool {
-	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return command.Watches(command.ManagerArgs(d), namespace) })
+	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool { return manifests.ArgumentsOf(&d).Watches(namespace) })
 }
 
 // suspendedFinding says who lets a suspended workload run. Without a manager

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,39 +61,18 @@ func (a *Query) AdoptInstalled(ctx context.Context, reader client.Client, namesp
 	}
 	installed := list.Items[0]
 	for _, d := range list.Items {
-		if Watches(ManagerArgs(d), namespace) {
+		if manifests.ArgumentsOf(&d).Watches(namespace) {
 			installed = d
 		}
 	}
-	a.lease = client.ObjectKey{Namespace: installed.Namespace, Name: manager.LeaseName}
-	for _, arg := range ManagerArgs(installed) {
-		if name, ok := strings.CutPrefix(arg, "--leader-elect-id="); ok {
-			a.lease.Name = name
-		}
+	args := manifests.ArgumentsOf(&installed)
+	a.lease = client.ObjectKey{Namespace: installed.Namespace, Name: args.Value("leader-elect-id", manager.LeaseName)}
+	for _, arg := range args {
 		if err := a.adopt(arg); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ManagerArgs returns the arguments of the containers of a manager's Deployment.
-func ManagerArgs(d appsv1.Deployment) []string {
-	var args []string
-	for _, container := range d.Spec.Template.Spec.Containers {
-		args = append(args, container.Args...)
-	}
-	return args
-}
-
-// Watches reports whether a manager with these arguments watches the namespace.
-func Watches(args []string, namespace string) bool {
-	for _, arg := range args {
-		if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok {
-			return slices.Contains(strings.Split(watched, ","), namespace)
-		}
-	}
-	return true
 }
 
 func (a *Query) adopt(arg string) error {

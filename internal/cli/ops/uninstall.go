@@ -147,13 +147,12 @@ func (u *uninstall) findManager(ctx context.Context) error {
 		return fmt.Errorf("look for the manager: %w", err)
 	}
 	for _, d := range list.Items {
-		for _, arg := range command.ManagerArgs(d) {
-			if watched, ok := strings.CutPrefix(arg, "--namespaces="); ok && len(u.watched) == 0 {
-				u.watched = strings.Split(watched, ",")
-			}
-			if rings, ok := strings.CutPrefix(arg, "--rings="); ok {
-				u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
-			}
+		args := manifests.ArgumentsOf(&d)
+		if len(u.watched) == 0 {
+			u.watched = args.Namespaces()
+		}
+		if rings := args.Value("rings", ""); rings != "" {
+			u.plans = slices.Contains(strings.Split(rings, ","), manager.RingPlans)
 		}
 	}
 	return nil

@@ -153,7 +153,7 @@ func (s *overview) print(w io.Writer, snapshot describe.Description) error {
 func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.Unit) bool {
 	first := true
 	for _, ring := range describe.Rings() {
-		all, some := ofRing(units, ring), ofRing(shown, ring)
+		all, some := describe.OfRing(units, ring), describe.OfRing(shown, ring)
 		if len(some) == 0 {
 			continue
 		}
@@ -161,7 +161,7 @@ func (s *overview) write(w io.Writer, t *display.Tree, units, shown []describe.U
 			_, _ = fmt.Fprintln(w)
 		}
 		first = false
-		_, _ = fmt.Fprintf(w, "%s: %s\n", t.Style.Paint(display.Bold, ring), counts(describe.Rolled(all)))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", t.Style.Paint(display.Bold, ring), describe.Counts(describe.Rolled(all)))
 		for _, line := range t.Lines(some) {
 			_, _ = fmt.Fprintln(w, line)
 		}
@@ -195,34 +195,6 @@ func (s *overview) nothing(snapshot *describe.Description) string {
 // rolledBy is what each ring rolls out.
 var rolledBy = map[string]string{
 	describe.Config: "tracked workload", describe.Zones: "group of StatefulSets", describe.Plans: "Instance", describe.Fleet: "module",
-}
-
-func ofRing(units []describe.Unit, ring string) []describe.Unit {
-	var of []describe.Unit
-	for i := range units {
-		if units[i].Ring == ring {
-			of = append(of, units[i])
-		}
-	}
-	return of
-}
-
-// counts says how many there are in each phase, in words: "3 Complete, 1 Waiting".
-func counts(units []describe.Unit) string {
-	var phases []string
-	number := map[string]int{}
-	for i := range units {
-		phase := string(units[i].Phase)
-		if number[phase] == 0 {
-			phases = append(phases, phase)
-		}
-		number[phase]++
-	}
-	slices.Sort(phases)
-	for i, phase := range phases {
-		phases[i] = fmt.Sprintf("%d %s", number[phase], phase)
-	}
-	return strings.Join(phases, ", ")
 }
 
 // writeNames writes what kubectl and xargs take, of all that is rolled.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -48,7 +46,7 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 		link.Next = a.Command("spillway check")
 		return chain.Answer{Links: []chain.Link{link}}, nil
 	}
-	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return watches(argsOf(&d), namespace) })
+	i := slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return manifests.ArgumentsOf(&d).Watches(namespace) })
 	if i < 0 {
 		d := describe.RefTo(workloads.Deployment, &list.Items[0])
 		link := a.Link(ref, chain.ReasonManagerDown, "waiting for the manager: none watches namespace %s", namespace)
@@ -58,25 +56,19 @@ func (a *asker) manages(ctx context.Context, ref describe.Ref, namespace string)
 	return a.atWork(ctx, &list.Items[i])
 }
 
-// watches is true if a manager with these arguments watches a namespace.
-func watches(args []string, namespace string) bool {
-	watched := argOf(args, "namespaces", "")
-	return watched == "" || slices.Contains(strings.Split(watched, ","), namespace)
-}
-
 // atWork reads from its Lease whether a manager runs, and without one by its Pods.
 func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer, error) {
 	w := native.WorkloadOf(d)
-	args := argsOf(d)
+	args := manifests.ArgumentsOf(d)
 	down := a.downBecause(&w)
-	if argOf(args, "leader-elect", "true") == "false" {
+	if args.Value("leader-elect", "true") == "false" {
 		if d.Status.ReadyReplicas == 0 {
 			return chain.Answer{Links: []chain.Link{a.managerDown(w.Ref(), "no replica of the manager is ready")}, Then: down}, nil
 		}
 		return chain.Answer{Links: []chain.Link{a.managerUp(w.Ref())}}, nil
 	}
 	ref := describe.Ref{
-		Kind: describe.KindLease, Namespace: argOf(args, "leader-elect-namespace", d.Namespace), Name: argOf(args, "leader-elect-id", manager.LeaseName),
+		Kind: describe.KindLease, Namespace: args.Value("leader-elect-namespace", d.Namespace), Name: args.Value("leader-elect-id", manager.LeaseName),
 	}
 	lease := &coordinationv1.Lease{}
 	err := a.Get(ctx, ref, lease)
@@ -85,7 +77,7 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer,
 		return chain.Answer{Links: []chain.Link{a.managerDown(ref, "no manager has ever held Lease "+ref.Name)}, Then: down}, nil
 	case err != nil:
 		return chain.Answer{}, err
-	case a.isFresh(lease):
+	case manager.IsLed(lease, a.Options.Now()):
 		return chain.Answer{Links: []chain.Link{a.managerUp(w.Ref())}}, nil
 	}
 	link := a.managerDown(ref, a.abandoned(lease))
@@ -93,24 +85,6 @@ func (a *asker) atWork(ctx context.Context, d *appsv1.Deployment) (chain.Answer,
 		link.Since = describe.TimeOrNil(at.Time)
 	}
 	return chain.Answer{Links: []chain.Link{link}, Then: down}, nil
-}
-
-func argsOf(d *appsv1.Deployment) []string {
-	var args []string
-	for _, c := range d.Spec.Template.Spec.Containers {
-		args = append(args, c.Args...)
-	}
-	return args
-}
-
-// argOf is the value of an argument, the last of several.
-func argOf(args []string, name, otherwise string) string {
-	for _, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
-			otherwise = value
-		}
-	}
-	return otherwise
 }
 
 // downBecause goes on to why the Pods of the manager do not run, nil if they do.
@@ -145,15 +119,6 @@ func (a *asker) managerUp(ref describe.Ref) chain.Link {
 	link := a.Link(ref, rollout.ReasonProgressing, "the manager is running, and processes it next")
 	link.Phase = rollout.PhaseProgressing
 	return link
-}
-
-// isFresh is true if the Lease has a holder that has renewed it in time.
-func (a *asker) isFresh(lease *coordinationv1.Lease) bool {
-	s := &lease.Spec
-	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
-		return false
-	}
-	return a.Options.Now().Before(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second))
 }
 
 func (a *asker) abandoned(lease *coordinationv1.Lease) string {

@@ -1,0 +1,54 @@
+package manifests
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/spillway-dev/spillway/internal/manager"
+)
+
+// Arguments are those that an installed manager runs with.
+type Arguments []string
+
+// ArgumentsOf returns the arguments of the containers of a manager's Deployment.
+func ArgumentsOf(d *appsv1.Deployment) Arguments {
+	var args Arguments
+	for i := range d.Spec.Template.Spec.Containers {
+		args = append(args, d.Spec.Template.Spec.Containers[i].Args...)
+	}
+	return args
+}
+
+// Value is what a flag is set to, the last of several; one without a value is true.
+func (a Arguments) Value(name, otherwise string) string {
+	for _, arg := range a {
+		switch value, ok := strings.CutPrefix(arg, "--"+name+"="); {
+		case ok:
+			otherwise = value
+		case arg == "--"+name:
+			otherwise = "true"
+		}
+	}
+	return otherwise
+}
+
+// Rings are those that the manager runs.
+func (a Arguments) Rings() []string { return a.list("rings", manager.Rings()) }
+
+// Namespaces are those that the manager watches, all if there are none.
+func (a Arguments) Namespaces() []string { return a.list("namespaces", nil) }
+
+// Watches is true if the manager watches a namespace.
+func (a Arguments) Watches(namespace string) bool {
+	watched := a.Namespaces()
+	return len(watched) == 0 || slices.Contains(watched, namespace)
+}
+
+func (a Arguments) list(name string, otherwise []string) []string {
+	if value := a.Value(name, ""); value != "" {
+		return strings.Split(value, ",")
+	}
+	return otherwise
+}
