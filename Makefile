@@ -6,8 +6,10 @@ SHELL := bash
 GO ?= go
 # Tools are pinned in tools.mod and built into the cache of the Go toolchain.
 TOOL := $(GO) tool -modfile=tools.mod
-# The control plane of tests and demo: built once, into a cache of its own.
-ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$(hack/k8s/build.sh))
+# It needs another version of a YAML library than the linters, so it is not among them.
+ACTIONLINT := v1.7.12
+# The control plane of tests and demo: fetched or built once, into a cache of its own.
+ASSETS = $(if $(KUBEBUILDER_ASSETS),$(KUBEBUILDER_ASSETS),$$($(GO) run ./hack/controlplane))
 SEEDS ?= 20000
 FUZZTIME ?= 60s
 SIMS ?= ./rollout/sim ./internal/zones/sim ./internal/fleet/sim
@@ -26,6 +28,10 @@ help: ## List the targets
 demo: build ## Watch a config change reach running Pods, on a control plane that it starts
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo
 
+.PHONY: picture
+picture: build ## Record the demo as the moving picture of README and the site, docs/pictures/demo.svg
+	assets=$(ASSETS); DEMO_ONCE=1 KUBEBUILDER_ASSETS=$$assets bin/spillway demo | $(GO) run ./hack/screen docs/pictures/demo.svg
+
 .PHONY: demo-fleet
 demo-fleet: build ## Watch a Module roll over three clusters, on four API servers that it starts
 	assets=$(ASSETS); KUBEBUILDER_ASSETS=$$assets bin/spillway demo --fleet
@@ -42,9 +48,28 @@ build: ## Build bin/spillway, one static file
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/spillway ./cmd/spillway
 	@$(GO) run ./hack/static bin/spillway
 
+.PHONY: release
+release: ## Write all files of a release to dist/ (VERSION=v0.1.0)
+	@cd hack/release && $(GO) build -o ../../bin/release .
+	bin/release build --version '$(VERSION)' --out dist
+
+.PHONY: release-push
+release-push: ## Push the images and the chart of dist/ and sign them (TO=REPOSITORY CHARTS_TO=REPOSITORY/spillway KEY=cosign.key); tags are set last
+	bin/release push --dist dist $(if $(TO),--to '$(TO)') $(if $(CHARTS_TO),--charts-to '$(CHARTS_TO)') $(if $(KEY),--key '$(KEY)')
+
+.PHONY: release-check
+release-check: ## Test the tools of releases: make a release twice, push it to a registry on loopback, verify it
+	cd hack/release && $(GO) test -count=1 -timeout 30m ./... # what it compiles is not in the key of the cache
+
+.PHONY: upgrade-test
+upgrade-test: ## Upgrade over rollouts under way, and back, by the command and by the real Helm (PREVIOUS=commit)
+	assets=$(ASSETS); export KUBEBUILDER_ASSETS=$$assets; \
+	$(GO) test -tags upgrade -count=1 -timeout 30m ./test/upgrade
+
 .PHONY: lint
-lint: ## Run the linters, and find words that the project does not use
+lint: ## Run the linters, also of workflows, and find words that the project does not use
 	$(TOOL) golangci-lint run
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) -shellcheck= -pyflakes=
 	$(GO) run ./hack/words
 
 .PHONY: verify
@@ -52,14 +77,14 @@ verify: ## Check that generated files are up to date, and that the modules are t
 	hack/verify.sh
 
 .PHONY: generate
-generate: ## Generate permissions, kinds, deep copies, and the pages of reasons, of lint and of the commands
+generate: ## Generate permissions, kinds, deep copies, the chart, and the pages of the reference
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/spillway/v1alpha1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
 	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
 	mkdir -p internal/manifests/generated/assemblage
-	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
+	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
@@ -69,10 +94,16 @@ generate: ## Generate permissions, kinds, deep copies, and the pages of reasons,
 	$(GO) run ./hack/reasons
 	$(GO) run ./internal/lint/guide docs/lint.md
 	$(GO) run ./hack/docs
+	$(GO) run ./hack/drawings
+	$(GO) run ./hack/chart
 
 .PHONY: k8s
-k8s: ## Build the control plane for tests and demo; the last line is its folder
-	@hack/k8s/build.sh
+k8s: ## Fetch or build the control plane for tests and demo (BUILD=1 insists on building); the last line is its folder
+	@$(GO) run ./hack/controlplane $(if $(BUILD),--build)
+
+.PHONY: pin
+pin: ## Pin the checksums of the downloads of the control plane; it needs the internet
+	$(GO) run ./hack/controlplane pin
 
 .PHONY: flux
 flux: ## Build Flux's kustomize-controller for the tests of the fleet; the last line is its folder
@@ -110,8 +141,14 @@ preconditions: ## Remove each precondition of internal/ring: a simulation must f
 
 .PHONY: release-test
 release-test: ## Run all that CI runs, and more of what can be run for longer: do it before a release
-	SEEDS=50000 FUZZTIME=60s RACE=. .ci/run
+	SEEDS=50000 FUZZTIME=60s RACE=. FULL=1 .ci/run
 	$(MAKE) preconditions
+	$(MAKE) upgrade-test
+	$(MAKE) public
+
+.PHONY: public
+public: ## Lint and simulate manifests that other projects publish; it downloads 200 MB of Go modules
+	$(GO) test -count=1 -v ./test/public -every
 
 .PHONY: fault
 fault: ## Run the fault tests: the manager stops before and after every write in turn
@@ -124,3 +161,13 @@ fuzz: ## Fuzz the code that reads what users write (FUZZTIME=60s each)
 	  echo "$${func#func } in $$(dirname "$$file")"; \
 	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
 	done
+
+.PHONY: site
+site: ## Build the documentation site into dist/site; it needs node and npm
+	cd site && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && npm run build
+
+.PHONY: site-test
+site-test: site ## Look at every page of the site in Chromium: scripts, anchors, search, accessibility (CHROMIUM=path)
+	@[ -n "$${CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  echo "install Chromium (Debian: apt-get install chromium), or name it in CHROMIUM" >&2; exit 1; }
+	cd site && npm test

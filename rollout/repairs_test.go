@@ -257,6 +257,63 @@ func TestTheLockTellsWhatIsDisrupted(t *testing.T) {
 	}
 }
 
+// A lock for the whole says of no child that it is disrupted: the first in which something is
+// down may be. One that is not ours says nothing.
+func TestALockForTheWholeTellsWhatMayBeDisrupted(t *testing.T) {
+	healthy := rollout.Leaf{Current: "v1", Target: "v2", Health: rollout.Healthy}
+
+	for name, test := range map[string]struct {
+		holder string
+		first  rollout.Leaf
+		second []rollout.Leaf
+		want   string
+	}{
+		"zone-a is down":          {"us", ailing(true), []rollout.Leaf{ailing(false)}, ""},
+		"zone-a is healthy":       {"us", healthy, []rollout.Leaf{ailing(true), ailing(false)}, "zone-b/zone-b-1"},
+		"the lock is not ours":    {"", ailing(true), []rollout.Leaf{ailing(false)}, "zone-b/zone-b-0"},
+		"zone-a cannot come back": {"us", ailing(false), []rollout.Leaf{ailing(false)}, "zone-a/zone-a-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zone := func(name string, leaves ...rollout.Leaf) rollout.Unit {
+				u := rollout.Unit{Name: name, Policy: rollout.Policy{MaxUnavailable: rollout.Number(1)}}
+				for i, leaf := range leaves {
+					u.Children = append(u.Children, rollout.Unit{Name: fmt.Sprintf("%s-%d", name, i), Leaf: leaf})
+				}
+
+				return u
+			}
+			p := rollout.Decide(rollout.Observed{Now: noon, Self: "us", Root: rollout.Unit{
+				Policy:   rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(1)},
+				Lock:     &rollout.Lock{Holder: test.holder},
+				Children: []rollout.Unit{zone("zone-a", test.first), zone("zone-b", test.second...)},
+			}})
+
+			if got := stepsOf(p); got != test.want {
+				t.Errorf("steps %q, want %q:\n%s", got, test.want, printPlan(p))
+			}
+		})
+	}
+}
+
+// Beneath a child whose own children go at the same time, one that is disrupted keeps no
+// other from being repaired.
+func TestARepairBesideADisruptedLeaf(t *testing.T) {
+	p := rollout.Decide(rollout.Observed{Now: noon, Root: rollout.Unit{
+		Policy: rollout.Policy{Order: rollout.OneAtATime, Repairs: rollout.Number(2)},
+		Children: []rollout.Unit{{
+			Name: "zone-a", Policy: rollout.Policy{MaxUnavailable: rollout.Number(1)},
+			Children: []rollout.Unit{
+				{Name: "zone-a-0", Leaf: rollout.Leaf{Current: "v2", Target: "v2", Health: rollout.Progressing, Disrupted: true}},
+				{Name: "zone-a-1", Leaf: ailing(false)},
+			},
+		}},
+	}})
+
+	if got := stepsOf(p); got != "zone-a/zone-a-1" {
+		t.Errorf("steps %q:\n%s", got, printPlan(p))
+	}
+}
+
 // A repair of which nothing comes does not keep others waiting: what was repaired, is
 // outdated once more, and cannot recover, is not being repaired.
 func TestRepairsThatFailedDoNotWaitForEachOther(t *testing.T) {

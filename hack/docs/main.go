@@ -1,9 +1,11 @@
-// Command docs writes the reference of the commands and their man pages, from the
-// commands themselves: into docs/commands.md and docs/man of the folder that it runs in.
+// Command docs writes the reference, from what the program itself has: commands, man pages,
+// flags, exit codes, kinds, labels and annotations, and metrics. They go into docs of the
+// folder that it runs in, which must be the root of the module.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,10 +35,26 @@ func main() {
 }
 
 func write() error {
-	if err := os.WriteFile(filepath.Join("docs", "commands.md"), reference(cli.Commands()), 0o600); err != nil {
-		return fmt.Errorf("write the reference: %w", err)
+	root := cli.Commands()
+	flags, noFlags := flagsPage(root)
+	kinds, noKinds := kindsPage(filepath.Join("internal", "manifests", "generated"))
+	metrics, noMetrics := metricsPage()
+	annotations, noAnnotations := annotationsPage()
+	if err := errors.Join(noFlags, noKinds, noMetrics, noAnnotations); err != nil {
+		return err
 	}
-	return writeMan(cli.Commands(), filepath.Join("docs", "man"))
+	for name, page := range map[string][]byte{
+		"commands.md": reference(root), "exit-codes.md": exitCodesPage(root, cli.UsualExitCode), "flags.md": flags,
+		"kinds.md": kinds, "metrics.md": metrics, "annotations.md": annotations,
+	} {
+		if err := os.WriteFile(filepath.Join("docs", name), page, 0o600); err != nil {
+			return fmt.Errorf("write the reference: %w", err)
+		}
+	}
+	if err := writeMistakes(filepath.Join("docs", "cli.md")); err != nil {
+		return err
+	}
+	return writeMan(root, filepath.Join("docs", "man"))
 }
 
 // reference is one page with a section for each command.

@@ -17,8 +17,8 @@ import (
 // helpWidth is how wide help texts are, also where the terminal is wider.
 const helpWidth = 80
 
-// exitCodes is said of commands that say nothing else of their exit code.
-const exitCodes = "The exit code is 0, or 1 with an error that says what is wrong."
+// UsualExitCode is said of commands that say nothing else of their exit code.
+const UsualExitCode = "The exit code is 0, or 1 with an error that says what is wrong."
 
 // finish makes all commands alike: how they help, what they say of their exit code, and
 // how they complete what a person types.
@@ -62,7 +62,7 @@ func sayExitCode(cmd *cobra.Command) {
 	if cmd.Long == "" {
 		cmd.Long = cmd.Short + "."
 	}
-	cmd.Long = strings.TrimSpace(cmd.Long) + "\n\n" + exitCodes
+	cmd.Long = strings.TrimSpace(cmd.Long) + "\n\n" + UsualExitCode
 }
 
 // writeHelp says what a command does, and how it is used.

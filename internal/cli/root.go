@@ -8,6 +8,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -22,12 +23,15 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/lifecycle"
 	"github.com/spillway-dev/spillway/internal/cli/offline"
 	"github.com/spillway-dev/spillway/internal/cli/ops"
 	"github.com/spillway-dev/spillway/internal/cli/plan"
+	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/cli/watch"
+	"github.com/spillway-dev/spillway/internal/nearest"
 )
 
 // pluginName is the name of the link by which kubectl finds the plugin.
@@ -42,7 +46,11 @@ func Run(ctx context.Context, env command.Environment) int {
 	root.SetArgs(env.Args[1:])
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := unknownCommand(root, env.Args[1:])
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil {
 		_, _ = io.WriteString(env.Err, errorText(display.StyleOf(env.Err, env.Lookup), command.Plain(err)))
 		if coded := (command.ExitError{}); errors.As(err, &coded) {
 			return coded.Code
@@ -50,6 +58,24 @@ func Run(ctx context.Context, env command.Environment) int {
 		return 1
 	}
 	return 0
+}
+
+// unknownCommand is an error if a word that stands where a command must be is none.
+func unknownCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	group, rest, _ := root.Find(args)
+	if group == nil || group.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") {
+		return nil
+	}
+	var known []string
+	for _, cmd := range group.Commands() {
+		known = append(known, cmd.Name())
+	}
+	help := fmt.Sprintf("(see %s --help)", group.CommandPath())
+	if near := nearest.Meant(rest[0], known); near != "" {
+		return fmt.Errorf("unknown command: %s %s; did you mean %s? %s", group.CommandPath(), rest[0], near, help)
+	}
+	return fmt.Errorf("unknown command: %s %s %s", group.CommandPath(), rest[0], help)
 }
 
 // errorText says what went wrong: in one line, unless the error has more or it is a
@@ -94,8 +120,11 @@ func newRoot(env command.Environment) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), ops.NewDemo(env), ops.NewVersion())
+	root.AddCommand(ops.NewManager(env), ops.NewInstall(env), ops.NewUninstall(env), check.New(env, func() *pflag.FlagSet { return ops.NewManager(env).Flags() }), show.NewExplain(env), show.NewStatus(env), steer.NewPause(env), steer.NewResume(env), steer.NewRetry(env), revision.NewRollback(env), revision.NewDiff(env), plan.New(env), fleet.New(env), offline.NewLint(env), offline.NewSimulate(env), offline.NewPackage(env), ops.NewDemo(env), ops.NewVersion())
 	root.AddCommand(show.NewHistory(env), show.NewEvents(env), watch.New(env, Run))
+	if packaged, _, err := root.Find([]string{"package"}); err == nil {
+		packaged.AddCommand(lifecycle.Commands(env)...)
+	}
 	finish(root, env)
 	return root
 }

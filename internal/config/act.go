@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -24,6 +25,59 @@ const writers = 16
 
 // results are what became of the writes of a pass.
 type results []ring.Result[decision.Write]
+
+// actPinned writes the snapshots that some writes pin workloads to, and makes the writes of
+// which all snapshots exist.
+func (r *reconciler) actPinned(ctx context.Context, p *decision.Plan) results {
+	needed := snapshotsOf(p.Writes)
+	if len(needed) == 0 || r.snapshots == nil {
+		return actWithin(ctx, r.observer.budget, r.writer, p)
+	}
+	var done results
+	r.snapshots.While(func() {
+		failed, possible := r.snapshots.Ensure(ctx, needed), *p
+		possible.Writes = nil
+		for _, write := range p.Writes {
+			if err := firstOf(failed, &write); err != nil {
+				done = append(done, ring.Result[decision.Write]{Change: write.Change(), Write: write, Err: unmade{err}})
+				continue
+			}
+			possible.Writes = append(possible.Writes, write)
+		}
+		done = append(done, actWithin(ctx, r.observer.budget, r.writer, &possible)...)
+	})
+	return done
+}
+
+// unmade is the error of a write that certainly was not made.
+type unmade struct{ error }
+
+// Unwrap implements the interface of package errors.
+func (u unmade) Unwrap() error { return u.error }
+
+// snapshotsOf are those that writes need, each once.
+func snapshotsOf(writes []decision.Write) []snapshots.Key {
+	seen := map[snapshots.Key]bool{}
+	var keys []snapshots.Key
+	for i := range writes {
+		for _, p := range writes[i].Pins {
+			if key := (snapshots.Key{Namespace: writes[i].Workload.Namespace, Pin: p}); p.HasSnapshot() && !seen[key] {
+				seen[key], keys = true, append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// firstOf is why a write cannot be made.
+func firstOf(failed map[snapshots.Key]error, write *decision.Write) error {
+	for _, p := range write.Pins {
+		if err := failed[snapshots.Key{Namespace: write.Workload.Namespace, Pin: p}]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // actWithin records what is rolled, and makes the writes. Without the record nothing is
 // rolled.

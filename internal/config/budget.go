@@ -158,6 +158,9 @@ func (b *budget) learn(seen *decision.Observed, p *decision.Plan, done *results)
 
 // isRefused is true if a write certainly was not made.
 func isRefused(err error) bool {
+	if errors.As(err, &unmade{}) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError

@@ -69,6 +69,14 @@ func (e *entry) read(obj client.Object, now time.Time) bool {
 	return e.workload.Generation != before
 }
 
+// dueSince is since when the config is to be read: since its change, or from the beginning.
+func (e *entry) dueSince() time.Time {
+	if first := e.changes.pending.First; !first.IsZero() {
+		return first
+	}
+	return e.workload.Object.GetCreationTimestamp().Time
+}
+
 // snapshot is the entry as an immutable value.
 func (e *entry) snapshot(refusals ring.Refusals) decision.Workload {
 	w := decision.Workload{

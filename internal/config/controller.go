@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -10,11 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -64,6 +68,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r.observer.batch = batch
 	r.observer.budget = newBudget(mgr.GetAPIReader(), mgr.GetClient(), o)
+	policies, policyKinds, err := policy.Setup(ctx, mgr, o.Namespaces)
+	if err != nil {
+		return fmt.Errorf("set up policies: %w", err)
+	}
+	r.observer.policies, r.status = policies, mgr.GetClient().Status()
+	if len(o.PinNamespaces) > 0 {
+		r.snapshots, r.observer.noPins, err = snapshots.Setup(ctx, mgr, snapshots.Options{Namespaces: o.PinNamespaces, Now: o.Now})
+		if err != nil {
+			return fmt.Errorf("set up the snapshots of config: %w", err)
+		}
+		if r.observer.noPins != "" {
+			mgr.GetLogger().WithName("config").Error(nil, "no workload keeps the config of its revisions: "+r.observer.noPins)
+		}
+	}
 	wake := make(chan event.GenericEvent, 1)
 	if r.observer.pods, err = watchPods(ctx, mgr, wake); err != nil {
 		return err
@@ -77,6 +95,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if provided {
 		b = b.Watches(content.NewPodStatus(), toRing(), builder.WithPredicates(providedMatters(ctx, mgr.GetCache())))
+	}
+	for _, kind := range policyKinds {
+		b = b.Watches(kind, toRing(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	b = b.WatchesRawSource(source.Channel(permitted.granted, toRing())).WatchesRawSource(source.Channel(wake, toRing()))
 	c, err := b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Build(r)
@@ -92,6 +113,29 @@ type reconciler struct {
 	observer *observer
 	writer   client.Writer
 	reporter *reporter
+	// status writes how releases go on their policies.
+	status client.SubResourceWriter
+	// snapshots writes what pins refer to, nil without pins.
+	snapshots *snapshots.Keeper
+}
+
+// describePolicies writes how releases go on their policies, once that is known of all. It
+// returns when to observe again, because another client has written one of them.
+func (r *reconciler) describePolicies(ctx context.Context, o *decision.Observed, p *decision.Plan) time.Time {
+	if len(o.Policies) == 0 || r.observer.unread || !o.IsKnown() {
+		return time.Time{}
+	}
+	conflict, refusals := false, r.observer.retries.Refusals(o.Now)
+	for _, write := range o.Policies.Writes(o.Now, p.Releases) {
+		if refusals.PutOff(write.Change().Object, o.Now) {
+			continue
+		}
+		err := write.Make(ctx, r.status)
+		r.observer.retries.Learn(o.Now, write.Change(), err)
+		r.reporter.Wrote(ctx, write.Change(), err)
+		conflict = conflict || ring.IsConflict(err)
+	}
+	return r.observer.statusConflicts.Again(r.observer.options.Now(), conflict)
 }
 
 // Reconcile makes one pass over all workloads.
@@ -101,11 +145,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		Observe: func(ctx context.Context, _ bool) (decision.Observed, error) { return r.observer.observe(ctx) },
 		Plan:    func(o *decision.Observed) decision.Plan { return decision.Decide(*o, r.observer.options.Options) },
 		Act: func(ctx context.Context, _ *decision.Observed, p *decision.Plan) results {
-			return actWithin(ctx, r.observer.budget, r.writer, p)
+			return r.actPinned(ctx, p)
 		},
 		Report: r.reporter.report,
-		Learn: func(_ context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
-			wake := ring.Earlier(p.Wake, r.observer.learn(done))
+		Learn: func(ctx context.Context, o *decision.Observed, p *decision.Plan, done *results) (ring.Next, error) {
+			wake := ring.Earlier(p.Wake, r.describePolicies(ctx, o, p))
+			wake = ring.Earlier(wake, r.observer.learn(done))
 			if r.observer.budget.learn(o, p, done) || r.observer.unread {
 				wake = o.Now
 			}

@@ -542,11 +542,8 @@ func TestWithoutPermission(t *testing.T) {
 	w.configMap("app", "a", "1")
 	w.apply(deployment("web", envFrom(configMapRef("app"))))
 	reader := testenv.Shared().ConfigAs("a-reader")
-	c, err := client.New(reader, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = config.Explain(t.Context(), c, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
+	c := clientFor(t, reader)
+	_, err := config.Explain(t.Context(), c, w.options, workloads.Name{Kind: "Deployment", Namespace: w.namespace, Name: "web"})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("explain without any permission: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/rollout"
@@ -64,8 +65,17 @@ type Explanation struct {
 	Problems []string       `json:"problems,omitempty"`
 	// LeftOut says which extra objects of other namespaces do not count.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// Pins are the contents that new Pods get: "ConfigMap app: app-1a2b3c4d5e". Unpinned says
+	// what of the config is not pinned, and why.
+	Pins     []string `json:"pins,omitempty"`
+	Unpinned []string `json:"unpinned,omitempty"`
+	// Policy is the policy that keeps the workload from being rolled, as "ConfigPolicy shop/careful";
+	// empty if none does.
+	Policy string `json:"policy,omitempty"`
 	// FailedOn is the workload that keeps this one from being rolled, nil if none does.
 	FailedOn *workload.Name `json:"failedOn,omitempty"`
+	// PausedFor is the object that is paused, nil if none is, or if the workload itself is.
+	PausedFor *content.Object `json:"-"`
 }
 
 // UseFact is one use of an object.
@@ -129,7 +139,7 @@ func Status(ctx context.Context, reader client.Reader, options Options, namespac
 	}
 	o := newObserver(options, reader, source)
 	o.namespace = namespace
-	o.budget = readBudget(source.Values, options)
+	o.budget, o.policies = readBudget(source.Values, options), policy.NewReader(reader, options.Namespaces)
 	observed, err := o.observe(ctx)
 	if err != nil {
 		return nil, err
@@ -174,13 +184,9 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 	if w.Settings.Tracked || !w.Suspension.IsSettled() || answer.Hold != nil {
 		e.State, e.Sentence = StateUpToDate, e.Kind+" "+e.Name+" is up to date"
 		e.apply(answer)
-		switch stop := w.Stop(); {
-		case w.Failure() != nil:
-			e.State = StateFailed
-		case w.IsLate(now):
-			e.State = StateLate
-		case stop != nil && e.Reason == stop.Reason:
-			e.FailedOn = &stop.On
+		e.judge(w, answer, now)
+		if e.Reason == rollout.ReasonPaused {
+			e.PausedFor = w.PausedFor()
 		}
 	}
 	switch e.State {
@@ -198,6 +204,12 @@ func explain(w *decision.Workload, answer rollout.Answer, now time.Time) Explana
 		e.Missing = append(e.Missing, m.String(w.Namespace))
 	}
 	e.LeftOut = w.LeftOut
+	for _, p := range w.Pinning.Pins {
+		e.Pins = append(e.Pins, fmt.Sprintf("%s %s: %s", p.Kind, p.Name, p.Snapshot()))
+	}
+	if w.Pinning.On {
+		e.Unpinned = w.Unpinned()
+	}
 	for _, p := range w.Settings.Problems {
 		e.Problems = append(e.Problems, p.String())
 	}
@@ -226,6 +238,23 @@ func (e *Explanation) apply(answer rollout.Answer) {
 		if e.Reason == rollout.ReasonProgressing {
 			e.State = StateRolling
 		}
+	}
+}
+
+// judge says what follows from failures.
+func (e *Explanation) judge(w *decision.Workload, answer rollout.Answer, now time.Time) {
+	if staged := w.Staged(); staged != nil && answer.Hold != nil && e.Reason == staged.Reason && w.Stop() == nil {
+		e.Policy = staged.Policy.String()
+	}
+	switch stop := w.Stop(); {
+	case w.Back() != "" && answer.Step != nil:
+		e.Sentence = e.Kind + " " + e.Name + " is next to get its previous config back: " + w.Back()
+	case w.Failure() != nil:
+		e.State = StateFailed
+	case w.IsLate(now):
+		e.State = StateLate
+	case stop != nil && e.Reason == stop.Reason:
+		e.FailedOn = &stop.On
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/decision"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -33,11 +35,17 @@ type observer struct {
 	cache     cache
 	// pods reads the Pods of workloads that may have failed.
 	pods pods.Reader
+	// policies reads the policies, nil without any.
+	policies *policy.Reader
+	// noPins is why workloads cannot keep their config, empty if they can.
+	noPins string
 	// budget is the manager's record of what it has rolled, nil without one.
 	budget *budget
 	// retries are the reads and writes that failed.
 	retries   ring.Expectations
 	conflicts ring.Streak
+	// statusConflicts are those of the statuses of policies.
+	statusConflicts ring.Streak
 }
 
 func newObserver(o Options, workloads client.Reader, source content.Source) *observer {
@@ -70,7 +78,11 @@ func (o *observer) observe(ctx context.Context) (decision.Observed, error) {
 	p.hash(ctx, seen)
 	o.cache.keep(seen)
 	observed := p.snapshot(seen, spent)
-	p.observePods(ctx, observed.Workloads)
+	if observed.Policies, err = o.policies.Read(ctx, o.namespaces()); err != nil {
+		return decision.Observed{}, fmt.Errorf("observe policies: %w", err)
+	}
+	p.observePods(ctx, &observed)
+	p.observeSnapshots(ctx, observed.Workloads)
 	return observed, nil
 }
 
@@ -88,7 +100,18 @@ func (o *observer) read(obj client.Object, now time.Time) *entry {
 	if e.read(obj, now) {
 		o.accept(&e.workload)
 	}
+	if w := &e.workload; w.Settings.Pin && !w.Pinning.On && w.Pinning.Refused == "" { // it was read anew
+		w.Allow(o.refusesPins(w.Namespace))
+	}
 	return e
+}
+
+// refusesPins is why workloads of a namespace cannot keep their config, empty if they can.
+func (o *observer) refusesPins(namespace string) string {
+	if !slices.Contains(o.options.PinNamespaces, namespace) {
+		return "pins are not enabled in namespace " + namespace + "; install with --pin-namespaces=" + namespace
+	}
+	return o.noPins
 }
 
 // pass is one run of observe.
@@ -172,8 +195,7 @@ func (p *pass) observeWaiting(ctx context.Context, e *entry) error {
 
 // hash computes the hashes of the workloads whose config has changed and settled.
 func (p *pass) hash(ctx context.Context, seen []*entry) {
-	due := slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return !p.isDue(e) })
-	slices.SortStableFunc(due, func(a, b *entry) int { return cmp.Compare(b.workload.Settings.Priority, a.workload.Settings.Priority) })
+	due := inTurn(slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return !p.isDue(e) }))
 	known, of := make([]*content.Known, len(due)), make(map[*content.Known]*entry, len(due))
 	for i, e := range due {
 		known[i], of[&e.config] = &e.config, e
@@ -192,11 +214,39 @@ func (p *pass) hash(ctx context.Context, seen []*entry) {
 	}
 }
 
+// inTurn is the order in which config is read: the first of each namespace, then the second,
+// and so on, so that no namespace keeps the others waiting with what it asks for. Within a
+// namespace it is that of the priorities; what is due for longer comes first.
+func inTurn(due []*entry) []*entry {
+	slices.SortStableFunc(due, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(b.workload.Settings.Priority, a.workload.Settings.Priority), a.dueSince().Compare(b.dueSince()))
+	})
+	turns, turn := map[string]int{}, make(map[*entry]int, len(due))
+	for _, e := range due {
+		turns[e.workload.Namespace]++
+		turn[e] = turns[e.workload.Namespace]
+	}
+	slices.SortStableFunc(due, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(turn[a], turn[b]), a.dueSince().Compare(b.dueSince()))
+	})
+	return due
+}
+
 // isDue is true if a hash is needed now.
 func (p *pass) isDue(e *entry) bool {
 	known := &e.config
-	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() && !workload.IsUnchanged(&e.workload, known) &&
+	return e.workload.Settings.Tracked && known.Hashes() == nil && known.IsComplete() && (!workload.IsUnchanged(&e.workload, known) || p.needsPins(e)) &&
 		!p.now.Before(e.changes.pending.SettlesAt(p.window(&e.workload))) && !p.isPutOff(e)
+}
+
+// needsPins is true if a workload that has the right hash is to be rolled for its pins.
+func (p *pass) needsPins(e *entry) bool {
+	if !e.workload.Pinning.On {
+		return false
+	}
+	w := e.workload
+	w.Observe(&e.config)
+	return w.NeedsPins()
 }
 
 // window is how long changes are collected for a workload. One that has no hash
@@ -229,12 +279,16 @@ func (p *pass) snapshot(seen []*entry, spent *decision.Budget) decision.Observed
 	return o
 }
 
-// observePods reads how the Pods of workloads do that may have failed with their config.
-func (p *pass) observePods(ctx context.Context, workloads []decision.Workload) {
+// observePods reads how the Pods of workloads do that may have failed with their config, or
+// have to stay ready for some time.
+func (p *pass) observePods(ctx context.Context, o *decision.Observed) {
 	needed, read := map[string]bool{}, map[string]pods.Pods{}
-	for i := range workloads {
-		w := &workloads[i]
-		if p.options.KeepGoing || !w.NeedsPods(p.now) {
+	soaking := o.Soaking()
+	for i := range o.Workloads {
+		w := &o.Workloads[i]
+		onTrial := !p.options.KeepGoing && w.NeedsPods(p.now)
+		soaks := soaking[w.Namespace] && w.Settings.Tracked && w.IsCurrent()
+		if !onTrial && !soaks {
 			continue
 		}
 		if !needed[w.Namespace] {
@@ -243,6 +297,35 @@ func (p *pass) observePods(ctx context.Context, workloads []decision.Workload) {
 		w.Pods = read[w.Namespace].Of(w.Object, w.Template.Hash, p.now)
 	}
 	p.pods.Keep(needed)
+}
+
+// observeSnapshots finds the workloads of which new Pods cannot start, because a snapshot was
+// deleted. One of the present content is written again.
+func (p *pass) observeSnapshots(ctx context.Context, workloads []decision.Workload) {
+	for i := range workloads {
+		w := &workloads[i]
+		if len(w.Pinning.Pins) == 0 || !w.Settings.Tracked {
+			continue
+		}
+		w.Pinning.Lost = p.lostOf(ctx, w, w.Pinning.Pins)
+		if len(w.Records.Failed) > 0 { // it may go back
+			w.Pinning.LostBefore = p.lostOf(ctx, w, w.Records.Answered.Before.Parsed())
+		}
+	}
+}
+
+// lostOf are pins of which the snapshot does not exist, and cannot be written again.
+func (p *pass) lostOf(ctx context.Context, w *decision.Workload, pins pin.Pins) []pin.Pin {
+	var lost []pin.Pin
+	now := w.PinsNow()
+	for _, of := range pins {
+		present, _ := now.Of(of.Kind, of.Name)
+		snapshot := content.Object{Kind: of.Kind, Namespace: w.Namespace, Name: of.Snapshot()}
+		if of.HasSnapshot() && of != present && !p.lookup.Exists(ctx, snapshot) {
+			lost = append(lost, of)
+		}
+	}
+	return lost
 }
 
 // learn records what became of the writes, and returns when to observe again; zero if

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/kube"
 )
 
@@ -12,11 +13,14 @@ type Offline struct{ *reconciler }
 
 // NewOffline makes the ring run on a substitute for a cluster.
 func NewOffline(on kube.Offline, o Options) *Offline {
-	return &Offline{&reconciler{
+	r := &reconciler{
 		observer: newObserver(o, on, content.Source{Digests: content.Digesting(on), Values: on, Provided: true}),
 		writer:   on,
 		reporter: newReporter(on.Events(), o.Now),
-	}}
+		status:   on.Status(),
+	}
+	r.observer.policies = policy.NewReader(on, o.Namespaces)
+	return &Offline{r}
 }
 
 // Status explains every relevant workload, and writes nothing.

@@ -18,6 +18,8 @@ type Options struct {
 	AllowCrossNamespace bool
 	// SuspendBy is how admission suspends a new workload whose config is missing.
 	SuspendBy workload.SuspendBy
+	// PinNamespaces are those whose workloads may keep the config of each revision.
+	PinNamespaces []string
 	// Zones is true if the zones ring runs, and replaces the Pods of StatefulSets
 	// that form groups.
 	Zones bool

@@ -25,13 +25,14 @@ import (
 func TestEveryPermissionIsUsedAndNoOtherIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	installDriver(t, w)
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}, WaveCleanup: true})
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{manager.RingConfig}, WaveCleanup: true, Watch: w.options.Namespaces})
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := "manager-of-" + w.namespace
 	w.grant(user, rules)
 	w.options.CoalesceWindow = 0
+	w.policy("staged", oneFirst)
 	faultWorld(w)
 	inj := fault.New()
 	run := manager.Options{Rings: []string{manager.RingConfig}, Namespaces: w.options.Namespaces, Config: w.options, MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard()}

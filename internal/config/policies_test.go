@@ -44,10 +44,7 @@ func (w *world) warned() *warnings {
 	collected := &warnings{}
 	cfg := rest.CopyConfig(testenv.Shared().Config())
 	cfg.WarningHandlerWithContext = collected
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := clientFor(w.t, cfg)
 	w.client = c
 	return collected
 }

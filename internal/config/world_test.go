@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/lab/testenv"
 	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
 	"github.com/spillway-dev/spillway/internal/manager"
@@ -61,7 +62,17 @@ func newWorld(t *testing.T) *world {
 
 func newClient(t *testing.T) client.Client {
 	t.Helper()
-	c, err := client.New(testenv.Shared().Config(), client.Options{})
+	return clientFor(t, testenv.Shared().Config())
+}
+
+// clientFor is a client that knows all kinds.
+func clientFor(t *testing.T, cfg *rest.Config) client.Client {
+	t.Helper()
+	kinds, err := kube.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: kinds})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,9 +60,12 @@ func WorkloadFacts(e *config.Explanation) []Fact {
 		f.add("queue", fmt.Sprintf("position %d", e.Position))
 	}
 	f.optional("progress", e.Progress)
+	f.optional("policy", e.Policy)
 	f.each("missing", e.Missing)
 	f.each("problem", e.Problems)
 	f.each("problem", e.LeftOut)
+	f.each("pinned", e.Pins)
+	f.each("not pinned", e.Unpinned)
 	addUses(&f, e)
 	if e.LastRoll != nil {
 		f.add("last roll", rollText(e.LastRoll))

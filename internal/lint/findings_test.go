@@ -39,12 +39,18 @@ func TestEveryRuleIsWhole(t *testing.T) {
 
 // TestTheExamplesAreClean: what people copy has nothing to fix.
 func TestTheExamplesAreClean(t *testing.T) {
-	findings, objects := lintFile(t, "../../examples")
-	for _, f := range findings {
-		t.Errorf("%s: %s %s", f.Place(), f.Message, f.Code)
+	examples, err := os.ReadDir("../../examples")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("there are no examples: %v", err)
 	}
-	if objects == 0 {
-		t.Error("there are no examples")
+	for _, example := range examples {
+		if slices.Contains([]string{"packages", "ring", "external", "embed.go"}, example.Name()) {
+			continue // these have tests of their own
+		}
+		findings, _ := lintFile(t, filepath.Join("../../examples", example.Name()))
+		for _, f := range findings {
+			t.Errorf("%s: %s %s", f.Place(), f.Message, f.Code)
+		}
 	}
 }
 

@@ -195,6 +195,6 @@ func cached(rings []ring) map[client.Object]cache.ByObject {
 func (o Options) admitOptions() admit.Options {
 	return admit.Options{
 		Namespaces: o.Config.Namespaces, AllowCrossNamespace: o.Config.AllowCrossNamespace,
-		SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
+		PinNamespaces: o.Config.PinNamespaces, SuspendBy: o.Config.SuspendBy, Now: o.Config.Now,
 	}
 }

@@ -2,12 +2,14 @@ package manager
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-logr/logr"
 )
 
-// quietStop leaves one line out of the log: when the manager is asked to stop it releases
-// its Lease, and controller-runtime logs that as an error.
+// quietStop logs no error that is part of a stop. When the manager is asked to stop it
+// releases its Lease, and controller-runtime logs that as an error. A pass that the stop
+// interrupts is logged as interrupted: the next leader decides from the state.
 func quietStop(ctx context.Context, l logr.Logger) logr.Logger {
 	if l.GetSink() == nil {
 		return l
@@ -26,10 +28,15 @@ type stopSink struct {
 
 // Error implements [logr.LogSink].
 func (s *stopSink) Error(err error, message string, keysAndValues ...any) {
-	if err != nil && err.Error() == leaseReleased && s.stopped() {
-		return
+	switch {
+	case err == nil || !s.stopped():
+		s.LogSink.Error(err, message, keysAndValues...)
+	case err.Error() == leaseReleased:
+	case errors.Is(err, context.Canceled):
+		s.Info(0, "interrupted by the stop", append(keysAndValues, "err", err.Error())...)
+	default:
+		s.LogSink.Error(err, message, keysAndValues...)
 	}
-	s.LogSink.Error(err, message, keysAndValues...)
 }
 
 // WithValues implements [logr.LogSink].

@@ -40,6 +40,9 @@ func (a Arguments) Rings() []string { return a.list("rings", manager.Rings()) }
 // Namespaces are those that the manager watches, all if there are none.
 func (a Arguments) Namespaces() []string { return a.list("namespaces", nil) }
 
+// PinNamespaces are those where workloads may keep the config of each revision.
+func (a Arguments) PinNamespaces() []string { return a.list("pin-namespaces", nil) }
+
 // Watches is true if the manager watches a namespace.
 func (a Arguments) Watches(namespace string) bool {
 	watched := a.Namespaces()

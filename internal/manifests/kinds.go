@@ -9,6 +9,9 @@ var (
 	rbacGroup      = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
 	networkGroup   = schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}
 	coreGroup      = schema.GroupVersion{Version: "v1"}
+	policyGroup    = schema.GroupVersion{Group: "policy", Version: "v1"}
+	// monitoringGroup exists where the operator of Prometheus is installed.
+	monitoringGroup = schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}
 	// certManagerGroup exists where cert-manager is installed.
 	certManagerGroup = schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
 )
@@ -30,6 +33,8 @@ func ManagerKinds() []schema.GroupVersionKind {
 // not among them: it may hold what is not ours.
 func OtherKinds() []schema.GroupVersionKind {
 	other := kinds(certManagerGroup, "Certificate", "Issuer")
+	other = append(other, kinds(monitoringGroup, "ServiceMonitor")...)
+	other = append(other, kinds(policyGroup, "PodDisruptionBudget")...)
 	other = append(other, kinds(networkGroup, "NetworkPolicy")...)
 	other = append(other, kinds(coreGroup, "Service", "ServiceAccount")...)
 	return append(other, kinds(rbacGroup, "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")...)

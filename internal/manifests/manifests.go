@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +34,8 @@ const (
 
 	metricsPort = 8080
 	probePort   = 8081
-	replicas    = 2
+	// DefaultReplicas is how many Pods the manager has, of which one leads.
+	DefaultReplicas = 2
 )
 
 // verbCreate is what names cannot restrict: an object that is created has none yet.
@@ -62,11 +65,21 @@ type Options struct {
 	Version string
 	// Declarations is what a ring declares; the default is [manager.Options.Declarations].
 	Declarations func(ring string) admission.Declared
+	// PinNamespaces are those where workloads may keep the config of each revision.
+	PinNamespaces []string
 	// Unrestricted leaves out the policies that restrict what the manager's identity may
 	// write.
 	Unrestricted bool
 	// PlainMetrics serves the metrics by HTTP, to all who can reach the manager.
 	PlainMetrics bool
+	// Pods says how the manager's Pods run.
+	Pods Pods
+	// NoKinds leaves out the CustomResourceDefinitions.
+	NoKinds bool
+	// NoNetworkPolicy and NoDisruptionBudget leave these out.
+	NoNetworkPolicy, NoDisruptionBudget bool
+	// ServiceMonitor makes the operator of Prometheus collect the metrics.
+	ServiceMonitor bool
 	// Args are further arguments of the manager.
 	Args []string
 }
@@ -77,9 +90,11 @@ func Objects(o Options) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := customKinds(o)
-	if err != nil {
-		return nil, err
+	var kinds []client.Object
+	if !o.NoKinds {
+		if kinds, err = customKinds(o); err != nil {
+			return nil, err
+		}
 	}
 	objects := slices.Concat(kinds, []client.Object{namespace(o), serviceAccount(o)})
 	if len(o.Watch) == 0 {
@@ -91,8 +106,11 @@ func Objects(o Options) ([]client.Object, error) {
 	objects = append(objects, namespacedRole(o, o.Namespace, leaderRole, leaderRules()), roleBinding(o, o.Namespace, leaderRole))
 	objects = append(objects, packagePermissions(o)...)
 	objects = append(objects, metricsPermissions(o)...)
-	objects = append(objects, networkPolicy(o), deployment(o), service(o))
-	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects()), nil
+	objects = append(objects, networkPolicy(o)...)
+	objects = append(objects, disruptionBudget(o)...)
+	objects = append(objects, deployment(o), service(o))
+	objects = append(objects, monitor(o)...)
+	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects(), o.pinObjects()), nil
 }
 
 // besides are parts of rings that have permissions of their own: the controllers of
@@ -195,15 +213,34 @@ func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 			if err != nil {
 				return nil, err
 			}
-			rules = append(rules, more...)
+			for i := range more {
+				if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, more[i]) }) {
+					rules = append(rules, more[i]) // several rings need some
+				}
+			}
 		}
+	}
+	if len(o.Watch) > 0 {
+		rules = withoutClusterPolicies(rules)
 	}
 	if o.WaveCleanup {
 		rules = append(rules, rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"},
 		})
 	}
+	slices.SortStableFunc(rules, func(a, b rbacv1.PolicyRule) int { // whatever the order of the rings
+		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources), slices.Compare(a.Verbs, b.Verbs))
+	})
 	return rules, nil
+}
+
+// withoutClusterPolicies are the rules without the policies that are in no namespace: a manager
+// of some namespaces does not read them.
+func withoutClusterPolicies(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for i := range rules {
+		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return strings.HasPrefix(r, "clusterconfigpolicies") })
+	}
+	return slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 && len(r.NonResourceURLs) == 0 })
 }
 
 // RulesOf are the permissions that a ring, or a part of one, needs.
@@ -248,7 +285,7 @@ func subjects(o Options) []rbacv1.Subject {
 }
 
 func deployment(o Options) *appsv1.Deployment {
-	n, deadline, grace := int32(replicas), int32(300), int64(30)
+	n, deadline, grace := int32(DefaultReplicas), int32(300), int64(30)
 	d := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: meta(o, o.Namespace, name),
@@ -269,6 +306,7 @@ func deployment(o Options) *appsv1.Deployment {
 			},
 		},
 	}
+	o.Pods.apply(d)
 	o.serveWebhooks(&d.Spec.Template.Spec)
 	args := &d.Spec.Template.Spec.Containers[0].Args
 	*args = append(*args, o.Args...) // last, so that they win
@@ -281,6 +319,9 @@ func container(o Options) corev1.Container {
 	if len(o.Watch) > 0 {
 		args = append(args, "--namespaces="+strings.Join(o.Watch, ","))
 	}
+	if len(o.PinNamespaces) > 0 {
+		args = append(args, "--pin-namespaces="+strings.Join(o.PinNamespaces, ","))
+	}
 	if o.secureMetrics() {
 		args = append(args, "--metrics-secure")
 	}
@@ -292,14 +333,19 @@ func container(o Options) corev1.Container {
 		},
 		LivenessProbe:  probe("/healthz"),
 		ReadinessProbe: probe("/readyz"),
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
-		},
+		Resources:      DefaultResources(),
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: no(), ReadOnlyRootFilesystem: yes(), RunAsNonRoot: yes(),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
+	}
+}
+
+// DefaultResources are what the manager gets unless a user says otherwise.
+func DefaultResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
 }
 
@@ -324,8 +370,16 @@ func meta(o Options, namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: InstalledLabels(o.Namespace)}
 }
 
-// InstalledLabels find everything that was installed for the manager that runs
-// in a namespace.
+// SelectInstalled finds everything that was installed for the manager that runs in a
+// namespace, by the command, by Helm or by any other tool.
+func SelectInstalled(namespace string) map[string]string {
+	labels := ManagerLabels()
+	labels["app.kubernetes.io/instance"] = namespace
+	return labels
+}
+
+// InstalledLabels are those of everything that the command installs for the manager that
+// runs in a namespace.
 func InstalledLabels(namespace string) map[string]string {
 	labels := ManagerLabels()
 	labels["app.kubernetes.io/managed-by"] = "spillway-install"

@@ -11,13 +11,16 @@ import (
 // networkPolicy lets others reach what the manager serves, and nothing else of its Pods.
 // Whom the manager itself may call depends on the cluster: its API server, Pods that
 // prepare to be removed, other clusters.
-func networkPolicy(o Options) client.Object {
+func networkPolicy(o Options) []client.Object {
+	if o.NoNetworkPolicy {
+		return nil
+	}
 	ports := []networkingv1.NetworkPolicyPort{}
 	for _, port := range o.servedPorts() {
 		to := intstr.FromString(port)
 		ports = append(ports, networkingv1.NetworkPolicyPort{Port: &to})
 	}
-	return &networkingv1.NetworkPolicy{
+	return []client.Object{&networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
 		ObjectMeta: meta(o, o.Namespace, name),
 		Spec: networkingv1.NetworkPolicySpec{
@@ -25,7 +28,7 @@ func networkPolicy(o Options) client.Object {
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: ports}},
 		},
-	}
+	}}
 }
 
 func (o Options) servedPorts() []string {

@@ -23,24 +23,28 @@ func Meant(name string, known []string) string {
 	return near
 }
 
-// difference is how many letters must be inserted, removed or replaced to make
-// one text the other.
+// difference is how many letters must be inserted, removed, replaced or swapped with the
+// next one to make one text the other.
 func difference(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	var before []int // the row before the last one
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
+			replaced := last[j]
 			if a[i] != b[j] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, replaced)
+			row[j+1] = min(row[j]+1, last[j+1]+1, replaced)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last = last, row
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

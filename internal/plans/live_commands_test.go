@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 	c.says("plan trigger web backup --wait", "instance/web plan backup requested", "plan backup COMPLETE")
 	c.says("plan history web", "backup", "deploy", "Complete")
 	c.says("plan status instance/web --wait", "plan backup")
-	c.fails("plan trigger web none --wait", "has no plan none")
+	c.fails("plan trigger web none --wait", "no plan none; choose from backup, cleanup, deploy")
 	c.fails("plan abandon web", "no plan is running")
 	c.fails("plan retry web", "has not failed")
 	c.fails("plan status absent", "not found")

@@ -99,6 +99,16 @@ func read(t *testing.T, name, file string) []source.Document {
 	return readAt(t, string(text), time.Now())
 }
 
+// read reads a file of the scenario, whose Pods have a server.
+func (w *scene) read(file string) []source.Document {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", w.scenario, file))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return readAt(w.t, strings.NewReplacer("POD-IP", w.pods.IP, "POD-PORT", w.pods.Port).Replace(string(text)), time.Now())
+}
+
 // readAt reads a file of a scenario at some moment. What it may say of time depends on
 // that moment, because a window that is written with a day is open on that day.
 func readAt(t *testing.T, text string, now time.Time) []source.Document {
@@ -145,9 +155,8 @@ func objects(documents []source.Document) []*unstructured.Unstructured {
 
 func bothWays(t *testing.T, name string, configure func(*config.Options)) {
 	t.Helper()
-	base, change := read(t, name, "base.yaml"), read(t, name, "change.yaml")
-	w := newScene(t, configure)
-	w.scenario = name
+	w := newScene(t, name, configure)
+	base, change := w.read("base.yaml"), w.read("change.yaml")
 	w.play()
 	said := w.simulate(base, change)
 	w.bringAbout(base)

@@ -9,8 +9,12 @@
 // same [Recorder] reads the steps of a simulation and those of a real control plane;
 // the tests of this package do both, scenario by scenario, and compare.
 //
-// What is not simulated: admission (a new workload whose config is missing is not
-// suspended, and an eviction is not refused), calls to Pods, packages that read files
-// of Pods, and whatever another controller would do with what is not a kind of
-// Kubernetes or of Spillway; such an object is healthy as soon as it exists.
+// Replicas are scaled by the controller of the zones ring, and its guards decide about
+// every write that lowers some. The Pods that both call are modelled too: no call leaves
+// the process.
+//
+// What is not simulated: other admission (a new workload whose config is missing is not
+// suspended, and an eviction is not refused), packages that read files of Pods, and
+// whatever another controller would do with what is not a kind of Kubernetes or of
+// Spillway; such an object is healthy as soon as it exists.
 package simulate

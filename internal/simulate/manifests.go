@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/plans/object"
 	"github.com/spillway-dev/spillway/internal/simulate/apiserver"
 	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
 )
 
 // RefusedError is an object that was not applied, because an API server would not take it.
@@ -32,6 +33,9 @@ const (
 	actionNew   = "take the change out, or delete the object and create it anew"
 	actionKind  = "write it in a version that is served, or install its CustomResourceDefinition first"
 	actionApply = "fix the manifest as the message says"
+	// actionLabel and actionLater are for what the guards refuse.
+	actionLabel = "take the change of the replicas out, or remove the label first"
+	actionLater = "apply it again later; or let the StatefulSet follow a leader or mirror an object, and Spillway scales it when its group allows that"
 )
 
 // Check finds what no API server would take, whatever the manifests are applied over;
@@ -74,6 +78,9 @@ func located(err error, d *source.Document) error {
 	if apimeta.IsNoMatchError(err) {
 		return d.Mistake(err.Error(), actionFor(d.Object), "apiVersion")
 	}
+	if refusal, ok := errors.AsType[*guard.RefusedError](err); ok {
+		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), actionAfter(refusal), "spec", "replicas")
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return d.Mistake(fmt.Sprintf("%s %s cannot be applied: %s", d.Object.GetKind(), d.Object.GetName(), err), actionApply)
@@ -83,6 +90,14 @@ func located(err error, d *source.Document) error {
 		mistakes = append(mistakes, mistakeOf(c, d))
 	}
 	return errors.Join(mistakes...)
+}
+
+// actionAfter is what to do about a downscale that a guard refuses.
+func actionAfter(r *guard.RefusedError) string {
+	if r.Forever {
+		return actionLabel
+	}
+	return actionLater
 }
 
 // actionFor is what to do about an object of a kind that is not served.

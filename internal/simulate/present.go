@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +25,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
 	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 )
 
 // Present reads what there is in a namespace of a cluster, in all if it is empty, as
@@ -54,7 +54,7 @@ func lists() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &appsv1.DaemonSetList{},
 		&appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &batchv1.JobList{},
-		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{},
+		&policyv1.PodDisruptionBudgetList{}, &v1alpha1.RolloutGroupList{}, &zonesv1.ZoneAwarePodDisruptionBudgetList{}, &zonesv1.ReplicaTemplateList{},
 		&fleetv1.ModuleList{}, &fleetv1.BootstrapModuleList{}, &fleetv1.ProxyAssemblageList{}, &fleetv1.RemoteAssemblageList{},
 		&v1alpha1.ModuleRevisionList{}, &v1alpha1.RolloutGateList{}, clusterList(),
 		&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, content.PodStatuses(),
@@ -112,6 +112,9 @@ type presence struct {
 // follow reads what an object names in a namespace that was not listed.
 func (p *presence) follow(ctx context.Context, obj client.Object) error {
 	var errs []error
+	if set, ok := obj.(*appsv1.StatefulSet); ok {
+		errs = append(errs, p.mirrored(ctx, set))
+	}
 	switch o := obj.(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
 		for _, use := range workload.ManifestOf(o).Uses {
@@ -136,22 +139,47 @@ func (p *presence) follow(ctx context.Context, obj client.Object) error {
 	return errors.Join(errs...)
 }
 
-// read reads one object, unless it was read or does not exist.
-func (p *presence) read(ctx context.Context, obj client.Object, key types.NamespacedName) error {
-	once := fmt.Sprintf("%T %s", obj, key)
-	if p.isListed(key.Namespace) || p.named[once] {
+// mirrored reads the object that a StatefulSet mirrors, unless it is of a kind that is listed.
+func (p *presence) mirrored(ctx context.Context, set *appsv1.StatefulSet) error {
+	m := scaling.SettingsOf(set.Labels, set.Annotations).Mirror
+	if m == nil || m.Kind.Group == appsv1.GroupName || m.Kind.Group == zonesv1.GroupVersion.Group {
 		return nil
 	}
-	p.named[once] = true
-	err := p.Get(ctx, key, obj)
-	if apierrors.IsNotFound(err) {
-		return nil
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(m.Kind)
+	key := types.NamespacedName{Namespace: set.Namespace, Name: m.Name}
+	err := p.once(ctx, m.Kind.String()+" "+key.String(), u, key)
+	if apimeta.IsNoMatchError(err) {
+		return nil // the simulation says so, in the words of the manager
 	}
 	if err != nil {
+		return fmt.Errorf("read what StatefulSet %s mirrors: %w", set.Name, err)
+	}
+	return nil
+}
+
+// read reads one object, unless it was read or does not exist.
+func (p *presence) read(ctx context.Context, obj client.Object, key types.NamespacedName) error {
+	if p.isListed(key.Namespace) {
+		return nil
+	}
+	if err := p.once(ctx, fmt.Sprintf("%T %s", obj, key), obj, key); err != nil {
 		return fmt.Errorf("read what is named in another namespace: %w", err)
 	}
-	p.objects = append(p.objects, obj)
 	return nil
+}
+
+// once reads one object, unless one of this name was read or it does not exist.
+func (p *presence) once(ctx context.Context, name string, obj client.Object, key types.NamespacedName) error {
+	if p.named[name] {
+		return nil
+	}
+	p.named[name] = true
+	err := p.Get(ctx, key, obj)
+	if err == nil {
+		p.objects = append(p.objects, obj)
+	}
+	return client.IgnoreNotFound(err) //nolint:wrapcheck // the callers say what for
 }
 
 func (p *presence) isListed(namespace string) bool { return p.listed[""] || p.listed[namespace] }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
-	"github.com/spillway-dev/spillway/internal/simulate/record"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 )
 
 const (
@@ -20,11 +20,12 @@ const (
 	repeats, repeatsToTimeout = 2, 60
 )
 
-// repetition knows the states in which nothing was due but another try of a plan.
+// repetition knows the states in which nothing was due but another attempt.
 type repetition struct{ seen map[uint64]int }
 
-// isRepeated is true once the same state has come back: the plans of Instances are tried
-// again, nothing else has happened or is due, and so nothing else ever will be.
+// isRepeated is true once the same state has come back: a plan of an Instance or a
+// downscale that was refused is tried again, nothing else has happened or is due, and so
+// nothing else ever will be.
 func (s *simulation) isRepeated() bool {
 	if s.repetition.seen == nil {
 		s.repetition.seen = map[uint64]int{}
@@ -41,21 +42,21 @@ func (s *simulation) isRepeated() bool {
 	return s.repetition.seen[state] > limit
 }
 
-// state is what was changed besides Instances, what the Instances say, and when they are
-// looked at again; false if anything else is due.
+// state is what was changed besides Instances and RolloutGroups, what these say, and when
+// they are looked at again; false if anything else is due.
 func (s *simulation) state() (state uint64, ok bool) {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, s.Changes)
 	var due []string
 	for e, at := range s.Due {
-		if r, isRing := s.Actors[e.Actor].(*ring); !isRing || r.name != record.RingPlans {
+		if r, isRing := s.Actors[e.Actor].(*ring); !isRing || r.repeats == nil || !r.repeats() {
 			return 0, false
 		}
 		due = append(due, e.Key.String()+" "+at.Sub(s.Now).String())
 	}
 	slices.Sort(due)
 	_, _ = fmt.Fprintln(h, due)
-	for _, obj := range s.Store.Objects(&v1beta1.Instance{}, "") {
+	for _, obj := range slices.Concat(s.Store.Objects(&v1beta1.Instance{}, ""), s.Store.Objects(&v1alpha1.RolloutGroup{}, "")) {
 		_, _ = fmt.Fprintln(h, client.ObjectKeyFromObject(obj), timeless(obj))
 	}
 	return h.Sum64(), len(due) > 0

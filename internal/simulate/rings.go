@@ -27,14 +27,23 @@ import (
 type ring struct {
 	reconcile.Reconciler
 
-	name     string
+	name string
+	// requests are those that an object asks for; wakes, where it is set, those that a change
+	// asks for.
 	requests func(obj client.Object) []types.NamespacedName
+	wakes    func(before, after client.Object) []types.NamespacedName
+	// repeats is true if what is due may be one more attempt, to which time alone makes no
+	// difference. Nil if the ring makes none.
+	repeats func() bool
 	// waits is all that the ring has that is not where it should be.
 	waits func(ctx context.Context) ([]record.Wait, error)
 }
 
 // Wakes implements [world.Actor].
 func (r *ring) Wakes(before, after client.Object) []types.NamespacedName {
+	if r.wakes != nil {
+		return r.wakes(before, after)
+	}
 	var keys []types.NamespacedName
 	for _, obj := range []client.Object{before, after} {
 		if obj != nil {
@@ -113,7 +122,8 @@ func newPlans(w *world.World, o plans.Options) *ring {
 			}
 			return slices.Collect(maps.Keys(w.Instances))
 		},
-		waits: waitsOf(run.Status, plansWait),
+		waits:   waitsOf(run.Status, plansWait),
+		repeats: func() bool { return true },
 	}
 }
 

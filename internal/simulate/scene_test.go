@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/config"
 	"github.com/spillway-dev/spillway/internal/config/decision"
 	"github.com/spillway-dev/spillway/internal/fleet/cluster"
@@ -34,7 +35,10 @@ import (
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/source"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/guard"
+	"github.com/spillway-dev/spillway/internal/zones/scaling"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -54,6 +58,8 @@ type scene struct {
 	scenario  string
 	zones     zones.Options
 	config    config.Options
+	// pods answer for the Pods of the scenario.
+	pods *testenv.Pods
 
 	mu     sync.Mutex
 	events []event
@@ -115,19 +121,28 @@ spec:
 // rings are those that are simulated.
 func rings() []string { return append(manager.Rings(), manager.RingFleet) }
 
+// guarded are the scenarios in which the guards are asked about replicas.
+var guarded = map[string]bool{"scaling-prepared": true}
+
 // newScene has a manager with all rings that are simulated.
-func newScene(t *testing.T, configure func(*config.Options)) *scene {
+func newScene(t *testing.T, scenario string, configure func(*config.Options)) *scene {
 	t.Helper()
-	w := &scene{t: t, client: newClient(t), namespace: testenv.Namespace(t), last: map[types.UID]client.Object{}}
+	w := &scene{t: t, client: newClient(t), namespace: testenv.Namespace(t), scenario: scenario, pods: testenv.ServePods(t), last: map[types.UID]client.Object{}}
 	w.zones = zones.Options{Namespaces: []string{w.namespace}, Now: time.Now, StatusDelay: 300 * time.Millisecond}
 	w.config = config.Options{
 		Namespaces: []string{w.namespace}, Now: time.Now, Options: decision.Options{CoalesceWindow: 300 * time.Millisecond, UpdateBurst: 100}, Zones: true,
 	}
 	configure(&w.config)
+	var webhooks admission.Options
+	if guarded[scenario] {
+		served := testenv.RegisterWebhooks(t, w.namespace, guard.Declared().Webhooks)
+		webhooks = served.Options
+		defer func() { served.WaitServed(t); served.Select(t, "spillway.dev/prepares-scales", "true") }()
+	}
 	testenv.Managed(t, fault.New(), func(ctx context.Context, log logr.Logger) error {
 		return manager.Run(ctx, testenv.Shared().Config(), manager.Options{
 			Rings: rings(), Namespaces: []string{w.namespace}, Config: w.config, Zones: w.zones,
-			Plans: planOptions(), Fleet: w.fleetOptions(), MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
+			Plans: planOptions(), Fleet: w.fleetOptions(), Admission: webhooks, MetricsAddress: "0", ProbeAddress: "0", Version: "test", Log: log,
 		})
 	})
 	return w
@@ -253,6 +268,10 @@ func (w *scene) waits(ctx context.Context) ([]string, error) {
 			waits = append(waits, fmt.Sprintf("rolloutgroup/%s %s", e.Name, e.Reason))
 		}
 	}
+	scales, err := w.scalingWaits(ctx)
+	if err != nil {
+		return nil, err
+	}
 	modules, err := w.fleetWaits(ctx)
 	if err != nil {
 		return nil, err
@@ -261,12 +280,37 @@ func (w *scene) waits(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits = slices.Concat(waits, modules, more)
+	waits = slices.Concat(waits, scales, modules, more)
 	unwhole, err := record.Unwhole(ctx, w.client, w.namespace, w.told(waits))
 	for i := range unwhole {
 		waits = append(waits, fmt.Sprintf("%s %s", unwhole[i].Object, unwhole[i].Reason))
 	}
 	return waits, err
+}
+
+// scalingWaits are the replicas that are not as many as they are to be.
+func (w *scene) scalingWaits(ctx context.Context) ([]string, error) {
+	sets := &appsv1.StatefulSetList{}
+	if err := w.client.List(ctx, sets, client.InNamespace(w.namespace)); err != nil {
+		return nil, err
+	}
+	groups := map[string]bool{}
+	for i := range sets.Items {
+		if set := &sets.Items[i]; scaling.Follows(set) {
+			groups[vocabulary.GroupOf(set.Labels, set.Annotations)] = true
+		}
+	}
+	var waits []string
+	for group := range groups {
+		plan, err := scaling.Look(ctx, w.client, scaling.Options{Now: time.Now}, w.namespace, group)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range plan.Waits(types.NamespacedName{Namespace: w.namespace, Name: group}) {
+			waits = append(waits, fmt.Sprintf("rolloutgroup/%s %s", group, e.Reason))
+		}
+	}
+	return waits, nil
 }
 
 // told are the waits of which the rings tell, as far as that is their objects.

@@ -22,6 +22,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/rollout"
 )
 
 // Options are what a simulation takes for granted.
@@ -35,6 +36,9 @@ type Options struct {
 	// Stop is how long Pods take until they are gone; nil is all of their grace period,
 	// which is the worst case.
 	Stop *time.Duration
+	// Unprepared are those whose Pods fail when they are called to prepare for a downscale:
+	// "statefulset/x" or "pod/x-0".
+	Unprepared []string
 	// Assumed is config that exists, unless it does already.
 	Assumed []Assumption
 	// Progress receives how far the change was played, often; it may be nil.
@@ -70,15 +74,16 @@ type Result struct {
 	// Stuck are the waits that nothing ends, or nothing within the time that was looked
 	// ahead; those from before the change are among them.
 	Stuck []record.Wait `json:"stuck,omitempty"`
-	// Unplayed is what the change leads to that is not simulated, so that how it ends is
-	// unknown.
-	Unplayed []Unplayed `json:"unplayed,omitempty"`
+	// Prepared are the StatefulSets of which Pods were called to prepare for a downscale.
+	Prepared []Prepared `json:"prepared,omitempty"`
 	// Assumed is the config that was taken to exist, so that whether it does is unknown.
 	Assumed []Assumption `json:"assumed,omitempty"`
 	// Risks are what could go wrong that did not here.
 	Risks []Risk `json:"risks,omitempty"`
 	// Unmet are the keys of [Readiness] that are nothing in this simulation.
 	Unmet []string `json:"-"`
+	// UnmetUnprepared are those that fail to prepare and are nothing in it either.
+	UnmetUnprepared []string `json:"-"`
 	// Looks is how often a ring or a controller has looked at something, all in all.
 	Looks int `json:"-"`
 }
@@ -116,11 +121,12 @@ func Run(ctx context.Context, base, change []*unstructured.Unstructured, o Optio
 		return Result{}, err
 	}
 	result.Looks = s.Looks + again.Looks
-	result.Unmet, err = s.unmet(ctx)
+	result.Unmet, result.UnmetUnprepared, err = s.unmet(ctx)
 	return result, err
 }
 
-// mostSaid is how often the same wait is noted that ends and begins again.
+// mostSaid is how often the same wait is noted that ends and begins again. One for another
+// attempt is noted once.
 const mostSaid = 3
 
 // before is how long before the change everything else was brought about: a month, so
@@ -136,13 +142,13 @@ type simulation struct {
 	rings   []*ring
 	before  []record.Wait
 	waits   []record.Wait
-	// unscaled was not played before the change either.
-	unscaled []Unplayed
-	assumed  []Assumption
+	assumed []Assumption
 	// waiting are those of this moment.
 	waiting []record.Wait
 	// conflicts are the fields of the change that Spillway has set.
 	conflicts []Risk
+	// passing is true while time alone ends some wait for replicas.
+	passing bool
 	// repetition ends what would be tried for ever.
 	repetition repetition
 }
@@ -158,7 +164,11 @@ func newSimulation(ctx context.Context, o Options) (*simulation, error) {
 		return nil, err
 	}
 	w.Within, w.Store.Installed = before, o.Installed
-	s := &simulation{World: w, options: o, models: models.New(w, o.Readiness, o.Stop, o.Nodes)}
+	unprepared := map[string]bool{}
+	for _, of := range o.Unprepared {
+		unprepared[of] = true
+	}
+	s := &simulation{World: w, options: o, models: models.New(w, models.Options{Readiness: o.Readiness, Stop: o.Stop, Nodes: o.Nodes, Unprepared: unprepared})}
 	return s, s.addActors(ctx)
 }
 
@@ -191,7 +201,8 @@ func (s *simulation) addActors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rings = append([]*ring{newConfig(w, c), z, newPlans(w, plans.Options{Now: s.Clock})}, f...)
+	s.guard(ctx)
+	s.rings = append([]*ring{newConfig(w, c), z, s.newScaling(), newPlans(w, plans.Options{Now: s.Clock})}, f...)
 	for _, r := range s.rings {
 		s.Add(r)
 	}
@@ -235,9 +246,7 @@ func (s *simulation) begin(ctx context.Context) error {
 	}
 	s.Started, s.Acted, s.before, s.waits = s.Now, s.Now, slices.Concat(s.waiting, unwhole), nil
 	s.conflicts = nil
-	if s.unscaled, err = s.unplayed(ctx); err != nil {
-		return err
-	}
+	clear(s.models.Endpoints.Called)
 	s.Recorder.Forget(s.Store.Objects(&corev1.Pod{}, ""))
 	return nil
 }
@@ -287,7 +296,7 @@ func (s *simulation) Act(ctx context.Context) error {
 			s.waiting[i].At = known[j].At
 			continue
 		}
-		if said := countOf(s.waits, s.waiting[i].SameAs); said < mostSaid {
+		if said := countOf(s.waits, s.waiting[i].RepeatedBy); said < mostSaid && (said == 0 || s.waiting[i].Reason != rollout.ReasonRetry) {
 			s.waits = append(s.waits, s.waiting[i])
 		}
 	}
@@ -321,10 +330,9 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Unplayed, err = s.unplayed(ctx)
-	r.Unplayed = slices.DeleteFunc(r.Unplayed, func(u Unplayed) bool { return slices.Contains(s.unscaled, u) })
-	r.Settled = len(r.Unplayed) == 0 && !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
-	return r, err
+	r.Prepared = s.prepared()
+	r.Settled = !slices.ContainsFunc(r.Stuck, func(w record.Wait) bool { return !r.WaitedBefore(w) })
+	return r, nil
 }
 
 // failures are the looks that failed whenever they were tried.

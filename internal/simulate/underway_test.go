@@ -19,8 +19,7 @@ import (
 func TestARolloutUnderWayGoesOnAsSimulated(t *testing.T) {
 	installKinds(t, newClient(t))
 	t.Parallel()
-	w := newScene(t, rolling(1))
-	w.scenario = "under-way"
+	w := newScene(t, "under-way", rolling(1))
 	w.apply(read(t, w.scenario, "running.yaml"))
 	testenv.Eventually(t, func(ctx context.Context) error { return errors.Join(w.bringUp(ctx), w.restsAs(ctx, nil)) })
 	w.apply(read(t, w.scenario, "begun.yaml"))

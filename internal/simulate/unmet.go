@@ -16,12 +16,24 @@ import (
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 )
 
-// unmet are the keys of the readiness times that belong to nothing: neither to what
-// existed in the end, nor to what existed before and took its time.
-func (s *simulation) unmet(ctx context.Context) ([]string, error) {
-	if len(s.options.Readiness.Of) == 0 {
-		return nil, nil
+// unmet are the keys of the readiness times, and those of what fails to prepare, that
+// belong to nothing: neither to what existed in the end, nor to what existed before and
+// took its time.
+func (s *simulation) unmet(ctx context.Context) (ready, unprepared []string, err error) {
+	if len(s.options.Readiness.Of)+len(s.options.Unprepared) == 0 {
+		return nil, nil, nil
 	}
+	met, err := s.met(ctx)
+	isMet := func(key string) bool { return met[key] }
+	ready = slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), isMet)
+	for _, obj := range s.Store.Objects(&corev1.Pod{}, "") {
+		met[record.Reference("pod", obj.GetName())] = true
+	}
+	return ready, slices.DeleteFunc(slices.Clone(s.options.Unprepared), isMet), err
+}
+
+// met are the names of what takes its time.
+func (s *simulation) met(ctx context.Context) (map[string]bool, error) {
 	met := maps.Clone(s.Met)
 	for kind, of := range map[string]client.Object{
 		workload.Deployment: &appsv1.Deployment{}, workload.StatefulSet: &appsv1.StatefulSet{}, workload.DaemonSet: &appsv1.DaemonSet{}, record.KindJob: &batchv1.Job{},
@@ -36,11 +48,8 @@ func (s *simulation) unmet(ctx context.Context) ([]string, error) {
 		}
 	}
 	clusters, err := cluster.ListLive(ctx, s.Store, "")
-	if err != nil {
-		return nil, err
-	}
 	for i := range clusters {
 		met[record.Reference("cluster", clusters[i].Name)] = true
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.options.Readiness.Of)), func(key string) bool { return met[key] }), nil
+	return met, err
 }

@@ -20,6 +20,8 @@ type Document struct {
 
 	node  *yamlv3.Node
 	chunk chunk
+	// parts are those of a composed document.
+	parts []placed
 }
 
 // MistakeAt is an error about a field as Kubernetes writes it: spec.containers[0].image.
@@ -29,7 +31,8 @@ func (d *Document) MistakeAt(field, problem, action string) *Error {
 
 // Mistake is an error about a field of the object.
 func (d *Document) Mistake(problem, action string, path ...string) *Error {
-	return &Error{File: d.File, Line: d.LineOf(path...), Field: joined(path), Problem: problem, Action: action}
+	file, line := d.Where(path...)
+	return &Error{File: file, Line: line, Field: joined(path), Problem: problem, Action: action}
 }
 
 // LineOf is the line of a field such as "metadata", "annotations", "x", or of the

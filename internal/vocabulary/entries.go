@@ -2,8 +2,8 @@ package vocabulary
 
 import "slices"
 
-// LintIgnore is an annotation of any object in a manifest: the codes of findings of
-// spillway lint that are meant as they are, "SPW203, SPW101".
+// LintIgnore lists the codes of findings of spillway lint that are intended:
+// "SPW203, SPW101".
 var LintIgnore = Key{Native: "spillway.dev/lint-ignore"}
 
 // Place is where a key stands.
@@ -59,12 +59,15 @@ func configKeys() []Entry {
 		{Key: IgnoredConfigMaps, Place: Annotation, Kinds: workloads},
 		{Key: IgnoredSecrets, Place: Annotation, Kinds: workloads},
 		{Key: ImagePullSecrets, Place: Annotation, Kinds: workloads, Values: truth},
-		{Key: Paused, Place: Annotation, Kinds: append(slices.Clone(workloads), "Instance"), Values: truth},
+		{Key: Paused, Place: Annotation, Kinds: slices.Concat(workloads, configs, []string{"Instance"}), Values: truth},
+		{Key: PausedBy, Place: Annotation, Kinds: slices.Concat(workloads, configs), Written: true},
 		{Key: CoalesceWindow, Place: Annotation, Kinds: workloads},
 		{Key: Priority, Place: Annotation, Kinds: workloads},
+		{Key: PinConfig, Place: Annotation, Kinds: workloads, Values: truth},
 		{Key: Ignored, Place: Annotation, Kinds: configs, Values: truth},
 		{Key: SharedWith, Place: Annotation, Kinds: append(slices.Clone(configs), "OperatorVersion")},
 		{Key: StopOnFailure, Place: Annotation, Kinds: slices.Concat(workloads, configs), Values: truth},
+		{Key: OnConfigFailure, Place: Annotation, Kinds: slices.Concat(workloads, configs), Values: []string{"Rollback", "Stop"}},
 		{Key: StoppedBy, Place: Annotation, Kinds: configs},
 		{Key: RetryConfig, Place: Annotation, Kinds: configs, Order: true},
 		{Key: SchedulingDisabled, Place: Annotation, Kinds: workloads, Written: true},
@@ -73,8 +76,12 @@ func configKeys() []Entry {
 		{Key: ConfigBaseline, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigStatus, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigFailed, Place: Annotation, Kinds: workloads, Written: true},
+		{Key: ConfigAnswered, Place: Annotation, Kinds: workloads, Written: true},
 		{Key: ConfigBudget, Place: Annotation, Kinds: []string{"Lease"}, Written: true},
 		{Key: ConfigHash, Place: Template, Kinds: workloads, Written: true},
+		{Key: Pins, Place: Template, Kinds: workloads, Written: true},
+		{Key: Snapshot, Place: Label, Kinds: configs, Values: truth, Written: true},
+		{Key: SnapshotOf, Place: Annotation, Kinds: configs, Written: true},
 	}
 }
 

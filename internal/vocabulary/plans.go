@@ -3,12 +3,11 @@ package vocabulary
 // Annotations on Instances: what a user requests of the plan that runs, or of the
 // last one. The value is the uid of the execution, or JSON with uid, reason and by.
 var (
-	// AbandonPlan gives the plan up.
+	// AbandonPlan stops the running plan.
 	AbandonPlan = Key{Native: "spillway.dev/abandon-plan"}
-	// RetryPlan tries what has failed again, from the step that failed.
+	// RetryPlan retries the plan from the step that failed.
 	RetryPlan = Key{Native: "spillway.dev/retry-plan"}
-	// SupersedePlan lets a new spec take the place of the one that the plan brings
-	// about.
+	// SupersedePlan lets a new spec replace the one that the running plan applies.
 	SupersedePlan = Key{Native: "spillway.dev/supersede-plan"}
 	// LastAppliedInstanceState is where old versions of KUDO kept the
 	// spec that was last applied. It is read and never written.
@@ -19,7 +18,7 @@ var (
 var (
 	// Instance is NAMESPACE/NAME of the Instance that an object belongs to.
 	Instance = Key{Native: "spillway.dev/instance"}
-	// Adopt set to "true" lets an Instance take an object that is not its own.
+	// Adopt set to "true" lets an Instance adopt an object that is not its own.
 	Adopt = Key{Native: "spillway.dev/adopt"}
 	// OnImmutable says what happens when a field would change that cannot: "fail",
 	// or "recreate" the object.
@@ -27,8 +26,8 @@ var (
 	// Prune set to "false" on an object, or on an OperatorVersion for all that it
 	// renders, keeps what is no longer rendered.
 	Prune = Key{Native: "spillway.dev/prune"}
-	// GenerateOnce on a Secret lists keys and lengths, "password=32, token=16",
-	// that get a random value if they have none.
+	// GenerateOnce lists keys of a Secret and lengths, "password=32, token=16", that get a
+	// random value if they have none.
 	GenerateOnce = Key{Native: "spillway.dev/generate-once"}
 	// SkipHashCalculation keeps config changes from rolling a workload.
 	SkipHashCalculation = Key{Native: "kudo.dev/skip-hash-calculation"}

@@ -24,22 +24,31 @@ var (
 	// ExtraConfigMaps names ConfigMaps that count as used though the Pod
 	// template does not mention them: "name, namespace/name".
 	ExtraConfigMaps = Key{"spillway.dev/extra-configmaps", []string{"wave.pusher.com/extra-configmaps"}}
-	// ExtraSecrets is ExtraConfigMaps for Secrets.
+	// ExtraSecrets names Secrets that count as used though the Pod template does not mention
+	// them: "name, namespace/name".
 	ExtraSecrets = Key{"spillway.dev/extra-secrets", []string{"wave.pusher.com/extra-secrets"}}
 	// SchedulingDisabled holds the scheduler that a suspended workload had.
 	SchedulingDisabled = Key{"spillway.dev/scheduling-disabled", []string{"wave.pusher.com/scheduling-disabled"}}
 	// IgnoredConfigMaps names ConfigMaps, or keys of them, whose changes roll
 	// nothing: "name, name:key".
 	IgnoredConfigMaps = Key{Native: "spillway.dev/ignore-configmaps"}
-	// IgnoredSecrets is IgnoredConfigMaps for Secrets.
+	// IgnoredSecrets names Secrets, or keys of them, whose changes roll nothing:
+	// "name, name:key".
 	IgnoredSecrets = Key{Native: "spillway.dev/ignore-secrets"}
 	// ImagePullSecrets set to "true" counts the template's image pull Secrets too.
 	ImagePullSecrets = Key{Native: "spillway.dev/track-image-pull-secrets"}
-	// Paused set to "true" holds the workload until it is removed.
+	// Paused set to "true" pauses the workload, the plans of the Instance, or all workloads
+	// that would be rolled for a change of the ConfigMap or Secret, until it is removed.
 	Paused = Key{Native: "spillway.dev/pause"}
+	// PausedBy records, as JSON, who paused an object by a command, when and why. It counts
+	// beside [Paused] alone.
+	PausedBy = Key{Native: "spillway.dev/paused-by"}
 	// CoalesceWindow is a Go duration: changes that follow one another within it
 	// are one roll.
 	CoalesceWindow = Key{Native: "spillway.dev/coalesce-window"}
+	// PinConfig set to "true" makes each revision of the workload keep the config that it
+	// was rolled with.
+	PinConfig = Key{Native: "spillway.dev/pin-config"}
 	// Priority is an integer: workloads with a higher one roll first.
 	Priority = Key{Native: "spillway.dev/priority"}
 )
@@ -47,13 +56,13 @@ var (
 // Annotations that Spillway writes on workloads.
 var (
 	// Suspended says that the workload's Pods are kept from being scheduled until
-	// their config exists, and how: [SuspendedByGate]. While Pods that were made
-	// before the release may still be waiting, it is [SuspendedPods].
+	// their config exists: "scheduling-gate". It is "waiting-pods" while Pods that were
+	// created before the release may still be waiting.
 	Suspended = Key{Native: "spillway.dev/suspended"}
 	// ConfigChange records the last roll: when, and which keys had changed.
 	ConfigChange = Key{Native: "spillway.dev/config-change"}
-	// ConfigBaseline records what a workload that was taken over from a
-	// workload used in addition to what wave's hash covers.
+	// ConfigBaseline records, on a workload that wave rolled before, what it uses in addition
+	// to what wave's hash covers.
 	ConfigBaseline = Key{Native: "spillway.dev/config-baseline"}
 	// ConfigStatus is a condition, as JSON: what a user must fix before config changes roll
 	// the workload, and since when. Absent if there is nothing to fix.
@@ -61,6 +70,9 @@ var (
 	// ConfigFailed records, as JSON, with which config the workload has failed, until it was
 	// healthy with the same.
 	ConfigFailed = Key{Native: "spillway.dev/config-failed"}
+	// ConfigAnswered records, as JSON, for which config a workload with pins was rolled last,
+	// so that an undo of that roll is not rolled forward again.
+	ConfigAnswered = Key{Native: "spillway.dev/config-answered"}
 	// ConfigBudget records, on a Lease of the manager, which workloads were rolled, where
 	// workloads of several namespaces wait for one another.
 	ConfigBudget = Key{Native: "spillway.dev/config-budget"}
@@ -80,7 +92,7 @@ var (
 	// ZoneOrder is an integer: zones with a lower one go first, those without one last.
 	ZoneOrder = Key{Native: "spillway.dev/zone-order"}
 	// LentStrategy is written while a StatefulSet that is held by its partition
-	// is set to OnDelete for its turn; the value is what it comes back to.
+	// has the update strategy OnDelete for its turn; the value is the strategy before.
 	LentStrategy = Key{Native: "spillway.dev/lent-update-strategy"}
 )
 
@@ -100,6 +112,18 @@ func GroupOf(labels, annotations map[string]string) string {
 // ConfigHash is the annotation of the Pod template that holds the hash.
 var ConfigHash = Key{"spillway.dev/config-hash", []string{"wave.pusher.com/config-hash"}}
 
+// Pins is the annotation of the Pod template, and of its Pods, that says with which content
+// of its config they run: "cm/NAME=DIGEST,secret/NAME=DIGEST".
+var Pins = Key{Native: "spillway.dev/pins"}
+
+// Snapshots of ConfigMaps and Secrets, which pins refer to.
+var (
+	// Snapshot set to "true", as a label, marks a snapshot.
+	Snapshot = Key{Native: "spillway.dev/snapshot"}
+	// SnapshotOf is UID/NAME of the object that a snapshot was taken of.
+	SnapshotOf = Key{Native: "spillway.dev/snapshot-of"}
+)
+
 // Annotations on ConfigMaps and Secrets; SharedWith also on OperatorVersions.
 var (
 	// Ignored set to "true" on a ConfigMap or Secret keeps its changes from
@@ -113,6 +137,10 @@ var (
 	// although a workload has failed with it; on a workload, it is neither stopped nor
 	// does it stop others.
 	StopOnFailure = Key{Native: "spillway.dev/stop-on-failure"}
+	// OnConfigFailure set to "Rollback" on a workload with pins, or on a ConfigMap or Secret,
+	// gives a workload that fails with a change its previous config back; "Stop" does not, and
+	// on a workload counts more than on what it uses.
+	OnConfigFailure = Key{Native: "spillway.dev/on-config-failure"}
 	// StoppedBy lists the namespaces whose workloads may stop a change of the ConfigMap or
 	// Secret everywhere: "canary", or "*" for all.
 	StoppedBy = Key{Native: "spillway.dev/stopped-by"}
@@ -133,9 +161,9 @@ func IsSharedWith(value, namespace string) bool {
 
 // Labels of webhook configurations.
 var (
-	// InjectCA set to "true" asks for the CA bundle of the admission server.
+	// InjectCA set to "true" has the CA bundle of the admission server injected.
 	InjectCA = Key{"spillway.dev/inject-ca", []string{"grafana.com/inject-rollout-operator-ca"}}
-	// ServedFrom is the namespace of the manager whose bundle is asked for.
+	// ServedFrom is the namespace of the manager whose CA bundle is injected.
 	ServedFrom = Key{"spillway.dev/manager-namespace", []string{"grafana.com/namespace"}}
 )
 
@@ -144,36 +172,35 @@ var (
 	// Cluster set to "true" on a Secret with a kubeconfig makes it a cluster of the
 	// fleet, with the labels of the Secret, where there is no Cluster API.
 	Cluster = Key{Native: "spillway.dev/cluster"}
-	// AbandonCluster set to "true" on an assemblage of the hub lets it go, when it is
-	// deleted, without anything being taken away from the cluster, be it lost or not.
+	// AbandonCluster set to "true" on an assemblage of the hub has it deleted without a removal
+	// on the cluster.
 	AbandonCluster = Key{Native: "spillway.dev/abandon-cluster"}
-	// AppliedHash is the hash of what was applied to an object, so that what is not
-	// wanted any more is noticed as well.
+	// AppliedHash is the hash of what was applied to an object, so that fields that are no
+	// longer wanted are noticed as well.
 	AppliedHash = Key{Native: "spillway.dev/applied-hash"}
 	// ProxiedBy names, on an Assemblage of a workload cluster, the ProxyAssemblage
 	// by its UID that writes it.
 	ProxiedBy = Key{Native: "spillway.dev/proxied-by"}
-	// ProxiedFor names it by hub, namespace, name and cluster, which are the same when the
-	// hub was rebuilt; SentSyncs are the names of the syncs that it has sent.
+	// ProxiedFor names the same ProxyAssemblage by hub, namespace, name and cluster, which stay
+	// when the hub is rebuilt.
 	ProxiedFor = Key{Native: "spillway.dev/proxied-for"}
-	SentSyncs  = Key{Native: "spillway.dev/sent-syncs"}
-	// TakeOver lets a ProxyAssemblage write over an Assemblage that another one has written,
+	// SentSyncs are the names of the syncs that the ProxyAssemblage has sent.
+	SentSyncs = Key{Native: "spillway.dev/sent-syncs"}
+	// TakeOver lets a ProxyAssemblage replace an Assemblage that another ProxyAssemblage wrote,
 	// whose UID it names.
 	TakeOver = Key{Native: "spillway.dev/take-over"}
-	// Repointed is, on a Kustomization, its generation that differs from the one
-	// before, which had succeeded, only in where the same is fetched from.
+	// Repointed is the generation of a Kustomization that differs from the one before, which had
+	// succeeded, only in where the same content is fetched from.
 	Repointed = Key{Native: "spillway.dev/repointed"}
-	// SharedSource is the label of sources that are collected once nothing fetches
-	// from them.
+	// SharedSource is the label of Flux sources that are deleted once nothing uses them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}
-	// ApproveRemoval is, on a module, what a user has approved of the clusters that lose
-	// it: the value of status.removal.approval.
+	// ApproveRemoval is the removal of clusters from a module that a user has approved: the
+	// value of its status.removal.approval. "spillway fleet approve --remove" sets it.
 	ApproveRemoval = Key{Native: "spillway.dev/approve-removal"}
-	// Steered is, on a module, what a person has told it by a command last, as JSON:
-	// what, who, why and when.
+	// Steered is the last command that a user gave for a module, as JSON: what, who, why and
+	// when.
 	Steered = Key{Native: "spillway.dev/steered"}
-	// WrittenBy is, on a ModuleRevision, the field manager that wrote what the module
-	// stood for.
+	// WrittenBy is the field manager that wrote the revision of the module.
 	WrittenBy = Key{Native: "spillway.dev/written-by"}
 )
 

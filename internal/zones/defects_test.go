@@ -45,7 +45,9 @@ func TestDefect1AZoneWithoutPodsStopsTheOthers(t *testing.T) {
 		w.roll("v2")
 		w.create(zone("other", onDelete, inGroup("other"), replicas(0)))
 		w.seenTo("other") // by then this group has been seen to
-		w.saysEventually("Progressing", "not created yet")
+		// A Pod that is held at v1 is replaced for v2 once it exists; one that is not created
+		// yet gets v2 where nothing holds it.
+		w.saysEventually(map[string]string{rollingUpdate: "Waiting", onDelete: "Progressing"}[strategy], "not created yet")
 		w.goes(0)
 		w.remove(&corev1.ResourceQuota{}, "none")
 		w.eventually(func() error { // its controller would wait ever longer

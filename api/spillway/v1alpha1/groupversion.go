@@ -20,6 +20,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&RolloutGroup{}, &RolloutGroupList{},
 		&ModuleRevision{}, &ModuleRevisionList{},
 		&RolloutGate{}, &RolloutGateList{},
+		&ConfigPolicy{}, &ConfigPolicyList{},
+		&ClusterConfigPolicy{}, &ClusterConfigPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -73,7 +73,7 @@ func checkKind(ctx context.Context, c client.Client, crd *unstructured.Unstructu
 func (i *installation) checkAdmission(ctx context.Context, c client.Client, now time.Time) []finding {
 	namespace := i.deployment.Namespace
 	wanted, err := manifests.Objects(manifests.Options{
-		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any",
+		Namespace: namespace, Rings: i.args.Rings(), Watch: i.args.Namespaces(), Image: "any", PinNamespaces: i.args.PinNamespaces(),
 		Admission: manifests.Admission{Off: i.args.Value("enable-webhooks", "false") != "true"},
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (i *installation) missing(ctx context.Context, c client.Client, wanted []cl
 		case apierrors.IsNotFound(err):
 			f := finding{What: what + " not found", Action: reinstall}
 			// Who installed without the policies about the manager's identity meant it.
-			f.Advice = strings.HasSuffix(kind.Kind, "Policy") || strings.HasSuffix(kind.Kind, "PolicyBinding")
+			f.Advice = strings.HasPrefix(kind.Kind, "ValidatingAdmissionPolicy")
 			findings = append(findings, f)
 		case err != nil:
 			return append(findings, unread(what, err)), found
@@ -121,7 +121,7 @@ const expiresSoon = 7 * 24 * time.Hour
 // if the Secret may not be read, by the authority in the configurations.
 func checkCertificate(ctx context.Context, c client.Client, namespace string, now time.Time) []finding {
 	configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if err := c.List(ctx, configurations, client.MatchingLabels(manifests.InstalledLabels(namespace))); err != nil {
+	if err := c.List(ctx, configurations, client.MatchingLabels(manifests.SelectInstalled(namespace))); err != nil {
 		return []finding{unread("certificates", err)}
 	}
 	var findings []finding

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/display"
@@ -45,25 +46,33 @@ type checking struct {
 	// installed is the namespace of the manager to look at; all managers if it is empty.
 	installed string
 	// pre leaves out what is installed.
-	pre    bool
-	output string
+	pre bool
+	// upgrade is about what this version would change of it.
+	upgrade bool
+	// managerFlags are those of this version's manager.
+	managerFlags func() *pflag.FlagSet
+	output       string
 }
 
-// New returns the command check.
-func New(env command.Environment) *cobra.Command {
-	c := &checking{now: env.Now}
+// New returns the command check. It is handed the flags of the manager.
+func New(env command.Environment, managerFlags func() *pflag.FlagSet) *cobra.Command {
+	c := &checking{now: env.Now, managerFlags: managerFlags}
 	cmd := &cobra.Command{
 		Use:     "check",
 		Short:   "Check an installation, or before it what this cluster and your permissions lack",
-		Example: "  spillway check\n  spillway check --pre --rings=config,zones --namespaces=shop",
+		Example: "  spillway check\n  spillway check --pre --rings=config,zones --namespaces=shop\n  spillway check --upgrade",
 		Long: "Check what is installed: the version and the Pods of each manager, its leader, its\n" +
 			"permissions, its kinds, policies, webhooks and certificates, and the state of each\n" +
 			"ring. Where no manager is installed, and with --pre, --rings or --namespaces, check\n" +
 			"instead that the cluster and the credentials in use meet the requirements: who\n" +
 			"installs the manager needs all permissions that it gets.\n" +
 			"\n" +
+			"With --upgrade, say what an upgrade from what is installed to the version of this\n" +
+			"command would change: kinds, permissions, flags that are gone, and manifests in the\n" +
+			"cluster in which its lint finds an error.\n" +
+			"\n" +
 			"The exit code is 1 if something must be fixed.",
-		Args: cobra.NoArgs,
+		Args: command.None("name a namespace with -n"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := cmd.Flags()
 			c.pre = c.pre || flags.Changed("rings") || flags.Changed("namespaces")
@@ -79,9 +88,13 @@ func New(env command.Environment) *cobra.Command {
 	}
 	c.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&c.pre, "pre", false, "check the requirements, and not what is installed")
+	cmd.Flags().BoolVar(&c.upgrade, "upgrade", false, "say what an upgrade of what is installed to this version would change")
 	cmd.Flags().StringVarP(&c.installed, "namespace", "n", "", "namespace of the manager to check (default: all managers)")
 	cmd.Flags().StringSliceVar(&c.namespaces, "namespaces", nil, "namespaces that the manager is to watch (default: all)")
 	command.RingsFlag(cmd.Flags(), &c.rings)
+	for _, requirement := range []string{"pre", "rings", "namespaces"} {
+		cmd.MarkFlagsMutuallyExclusive("upgrade", requirement)
+	}
 	command.OutputFlag(cmd, &c.output)
 	return cmd
 }
@@ -100,6 +113,10 @@ func (c *checking) run(ctx context.Context) ([]finding, error) {
 		if found, err = installations(ctx, reader, c.installed); err != nil {
 			return nil, err
 		}
+	}
+	if c.upgrade {
+		more, err := c.checkUpgrades(ctx, reader, found)
+		return append(findings, more...), err
 	}
 	if len(found) == 0 {
 		more, err := c.checkRequirements(ctx, reader)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,17 +72,22 @@ func (i *installation) checkPods() finding {
 	if d.Spec.Replicas != nil {
 		wanted = *d.Spec.Replicas
 	}
-	var images []string
-	for n := range d.Spec.Template.Spec.Containers {
-		images = append(images, d.Spec.Template.Spec.Containers[n].Image)
-	}
-	f := finding{OK: d.Status.ReadyReplicas > 0, What: fmt.Sprintf("%d of %d Pods are ready, image %s", d.Status.ReadyReplicas, wanted, strings.Join(images, ", "))}
+	f := finding{OK: d.Status.ReadyReplicas > 0, What: fmt.Sprintf("%d of %d Pods are ready, image %s", d.Status.ReadyReplicas, wanted, i.images())}
 	if !f.OK || d.Status.ReadyReplicas < wanted {
 		f.Advice = f.OK
 		f.OK = false
 		f.Action = fmt.Sprintf("spillway explain deployment/%s -n %s says why", d.Name, d.Namespace)
 	}
 	return f
+}
+
+// images are those of the Deployment, of which one is the manager's.
+func (i *installation) images() string {
+	var images []string
+	for n := range i.deployment.Spec.Template.Spec.Containers {
+		images = append(images, i.deployment.Spec.Template.Spec.Containers[n].Image)
+	}
+	return strings.Join(images, ", ")
 }
 
 // checkLeader says which replica leads, by its Lease.
@@ -120,19 +124,15 @@ func unread(what string, err error) finding {
 // checkPermissions asks what the ServiceAccount of the manager may not do.
 func (i *installation) checkPermissions(ctx context.Context, c client.Client, name string) []finding {
 	user := fmt.Sprintf("system:serviceaccount:%s:%s", i.deployment.Namespace, cmp.Or(i.deployment.Spec.Template.Spec.ServiceAccountName, "default"))
-	findings, err := checkRing(ctx, c, name, i.args.Namespaces(), func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			ResourceAttributes: attributes, User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.deployment.Namespace, "system:authenticated"},
-		}}
-		if err := c.Create(ctx, review); err != nil {
-			return false, fmt.Errorf("ask what the manager may do: %w", err)
-		}
-		return review.Status.Allowed, nil
-	})
+	permitted := i.askOfManager(user)
+	findings, err := checkRing(ctx, c, name, i.args.Namespaces(), permitted)
 	if err != nil {
 		f := unread("what the manager may do", err)
 		f.Group = ring(name)
 		return []finding{f}
+	}
+	if name == manager.RingConfig {
+		findings = append(findings, i.checkPins(ctx, c, permitted)...)
 	}
 	return findings
 }

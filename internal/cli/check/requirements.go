@@ -39,6 +39,9 @@ func (c *checking) checkRequirements(ctx context.Context, reader client.Client) 
 	if !c.pre {
 		findings = append(findings, finding{Group: groupCluster, Advice: true, What: "no manager is installed", Action: "spillway install installs it; what follows are its requirements"})
 	}
+	if slices.Contains(c.rings, manager.RingConfig) {
+		findings = append(findings, checkServesPins(reader))
+	}
 	findings = append(findings, checkFlux(reader, c.rings)...)
 	if slices.Contains(c.rings, manager.RingPlans) && kudoIsInstalled(ctx, reader) {
 		findings = append(findings, finding{Group: groupCluster, What: kudoRuns, Action: kudoAction})
@@ -68,7 +71,7 @@ func askOfUser(ctx context.Context, c client.Client, attributes *authorizationv1
 // checkRing asks for every verb of every rule of a ring, where it is to hold. What is
 // missing is named; all that is permitted is one line.
 func checkRing(ctx context.Context, c client.Client, name string, namespaces []string, permitted ask) ([]finding, error) {
-	rules, err := manifests.Rules(manifests.Options{Rings: []string{name}})
+	rules, err := manifests.Rules(manifests.Options{Rings: []string{name}, Watch: namespaces})
 	if err != nil {
 		return nil, fmt.Errorf("permissions: %w", err)
 	}

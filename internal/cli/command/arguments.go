@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,8 +60,31 @@ func AtMost(n int, action string) func(command string, args []string) error {
 // Exactly takes n arguments; the error says what to do instead.
 func Exactly(n int, action string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if n == 1 && len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+			return fmt.Errorf("%s takes 1 argument, not 2: did you mean %s/%s?", cmd.CommandPath(), args[0], args[1])
+		}
 		if len(args) != n {
 			return fmt.Errorf("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), action)
+		}
+		return nil
+	}
+}
+
+// None takes no arguments; the error says what to do instead.
+func None(action string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%s takes no arguments, and %q is one: %s", cmd.CommandPath(), args[0], action)
+		}
+		return nil
+	}
+}
+
+// AtLeast takes n arguments or more; the error says what to do instead.
+func AtLeast(n int, action string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < n {
+			return fmt.Errorf("%s takes at least %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), action)
 		}
 		return nil
 	}

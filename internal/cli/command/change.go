@@ -50,13 +50,17 @@ func Write(ctx context.Context, c client.Client, obj, before client.Object) erro
 
 // Get reads an object, by the name and the namespace that it has.
 func Get(ctx context.Context, c client.Client, obj client.Object) error {
-	what, namespace := name(c, obj), obj.GetNamespace()
-	err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	what, key := name(c, obj), client.ObjectKeyFromObject(obj)
+	err := c.Get(ctx, key, obj)
 	switch {
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("%s: the kind is not installed; install it with: spillway install", what)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s not found in namespace %s", what, namespace)
+		gvk, unknown := c.GroupVersionKindFor(obj)
+		if unknown != nil {
+			return fmt.Errorf("%s not found in namespace %s", what, key.Namespace)
+		}
+		return NotFound(ctx, c, gvk, key.Namespace, key.Name)
 	case err != nil:
 		return fmt.Errorf("get %s: %w", what, err)
 	default:

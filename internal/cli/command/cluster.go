@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,10 +83,10 @@ func (c *Cluster) AddNamespaceFlag(flags *pflag.FlagSet) {
 func (c *Cluster) Words() []string {
 	var words []string
 	if c.Kubeconfig != "" {
-		words = append(words, "--kubeconfig", quoted(c.Kubeconfig))
+		words = append(words, "--kubeconfig", Quoted(c.Kubeconfig))
 	}
 	if c.Context != "" {
-		words = append(words, "--context", quoted(c.Context))
+		words = append(words, "--context", Quoted(c.Context))
 	}
 	return append(words, c.connection()...)
 }
@@ -98,7 +99,7 @@ func (c *Cluster) connection() []string {
 	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if f.Annotations[ConnectionFlags] != nil && f.Name != clientcmd.FlagBearerToken {
-			words = append(words, "--"+f.Name+"="+quoted(f.Value.String()))
+			words = append(words, "--"+f.Name+"="+Quoted(f.Value.String()))
 		}
 	})
 	return words
@@ -107,8 +108,8 @@ func (c *Cluster) connection() []string {
 // plainWord is a word that a shell takes as it stands.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// Quoted is a word as a shell takes it.
+func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}
@@ -198,6 +199,9 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, c.unusable(err)
 	}
+	if _, _, err := rest.DefaultServerUrlFor(config); err != nil {
+		return nil, fmt.Errorf("%q is not the address of an API server; name one such as https://10.0.0.1:6443 with --server, or in the kubeconfig", config.Host)
+	}
 	config.QPS = -1
 	return config, nil
 }
@@ -218,6 +222,12 @@ func (c *Cluster) unusable(err error) error {
 			return fmt.Errorf("--%s: %s", clientcmd.FlagTimeout, notDuration(t))
 		}
 	}
+	if missing := c.missingFile(); missing != nil {
+		return missing
+	}
+	if who := &c.overrides.AuthInfo; who.Impersonate == "" && (len(who.ImpersonateGroups) > 0 || who.ImpersonateUID != "") {
+		return errors.New("--as: name the user too, to act as a group or UID")
+	}
 	switch raw, failed := c.Loader().RawConfig(); {
 	case clientcmd.IsEmptyConfig(err):
 		return errors.New("no cluster: name a kubeconfig with --kubeconfig or $KUBECONFIG")
@@ -230,6 +240,19 @@ func (c *Cluster) unusable(err error) error {
 	default:
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
+}
+
+// missingFile is an error if a flag names a file that cannot be read.
+func (c *Cluster) missingFile() error {
+	for flag, path := range map[string]string{
+		clientcmd.FlagCAFile: c.overrides.ClusterInfo.CertificateAuthority, clientcmd.FlagCertFile: c.overrides.AuthInfo.ClientCertificate,
+		clientcmd.FlagKeyFile: c.overrides.AuthInfo.ClientKey,
+	} {
+		if _, err := os.Stat(path); path != "" && err != nil {
+			return fmt.Errorf("--%s: %s cannot be read; name a file that exists", flag, path)
+		}
+	}
+	return nil
 }
 
 // couldNotLoad is how the library says that a kubeconfig cannot be read.

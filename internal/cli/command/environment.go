@@ -24,19 +24,19 @@ type Environment struct {
 func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var failed error
 	flags.VisitAll(func(f *pflag.Flag) {
-		value, ok := lookup(variable(f.Name))
+		value, ok := lookup(Variable(f.Name))
 		if !ok || f.Changed || failed != nil {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			failed = fmt.Errorf("environment variable %s: %w", variable(f.Name), err)
+			failed = fmt.Errorf("environment variable %s: %s", Variable(f.Name), valueError(f, value))
 		}
 	})
 	return failed
 }
 
-// variable is the environment variable that a flag can be set by.
-func variable(flag string) string {
+// Variable is the environment variable that a flag can be set by.
+func Variable(flag string) string {
 	return "SPILLWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -70,6 +71,9 @@ func forbidden(err error) string {
 	return strings.Replace(err.Error(), status.Error(), notPermitted(m), 1)
 }
 
+// clusterWide are resources that are in no namespace.
+var clusterWide = []string{"nodes", "namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings"}
+
 // notPermitted says who may not do what, and what to ask for.
 func notPermitted(m []string) string {
 	user, verb, resource, where := m[1], m[2], m[3], "in namespace "+m[5]
@@ -77,7 +81,10 @@ func notPermitted(m []string) string {
 		resource += "." + m[4]
 	}
 	advice := "ask for a Role that permits it"
-	if m[5] == "" {
+	switch {
+	case m[5] == "" && (slices.Contains(clusterWide, m[3]) || (verb != "list" && verb != "watch")):
+		where, advice = "in the cluster", "ask for a ClusterRole that permits it"
+	case m[5] == "":
 		where, advice = "in all namespaces", "name a namespace with -n, or ask for a ClusterRole that permits it"
 	}
 	return fmt.Sprintf("user %s is not permitted to %s %s %s: %s", user, verb, resource, where, advice)

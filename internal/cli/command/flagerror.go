@@ -17,10 +17,17 @@ func FlagError(cmd *cobra.Command, err error) error {
 	var (
 		invalid *pflag.InvalidValueError
 		missing *pflag.NotExistError
+		empty   *pflag.ValueRequiredError
 	)
 	switch {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s: %s %s", invalid.GetFlag().Name, valueError(invalid.GetFlag(), invalid.GetValue()), help)
+	case errors.As(err, &empty) && empty.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("-%s: it needs a value %s", empty.GetSpecifiedName(), help)
+	case errors.As(err, &empty):
+		return fmt.Errorf("--%s: it needs a value %s", empty.GetSpecifiedName(), help)
+	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("unknown flag: -%s %s", missing.GetSpecifiedName(), help)
 	case errors.As(err, &missing):
 		if near := nearest.Meant(missing.GetSpecifiedName(), names(cmd.Flags())); near != "" {
 			return fmt.Errorf("%w; did you mean --%s? %s", err, near, help)

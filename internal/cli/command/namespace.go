@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/spillway-dev/spillway/internal/nearest"
 )
+
+// ErrBothNamespaces is that one namespace was named, and all.
+var ErrBothNamespaces = errors.New("-n and -A contradict each other; leave one out")
 
 // NamespaceMissing returns an error that says so if a namespace is surely not found. What
 // may not be looked at may exist.

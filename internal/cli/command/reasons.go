@@ -26,8 +26,9 @@ const (
 	// ReasonUnpinned: a user lets a pinned cluster follow the rollout again.
 	// Action: nothing, for information only.
 	ReasonUnpinned rollout.Reason = "Unpinned"
-	// ReasonRolledBackTo: a user has set the revision of a module, or returned to the
-	// revision of its template.
-	// Action: to follow the template again: spillway fleet rollback --to latest.
+	// ReasonRolledBackTo: a user has set the revision of a module or a workload, or returned to
+	// the revision of the template of a module.
+	// Action: to follow the template of a module again: spillway fleet rollback --to latest; to
+	// roll a workload for the present config: spillway retry for the object.
 	ReasonRolledBackTo rollout.Reason = "RolledBackTo"
 )

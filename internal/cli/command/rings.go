@@ -28,6 +28,7 @@ type RingFlags struct {
 	stopOnFailure          bool
 	allowCrossNamespace    bool
 	suspendBy              string
+	pinNamespaces          []string
 }
 
 // Add adds the flags.
@@ -40,6 +41,7 @@ func (f *RingFlags) Add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.coalesceWindow, "coalesce-window", time.Second, "changes that follow one another within this time are one roll")
 	flags.BoolVar(&f.stopOnFailure, "stop-on-config-failure", true, "roll no workload for config with which another one has failed")
 	flags.StringVar(&f.suspendBy, "suspend-by", string(workload.SuspendByGate), "how a new workload whose config is missing is kept from running: scheduling-gate, scheduler (as wave does) or none")
+	flags.StringSliceVar(&f.pinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision, with spillway.dev/pin-config")
 	flags.BoolVar(&f.allowCrossNamespace, "allow-cross-namespace", false, "let workloads use config of other namespaces that is not shared with them")
 }
 
@@ -60,6 +62,11 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 	if f.coalesceWindow < 0 {
 		return config.Options{}, fmt.Errorf("--coalesce-window: %s is negative; use 0s to roll immediately", f.coalesceWindow)
 	}
+	for _, namespace := range f.pinNamespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return config.Options{}, fmt.Errorf("--pin-namespaces: %q is not a namespace; separate names by commas, without spaces", namespace)
+		}
+	}
 	for _, namespace := range f.namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return config.Options{}, fmt.Errorf("--namespaces: %q is not a namespace; separate names by commas, without spaces", namespace)
@@ -76,7 +83,7 @@ func (f *RingFlags) Options(now func() time.Time) (config.Options, error) {
 			KeepGoing:  !f.stopOnFailure,
 			MaxRolling: f.maxRolling, MaxRollingPerNamespace: f.maxRollingPerNamespace,
 		},
-		Namespaces: slices.Compact(f.namespaces), AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
+		Namespaces: slices.Compact(f.namespaces), PinNamespaces: f.pinNamespaces, AllowCrossNamespace: f.allowCrossNamespace, SuspendBy: workload.SuspendBy(f.suspendBy), Now: now,
 	}, nil
 }
 

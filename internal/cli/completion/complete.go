@@ -18,6 +18,7 @@ import (
 	spillwayv1 "github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/cli/fleet"
+	"github.com/spillway-dev/spillway/internal/cli/revision"
 	"github.com/spillway-dev/spillway/internal/cli/steer"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -105,8 +106,15 @@ func (c Completer) object(cmd *cobra.Command, typed string) ([]string, cobra.She
 		return c.ask(cmd, nil, func(a *asking) []string { return a.namesOf(strings.ToLower(kind), kind+"/") })
 	}
 	kinds := command.RolledKinds
-	if cmd.Name() == "retry" {
+	switch cmd.Name() {
+	case "retry":
 		kinds = steer.RetriedKinds
+	case "pause", "resume":
+		kinds = steer.PausedKinds
+	case "rollback", "diff":
+		kinds = revision.Kinds
+	case "history":
+		kinds = append(slices.Clone(kinds), describe.KindConfigMap, describe.KindSecret)
 	}
 	var words []string
 	for _, k := range kindsToType {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
 )
 
 // completesPlugin is what kubectl runs to complete what is typed after
@@ -52,7 +54,7 @@ the cluster: objects, namespaces, stages, clusters and plans.`,
 		}
 		completion.AddCommand(&cobra.Command{
 			Use: shell.name, Short: who, Long: who + ". Save it where the\nexample does, and start a new shell.",
-			Example: shell.example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+			Example: shell.example, Args: command.None("leave them out"), ValidArgsFunction: cobra.NoFileCompletions,
 			RunE: func(cmd *cobra.Command, _ []string) error { return shell.script(cmd) },
 		})
 	}

@@ -71,11 +71,15 @@ func beganText(e *history.Entry, now time.Time) string {
 func writeStretches(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	f := NewFacts(w, s)
 	shown := min(len(e.Units), shownStretches)
+	width := factColumn - 4
+	for i := range shown {
+		width = max(width, len(e.Units[i].Kind))
+	}
 	for i := range shown {
 		u := &e.Units[i]
-		addStretch(f, strings.ToLower(u.Kind), u, now)
+		addStretch(f, width, strings.ToLower(u.Kind), u, now)
 		for j := range u.Units {
-			addStretch(f, "  "+strings.ToLower(u.Units[j].Kind), &u.Units[j], now)
+			addStretch(f, width, "  "+strings.ToLower(u.Units[j].Kind), &u.Units[j], now)
 		}
 	}
 	f.Write()
@@ -84,7 +88,7 @@ func writeStretches(w io.Writer, s Style, e *history.Entry, now time.Time) {
 	}
 }
 
-func addStretch(f *Facts, what string, u *history.Part, now time.Time) {
+func addStretch(f *Facts, width int, what string, u *history.Part, now time.Time) {
 	took := ""
 	switch {
 	case u.Started == nil:
@@ -93,7 +97,7 @@ func addStretch(f *Facts, what string, u *history.Part, now time.Time) {
 	default:
 		took = "since " + u.Started.UTC().Format(time.TimeOnly)
 	}
-	f.Line(fmt.Sprintf("  %-*s%s", factColumn-2, what, u.Name), u.Outcome, took, u.Message)
+	f.Line(fmt.Sprintf("  %-*s  %s", width, what, u.Name), u.Outcome, took, u.Message)
 }
 
 // hashes are SHA-256 as Kubernetes' and our own messages have it.

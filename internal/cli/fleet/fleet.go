@@ -67,7 +67,7 @@ func New(env command.Environment) *cobra.Command {
 
 func newFleetStatus(env command.Environment) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "status", Short: "List the modules and their state", Example: "  spillway fleet status -A", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "status", Short: "List the modules and their state", Example: "  spillway fleet status -A", Args: command.None("see one with spillway explain module/NAME")}
 	a := command.NewQuery(env, cmd)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all namespaces")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -92,6 +92,8 @@ func (g *goingBack) aim(revisions []Revision, spec *fleetv1.ModuleSpec, status *
 	}
 	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Name == to || strconv.FormatInt(r.Number, 10) == to })
 	switch {
+	case len(revisions) == 0:
+		return "", fmt.Errorf("%s has no revisions yet; is a manager running with --rings=fleet?", g.module)
 	case to == "":
 		return "", fmt.Errorf("%s has no other revision that reached all clusters; choose one with --to: %s", g.module, namesOf(revisions))
 	case i < 0:
@@ -120,9 +122,6 @@ func lastGood(revisions []Revision, status *fleetv1.ModuleStatus) string {
 }
 
 func namesOf(revisions []Revision) string {
-	if len(revisions) == 0 {
-		return "there is none yet; is a manager running with --rings=fleet?"
-	}
 	names := make([]string, len(revisions))
 	for i := range revisions {
 		names[i] = fmt.Sprintf("%s (%d)", revisions[i].Name, revisions[i].Number)

@@ -15,6 +15,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/lint/manifest"
 	"github.com/spillway-dev/spillway/internal/lint/report"
 	"github.com/spillway-dev/spillway/internal/lint/rules"
+	"github.com/spillway-dev/spillway/internal/packages"
 	"github.com/spillway-dev/spillway/internal/source"
 )
 
@@ -22,6 +23,8 @@ import (
 type linting struct {
 	files, exclude            []string
 	namespace, output, failOn string
+	// packagesOnly is true if each file is to be a package.
+	packagesOnly bool
 }
 
 // never is the bar that no finding reaches.
@@ -37,7 +40,8 @@ func NewLint(env command.Environment) *cobra.Command {
 			"line and fix. No cluster is needed. The exit code is 1 if there is an error.\n" +
 			"\n" +
 			"Of a directory, what is no manifest is left out: files without apiVersion and kind, Helm\n" +
-			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name.\n" +
+			"charts, Kustomize overlays, and what .gitignore, .spillwayignore or --exclude name. A\n" +
+			"package that is named is checked as spillway package verify does.\n" +
 			"\n" +
 			"Each finding has a code. To ignore findings for an object, annotate it with\n" +
 			"spillway.dev/lint-ignore and their codes.",
@@ -54,9 +58,40 @@ func NewLint(env command.Environment) *cobra.Command {
 	flags.StringArrayVarP(&l.files, "filename", "f", nil, "a file, a directory, or - for standard input; may be given several times")
 	flags.StringArrayVar(&l.exclude, "exclude", nil, "leave out what matches, as a line of .gitignore; may be given several times")
 	flags.StringVarP(&l.namespace, "namespace", "n", "default", "the namespace of objects that name none")
+	l.addForm(cmd)
+	return cmd
+}
+
+// addForm adds the flags about what is printed, and when the exit code is 1.
+func (l *linting) addForm(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVarP(&l.output, "output", "o", "", `output format: "json" or "sarif" (default: text)`)
 	flags.StringVar(&l.failOn, "fail-on", string(report.Error), `the lowest level at which the exit code is 1: "error", "warning", "note", or "never"`)
-	return cmd
+}
+
+// readPackages reads those paths that are packages, and returns the others.
+func (l *linting) readPackages() (documents []source.Document, others []string, err error) {
+	for _, path := range l.files {
+		if !l.packagesOnly && (path == source.Stdin || !packages.IsPackage(path)) {
+			others = append(others, path)
+			continue
+		}
+		of, err := documentsOf(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		documents = append(documents, of...)
+	}
+	return documents, others, nil
+}
+
+// documentsOf are the objects of a package.
+func documentsOf(path string) ([]source.Document, error) {
+	p, err := packages.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return p.Documents()
 }
 
 func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
@@ -69,7 +104,16 @@ func (l *linting) run(cmd *cobra.Command, env command.Environment) error {
 	}
 	var skipped []source.Skipped
 	leaveOut := func(s source.Skipped) { skipped = append(skipped, s) }
-	documents, unread := source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, l.files...)
+	documents, manifests, err := l.readPackages()
+	if err != nil {
+		return err
+	}
+	var unread error
+	if len(manifests) > 0 {
+		var others []source.Document
+		others, unread = source.ReadTree(cmd.InOrStdin(), source.Options{Exclude: l.exclude, Skip: leaveOut}, manifests...)
+		documents = append(documents, others...)
+	}
 	findings, err := lint.Lint(documents, unread, manifest.Options{Scheme: scheme, Namespace: l.namespace, Now: env.Now()})
 	if err != nil {
 		return err

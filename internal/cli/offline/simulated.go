@@ -65,7 +65,7 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 	case len(r.Steps) == 0 && r.Settled && r.Took == 0:
 		_, _ = fmt.Fprintln(w, "nothing is rolled")
 	case r.Settled && o.Readiness.Default != world.Never:
-		display.WriteHanging(w, "", fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop)))
+		display.WriteHanging(w, "", takes(r, o))
 	}
 	if len(r.Assumed) > 0 {
 		_, _ = fmt.Fprintln(w, "unknown, and assumed to exist:")
@@ -74,19 +74,25 @@ func (s *simulation) writeEnd(w io.Writer, r *simulate.Result, o *simulate.Optio
 		a := &r.Assumed[i]
 		display.WriteHanging(w, "  ? ", s.placed(a.Namespace, a.Object+": "+a.Why))
 	}
-	if len(r.Stuck)+len(r.Risks)+len(r.Unplayed) > 0 {
+	if len(r.Stuck)+len(r.Risks) > 0 {
 		_, _ = fmt.Fprintln(w, "what could get stuck:")
 	}
 	for _, wait := range r.Stuck {
 		mark, text := s.stuck(r, wait)
 		display.WriteHanging(w, mark, s.placed(wait.Namespace, text))
 	}
-	for _, u := range r.Unplayed {
-		display.WriteHanging(w, "  ? ", s.placed(u.Namespace, u.Object+": "+u.Sentence+"; "+u.Action))
-	}
 	for _, risk := range r.Risks {
 		display.WriteHanging(w, "  ! ", s.placed(risk.Namespace, risk.Object+": "+risk.Sentence+"; "+risk.Action))
 	}
+}
+
+// takes says how long it takes, and what is assumed of Pods for that.
+func takes(r *simulate.Result, o *simulate.Options) string {
+	if len(r.Prepared) > 0 {
+		return fmt.Sprintf("takes %s, if each Pod is ready within %s, stops within %s, and prepares for a downscale immediately when it is called",
+			r.Took, readyText(o.Readiness), stopText(o.Stop))
+	}
+	return fmt.Sprintf("takes %s, if each Pod is ready within %s and stops within %s", r.Took, readyText(o.Readiness), stopText(o.Stop))
 }
 
 // placed names the namespace of what is not in the usual one.

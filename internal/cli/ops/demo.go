@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +17,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,8 +58,9 @@ func NewDemo(env command.Environment) *cobra.Command {
 		Long: "Watch a config change reach running Pods. Without --kubeconfig and --context, the\n" +
 			"demo starts a control plane of its own, and leaves it running so that you can\n" +
 			"continue by hand. With one of them it runs on that cluster, in a namespace that it\n" +
-			"removes at the end.",
-		Args: cobra.NoArgs,
+			"removes at the end; so it does with the kinds of the zones, if the cluster lacks them.\n" +
+			"An interrupted demo removes all that it made.",
+		Args: command.None("name a cluster with --kubeconfig or --context"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
 	r.cluster.AddKubeconfigFlags(cmd.Flags())
@@ -72,7 +72,7 @@ func NewDemo(env command.Environment) *cobra.Command {
 func (r *demoRun) run(ctx context.Context) error {
 	switch {
 	case r.stop != "":
-		return controlplane.StopAt(r.stop)
+		return stopDemo(r.stop)
 	case r.ofFleet:
 		return r.fleet(ctx)
 	case r.cluster.Kubeconfig != "" || r.cluster.Context != "":
@@ -84,43 +84,31 @@ func (r *demoRun) run(ctx context.Context) error {
 
 // onOwn plays on a control plane of the demo's own.
 func (r *demoRun) onOwn(ctx context.Context) error {
+	assets, err := controlplane.Assets(ctx, r.env.Err)
+	if err != nil {
+		return r.withoutControlPlane(err)
+	}
+	if err := controlplane.CompleteWithNodes(assets); err != nil {
+		return err
+	}
+	const ended = "the control plane was stopped, and its folder removed"
 	once := r.once()
 	started := r.env.Now()
 	_, _ = fmt.Fprintln(r.env.Out, "starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and six nodes in three zones")
 	cp, err := controlplane.Start(ctx, controlplane.Options{Nodes: demoNodes, Stay: !once, Progress: r.env.Err})
 	if err != nil {
-		return fmt.Errorf("start the control plane: %w", err)
+		return demoError(ctx, fmt.Errorf("start the control plane: %w", err), nil, ended)
 	}
 	_, _ = fmt.Fprintf(r.env.Out, "it is ready after %.1f s\n", r.env.Now().Sub(started).Seconds())
-	if err := r.installKinds(ctx, cp.Config()); err != nil {
-		return errors.Join(err, cp.Stop())
+	err = r.installKinds(ctx, cp.Config())
+	if err == nil {
+		err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
 	}
-	err = r.tell(ctx, cp.Config(), cp.Kubeconfig(), "shop", true, func(path string, args []string) error { return cp.Run(path, args...) })
 	if err != nil || once {
-		return errors.Join(err, cp.Stop())
+		return demoError(ctx, err, cp.Stop(), ended)
 	}
 	_, _ = fmt.Fprintf(r.env.Out, "\nThe manager and the control plane go on running. To end them:\n\n  %s demo --stop %s\n", os.Args[0], cp.Dir)
 	return cp.Leave()
-}
-
-// onCluster plays on a cluster of the user's.
-func (r *demoRun) onCluster(ctx context.Context) error {
-	cfg, err := r.cluster.RESTConfig()
-	if err != nil {
-		return err
-	}
-	name := "spillway-demo-" + strconv.FormatInt(r.env.Now().Unix(), 36)
-	var process *exec.Cmd
-	err = r.tell(ctx, cfg, r.cluster.Kubeconfig, name, false, func(path string, args []string) error {
-		process = exec.CommandContext(ctx, path, append(args, "--namespaces="+name)...)
-		process.Stderr = io.Discard
-		return process.Start()
-	})
-	if process != nil {
-		err = errors.Join(err, process.Process.Signal(os.Interrupt))
-		_ = process.Wait() // it was interrupted
-	}
-	return errors.Join(err, r.removeNamespace(ctx, cfg, name))
 }
 
 // tell makes the namespace, starts the manager, and tells the story.
@@ -174,7 +162,7 @@ func (r *demoRun) once() bool {
 
 // installKinds makes the kinds of the rings known, as install does.
 func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
-	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
+	objects, err := manifests.Unstructured(manifests.Options{Namespace: "default", Rings: []string{manager.RingConfig, manager.RingZones}})
 	if err != nil {
 		return err
 	}
@@ -186,9 +174,7 @@ func (r *demoRun) installKinds(ctx context.Context, cfg *rest.Config) error {
 	if err := applyObjects(ctx, io.Discard, c, kinds); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { //nolint:wrapcheck // says of itself what it is
-		return knowsGroups(cfg)
-	})
+	return awaitGroups(ctx, cfg)
 }
 
 // knowsGroups is true if a cluster has the kind RolloutGroup.
@@ -218,17 +204,26 @@ func makeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
 	return nil
 }
 
-// removeNamespace cleans up also after the user has lost patience.
-func (r *demoRun) removeNamespace(ctx context.Context, cfg *rest.Config, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
+// withoutControlPlane says where the demo can play if there is nothing to start here.
+func (r *demoRun) withoutControlPlane(err error) error {
+	if !errors.Is(err, controlplane.ErrNoScript) {
+		return err
 	}
-	_, _ = fmt.Fprintf(r.env.Out, "\nremoving namespace %s\n", name)
-	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		return fmt.Errorf("remove namespace %s: %w", name, err)
+	where := "--kubeconfig PATH"
+	if raw, err := r.cluster.Loader().RawConfig(); err == nil && raw.Contexts[raw.CurrentContext] != nil {
+		where = "--context " + command.Quoted(raw.CurrentContext)
 	}
-	return nil
+	return fmt.Errorf(`there is no control plane to start here; choose one of:
+  %[1]s demo %[2]s   on that cluster, in a namespace that it removes at the end
+  make demo   in a clone of https://github.com/spillway-dev/spillway: it fetches or builds a control plane
+  KUBEBUILDER_ASSETS=FOLDER %[1]s demo   with %[3]s in that folder`, os.Args[0], where, strings.Join(controlplane.Programs, ", "))
+}
+
+// stopDemo ends what an earlier demo left running in a folder.
+func stopDemo(dir string) error {
+	err := controlplane.StopAt(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--stop: no control plane runs in %s; name the folder that the demo printed at its end", dir)
+	}
+	return err
 }

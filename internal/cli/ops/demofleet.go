@@ -29,14 +29,27 @@ var fleetClusters = []string{"berlin", "paris", "tokyo"}
 // fleet tells the story of a fleet on a hub and three further API servers, which end
 // with it.
 func (r *demoRun) fleet(ctx context.Context) error {
+	if r.cluster.Kubeconfig != "" || r.cluster.Context != "" {
+		return errors.New("--fleet: it starts a hub and three clusters of its own; leave out --kubeconfig and --context")
+	}
+	err := r.fleetOnOwn(ctx)
+	if errors.Is(err, controlplane.ErrNoScript) {
+		return errors.New("there is no hub to start here: run make demo-fleet in a clone of https://github.com/spillway-dev/spillway, which builds API servers and Flux")
+	}
+	return err
+}
+
+func (r *demoRun) fleetOnOwn(ctx context.Context) error {
 	_, _ = fmt.Fprintln(r.env.Out, "starting a hub, and three workload clusters: four API servers, and Flux on each")
 	hub, err := controlplane.Start(ctx, controlplane.Options{Progress: r.env.Err})
+	const ended = "the four API servers were stopped, and their folders removed"
 	if err != nil {
-		return fmt.Errorf("start the hub: %w", err)
+		return demoError(ctx, fmt.Errorf("start the hub: %w", err), nil, ended)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	playing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return errors.Join(r.fleetOn(ctx, hub), hub.Stop())
+	err = r.fleetOn(playing, hub)
+	return demoError(ctx, err, hub.Stop(), ended)
 }
 
 func (r *demoRun) fleetOn(ctx context.Context, hub *controlplane.ControlPlane) error {
@@ -101,7 +114,7 @@ func (r *demoRun) furnish(ctx context.Context, cp *controlplane.ControlPlane, as
 
 // installKindsOf makes the kinds of a ring known, as install does.
 func installKindsOf(ctx context.Context, cfg *rest.Config, ring string) error {
-	objects, err := manifestObjects(manifests.Options{Namespace: "default", Rings: []string{ring}})
+	objects, err := manifests.Unstructured(manifests.Options{Namespace: "default", Rings: []string{ring}})
 	if err != nil {
 		return err
 	}

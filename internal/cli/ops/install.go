@@ -2,36 +2,47 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spillway-dev/spillway/internal/admission"
 	"github.com/spillway-dev/spillway/internal/cli/check"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
 	"github.com/spillway-dev/spillway/internal/kube"
+	"github.com/spillway-dev/spillway/internal/manager"
 	"github.com/spillway-dev/spillway/internal/manifests"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
-const repository = "ghcr.io/spillway-dev/spillway"
+// installing holds the flags of the command.
+type installing struct {
+	cluster command.Cluster
+	options manifests.Options
+	// source is where the certificate of the webhooks comes from, values a file with options.
+	source, values                              string
+	webhooks, restrict, secure, export, noKinds bool
+}
 
 // NewInstall returns the command install.
 func NewInstall(command.Environment) *cobra.Command {
-	var (
-		c      command.Cluster
-		o      manifests.Options
-		export bool
-	)
-	source, webhooks, restrict, secure := string(admission.Generated), true, true, true
+	i := installing{source: string(admission.Generated), webhooks: true, restrict: true, secure: true}
+	o := &i.options
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install or upgrade Spillway, or print its manifests",
@@ -39,76 +50,175 @@ func NewInstall(command.Environment) *cobra.Command {
 			"  spillway install --watch-namespaces=shop,payments -- --max-rolling=5",
 		Long: "Apply the namespace, the permissions and the Deployment of the manager.\n" +
 			"Objects that exist are updated. Arguments after -- are passed to the manager.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(source), !webhooks
-			o.Unrestricted, o.PlainMetrics = !restrict, !secure
-			if f := cmd.Flags(); !f.Changed("package-kinds") {
-				o.PackageKinds = f.Changed("rings")
-			}
-			if err := o.Admission.Validate(); err != nil {
-				return err
-			}
-			objects, err := manifestObjects(o)
-			if err != nil {
-				return err
-			}
-			if export {
-				return exportObjects(cmd.OutOrStdout(), objects)
-			}
-			writer, err := c.Client()
-			if err != nil {
-				return err
-			}
-			if err := check.WithoutKUDO(cmd.Context(), writer, o.Rings); err != nil {
-				return err
-			}
-			if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
-				return err
-			}
-			return prune(cmd.Context(), cmd.OutOrStdout(), writer, o.Namespace, objects)
-		},
+		RunE: i.run,
 	}
 	flags := cmd.Flags()
-	c.AddFlags(flags)
-	flags.BoolVar(&export, "export", false, "print the manifests and change nothing")
+	i.cluster.AddFlags(flags)
+	flags.BoolVar(&i.export, "export", false, "print the manifests and change nothing")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "spillway-system", "namespace to run in")
-	flags.StringVar(&o.Image, "image", repository+":"+command.CurrentVersion(), "image of the manager")
+	flags.StringVar(&o.Image, "image", command.CurrentImage(), "image of the manager; a release installs its own, by its digest")
 	flags.StringSliceVar(&o.Watch, "watch-namespaces", nil, "namespaces to watch, with Roles in them and no ClusterRole but for the CA of our own webhooks (default: all)")
 	command.RingsFlag(flags, &o.Rings)
-	flags.BoolVar(&webhooks, "webhooks", webhooks, "serve the webhooks of the rings")
-	flags.StringVar(&source, "webhook-cert-source", source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
+	flags.StringSliceVar(&o.PinNamespaces, "pin-namespaces", nil, "namespaces whose workloads may keep the config of each revision: the manager may create and delete ConfigMaps and Secrets there (Kubernetes 1.36 or later)")
+	flags.BoolVar(&i.webhooks, "webhooks", i.webhooks, "serve the webhooks of the rings")
+	flags.StringVar(&i.source, "webhook-cert-source", i.source, "where their certificate comes from: generated, cert-manager, or files, for a Secret "+admission.SecretName+" that another manager fills")
 	flags.StringSliceVar(&o.Admission.Hosts, "webhook-host", nil, "further names by which API servers call, such as rollout-operator.NAMESPACE.svc")
 	flags.StringSliceVar(&o.Admission.Configurations, "webhook-configurations", nil, "webhook configurations that the manager may inject its CA into, besides its own; \"*\" for all that are labeled")
-	flags.BoolVar(&restrict, "restrict-manager", restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
-	flags.BoolVar(&secure, "metrics-secure", secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.BoolVar(&i.restrict, "restrict-manager", i.restrict, "install policies by which the manager's identity may delete only Pods, and change only fields, that the rings need")
+	flags.BoolVar(&i.secure, "metrics-secure", i.secure, "serve metrics by HTTPS, to clients that may get /metrics; without a ClusterRole, with --watch-namespaces, they are served by HTTP")
+	flags.StringVar(&i.values, "values", "", "file with the options, instead of flags: also replicas, resources, affinity and more of the manager's Pods; \"-\" reads them from standard input")
+	flags.BoolVar(&i.noKinds, "no-crds", false, "leave the CustomResourceDefinitions out, for where another installation applies them")
 	failClosedFlag(flags, &o.Admission.FailClosed)
 	flags.BoolVar(&o.PackageKinds, "package-kinds", false, "let the plans ring apply the kinds of Kubernetes that most packages consist of, Secrets and workloads among them (default: if --rings names it); further ones are granted by ClusterRoles with the label "+vocabulary.PackagePermissions+"=true")
 	flags.BoolVar(&o.WaveCleanup, "wave-cleanup", false, "also allow to patch ConfigMaps and Secrets, to remove the owner references of wave before 2024")
 	return cmd
 }
 
-// manifestObjects are the objects as an API server wants them applied: without
-// status and empty timestamps.
-func manifestObjects(o manifests.Options) ([]*unstructured.Unstructured, error) {
-	typed, err := manifests.Objects(o)
+// run applies or prints what the flags ask for.
+func (i *installing) run(cmd *cobra.Command, args []string) error {
+	if err := i.complete(cmd, args); err != nil {
+		return err
+	}
+	objects, err := manifests.Unstructured(i.options)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	objects := make([]*unstructured.Unstructured, 0, len(typed))
-	for _, obj := range typed {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		if err != nil {
-			return nil, fmt.Errorf("manifest of %s: %w", obj.GetName(), err)
-		}
-		unstructured.RemoveNestedField(content, "status")
-		if rules, ok := content["rules"]; ok && rules == nil {
-			delete(content, "rules") // of a role that is aggregated they are the API server's
-		}
-		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+	if i.export {
+		return exportObjects(cmd.OutOrStdout(), objects)
 	}
-	return objects, nil
+	writer, err := i.cluster.Client()
+	if err != nil {
+		return err
+	}
+	if err := check.WithoutKUDO(cmd.Context(), writer, i.options.Rings); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("image") && !command.IsRelease() {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "image %s is not published, because this program is not a release; name another with --image\n", i.options.Image)
+	}
+	if err := servesPins(writer, i.options.PinNamespaces); err != nil {
+		return err
+	}
+	if err := applyObjects(cmd.Context(), cmd.OutOrStdout(), writer, objects); err != nil {
+		return err
+	}
+	return prune(cmd.Context(), cmd.OutOrStdout(), writer, i.options.Namespace, objects)
+}
+
+// complete makes the options of the flags, the file of --values and the arguments.
+func (i *installing) complete(cmd *cobra.Command, args []string) error {
+	o, flags := &i.options, cmd.Flags()
+	o.Args, o.Version, o.Admission.Source, o.Admission.Off = args, command.CurrentVersion(), admission.Source(i.source), !i.webhooks
+	if err := errors.Join(checkInstalledRings(o.Rings), checkNamespaces("namespace", o.Namespace), checkNamespaces("watch-namespaces", o.Watch...)); err != nil {
+		return err
+	}
+	o.Unrestricted, o.PlainMetrics, o.NoKinds = !i.restrict, !i.secure, i.noKinds
+	if !flags.Changed("package-kinds") {
+		o.PackageKinds = flags.Changed("rings")
+	}
+	if i.values != "" {
+		if err := readValues(cmd, i.values, o); err != nil {
+			return err
+		}
+	}
+	return o.Validate()
+}
+
+// checkInstalledRings is an error for names that are of no ring.
+func checkInstalledRings(names []string) error {
+	known := append(manager.Rings(), manager.RingFleet, manager.RingAssemblage)
+	if len(names) == 0 {
+		return fmt.Errorf("--rings: name at least one of %s", strings.Join(known, ", "))
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--rings: there is no ring %q; choose from %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// checkNamespaces is an error for what cannot be the name of a namespace.
+func checkNamespaces(flag string, names ...string) error {
+	for _, name := range names {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("--%s: %q cannot be a namespace; use lower-case letters, digits and -", flag, name)
+		}
+	}
+	return nil
+}
+
+// servesPins is an error where the API server cannot apply pins.
+func servesPins(c client.Client, namespaces []string) error {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	served, err := snapshots.Served(c.RESTMapper())
+	if err == nil && !served {
+		err = errors.New("--pin-namespaces: " + snapshots.Unserved)
+	}
+	return err
+}
+
+// readValues takes the options from a file. Flags that say the same cannot be used with it,
+// so that it is never in doubt which wins; the namespace and the image can.
+func readValues(cmd *cobra.Command, file string, o *manifests.Options) error {
+	var others []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(inValues, f.Name) {
+			others = append(others, "--"+f.Name)
+		}
+	})
+	if len(others) > 0 {
+		return fmt.Errorf("--values: %s cannot be used with it; write it into the file", strings.Join(others, ", "))
+	}
+	var (
+		raw []byte
+		err error
+	)
+	if file == "-" {
+		raw, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		raw, err = os.ReadFile(file) //nolint:gosec // the user names it
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--values: %s not found; name a file that exists, or - for standard input", file)
+	}
+	if err != nil {
+		return fmt.Errorf("--values: %w", err)
+	}
+	v, err := manifests.ParseValues(raw)
+	if err != nil {
+		return fmt.Errorf("--values: %s: %s", file, plainYAML(err))
+	}
+	read := v.Options(o.Namespace, o.Version, o.Image)
+	if cmd.Flags().Changed("image") {
+		read.Image = o.Image
+	}
+	read.Args = append(read.Args, o.Args...)
+	*o = read
+	return nil
+}
+
+// unknownField is how the decoder names a field that does not exist.
+var unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+
+// plainYAML is what is wrong with a file, without the names of the decoder's parts.
+func plainYAML(err error) string {
+	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf("there is no field %q; docs/operations.md lists the fields", m[1])
+	}
+	text := err.Error()
+	for _, part := range []string{"values: ", "error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "json: "} {
+		text = strings.ReplaceAll(text, part, "")
+	}
+	return text
+}
+
+// inValues are the flags for which the values have fields.
+var inValues = []string{
+	"watch-namespaces", "pin-namespaces", "rings", "webhooks", "webhook-cert-source", "webhook-host", "webhook-configurations", "restrict-manager",
+	"metrics-secure", "fail-closed", "package-kinds", "wave-cleanup", "no-crds",
 }
 
 func exportObjects(w io.Writer, objects []*unstructured.Unstructured) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,7 +40,7 @@ func NewManager(env command.Environment) *cobra.Command {
 		Example: "  spillway manager --rings=config,zones --namespaces=shop --leader-elect=false",
 		Long: "Run the manager until it receives a signal to stop.\n\n" +
 			"Each flag can be given as an environment variable too: --max-rolling is\nSPILLWAY_MAX_ROLLING. The flag wins.",
-		Args: cobra.NoArgs,
+		Args: command.None("everything is a flag"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.version {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "spillway "+command.CurrentVersion())
@@ -204,6 +205,11 @@ func (f *managerFlags) managerOptions(env command.Environment) (manager.Options,
 	o := f.options
 	if o.Config, err = f.rings.Options(env.Now); err != nil {
 		return manager.Options{}, err
+	}
+	for _, namespace := range o.Config.PinNamespaces {
+		if len(o.Config.Namespaces) > 0 && !slices.Contains(o.Config.Namespaces, namespace) {
+			return manager.Options{}, fmt.Errorf("--pin-namespaces: the manager does not watch namespace %s; add it to --namespaces", namespace)
+		}
 	}
 	o.Namespaces, o.Zones.Now = o.Config.Namespaces, env.Now
 	if o.Guard.PodTimeout <= 0 {

@@ -44,7 +44,7 @@ func NewUninstall(env command.Environment) *cobra.Command {
 			"kinds and their objects stay too. Nothing is removed while Instances with a cleanup\n" +
 			"plan exist, because no manager would run it: delete them first, or use\n" +
 			"--release-instances.",
-		Args: cobra.NoArgs,
+		Args: command.None("name the namespace with -n"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := u.cluster.Client()
 			if err != nil {
@@ -60,6 +60,7 @@ func NewUninstall(env command.Environment) *cobra.Command {
 	cmd.Flags().StringVarP(&u.namespace, "namespace", "n", "spillway-system", "namespace that Spillway runs in")
 	cmd.Flags().StringSliceVar(&u.watched, "watch-namespaces", nil, "namespaces to release workloads in (default: those that the manager watches)")
 	cmd.Flags().BoolVar(&u.releaseInstances, "release-instances", false, "release Instances without running their cleanup plans; they and their objects stay until they are deleted")
+	cmd.Flags().BoolVar(&u.prepare, "prepare", false, "stop before the rest is removed, where another tool removes what it installed")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 2*time.Minute, "how long the command may take")
 	return cmd
 }
@@ -70,6 +71,8 @@ type uninstall struct {
 	watched   []string
 	timeout   time.Duration
 	now       func() time.Time
+	// prepare leaves the rest to the tool that installed it.
+	prepare bool
 	// releaseInstances takes from Instances what only the plans ring would.
 	releaseInstances bool
 
@@ -112,6 +115,9 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err := u.removeCertificate(ctx); err != nil {
 		return err
 	}
+	if u.prepare {
+		return nil
+	}
 	// 6. The rest, the permissions last.
 	if err := u.remove(ctx, manifests.OtherKinds()); err != nil {
 		return err
@@ -123,6 +129,7 @@ func (u *uninstall) run(ctx context.Context) error {
 // with them, and the namespace, which may hold what is not ours.
 func (u *uninstall) tellRest(ctx context.Context) error {
 	if !u.removed {
+		_, _ = fmt.Fprintf(u.out, "Nothing is installed in namespace %s.\n", u.namespace)
 		return nil
 	}
 	kinds := &metav1.PartialObjectMetadataList{}
@@ -204,7 +211,7 @@ func (u *uninstall) remove(ctx context.Context, kinds []schema.GroupVersionKind)
 	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		err := u.client.List(ctx, list, client.MatchingLabels(manifests.InstalledLabels(u.namespace)))
+		err := u.client.List(ctx, list, client.MatchingLabels(manifests.SelectInstalled(u.namespace)))
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue // an older API server does not have the kind
 		}

@@ -1,9 +1,12 @@
 package ops
 
 import (
+	"crypto/fips140"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,14 +20,41 @@ func NewVersion() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  spillway version -o json",
-		Args:    cobra.NoArgs,
+		Args:    command.None("leave them out"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			facts := map[string]string{"version": command.CurrentVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			facts := versionFacts()
 			return command.Show(cmd.OutOrStdout(), output, facts, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "spillway %s (%s, %s)\n", facts["version"], facts["go"], facts["platform"])
+				_, _ = fmt.Fprintf(w, "spillway %s (%s)\n", facts["version"], described(facts))
 			})
 		},
 	}
 	command.OutputFlag(cmd, &output)
 	return cmd
+}
+
+// versionFacts are what is known of the program. What is not known is left out.
+func versionFacts() map[string]string {
+	commit, date := command.CurrentCommit()
+	facts := map[string]string{
+		"version": command.CurrentVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"commit": commit, "date": date, "image": command.CurrentImage(),
+	}
+	if fips140.Enabled() {
+		facts["fips140"] = "enabled"
+	}
+	maps.DeleteFunc(facts, func(_, value string) bool { return value == "" })
+	return facts
+}
+
+// described is what stands beside the version in one line.
+func described(facts map[string]string) string {
+	parts := []string{facts["go"], facts["platform"]}
+	const short = 12
+	if commit := facts["commit"]; len(commit) > short {
+		parts = append(parts, "commit "+commit[:short])
+	}
+	if facts["fips140"] != "" {
+		parts = append(parts, "FIPS 140-3")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/ring"
 )
@@ -29,6 +30,12 @@ const (
 
 // errWatchEnded: the API server ends every watch after a while.
 var errWatchEnded = errors.New("the watch has ended")
+
+// errDeleted: the Instance was deleted while it was watched.
+var errDeleted = errors.New("was deleted")
+
+// absentError says that the Instance does not exist.
+type absentError struct{ error }
 
 func (p *planner) followIf(ctx context.Context, is func(*v1beta1.Execution) bool) error {
 	if !p.wait {
@@ -106,7 +113,7 @@ func (p *planner) watch(ctx context.Context, done func(*v1beta1.Instance) (bool,
 		return gone(err, "get instance "+p.name.Name)
 	}
 	if len(list.Items) == 0 {
-		return fmt.Errorf("instance/%s not found in namespace %s", p.name.Name, p.name.Namespace)
+		return absentError{command.NotFound(ctx, p.client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)}
 	}
 	if is, err := done(&list.Items[0]); is || err != nil {
 		return err
@@ -143,7 +150,7 @@ func (p *planner) happened(e watch.Event, done func(*v1beta1.Instance) (bool, er
 	case !ok:
 		return false, errWatchEnded // by an error, which the next look tells of
 	case e.Type == watch.Deleted:
-		return false, fmt.Errorf("instance %s was deleted", p.name.Name)
+		return false, fmt.Errorf("instance/%s %w", p.name.Name, errDeleted)
 	default:
 		return done(i)
 	}

@@ -1,11 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +24,7 @@ import (
 	"github.com/spillway-dev/spillway/internal/cli/display"
 	"github.com/spillway-dev/spillway/internal/cli/show"
 	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/nearest"
 	"github.com/spillway-dev/spillway/internal/plans"
 	"github.com/spillway-dev/spillway/internal/plans/decision"
 	"github.com/spillway-dev/spillway/internal/vocabulary"
@@ -54,7 +59,7 @@ func New(env command.Environment) *cobra.Command {
 
 func newPlanStatus(p *planner) *cobra.Command {
 	cmd := p.command("status INSTANCE", "Show the running plan, or the last one that ran", "status zookeeper -n shop --wait", 1, func(ctx context.Context, _ []string) error {
-		e, err := plans.Explain(ctx, p.client, p.name)
+		e, err := p.explain(ctx)
 		if err != nil {
 			return err
 		}
@@ -89,6 +94,9 @@ func newPlanTrigger(p *planner) *cobra.Command {
 	return p.gives(p.waits(p.command("trigger INSTANCE PLAN", "Run a plan", "trigger zookeeper backup -n shop --wait --timeout 10m", 2, func(ctx context.Context, args []string) error {
 		uid := uuid.NewUUID()
 		err := p.change(ctx, func(i *v1beta1.Instance) error {
+			if err := p.hasPlan(ctx, i, args[1]); err != nil {
+				return err
+			}
 			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: args[1], UID: uid}
 			return nil
 		})
@@ -101,6 +109,32 @@ func newPlanTrigger(p *planner) *cobra.Command {
 		_, _ = fmt.Fprintf(p.out, "instance/%s plan %s requested\n", p.name.Name, args[1])
 		return p.followIf(ctx, func(x *v1beta1.Execution) bool { return x.UID == uid })
 	})))
+}
+
+// explain says how the plans of the Instance stand.
+func (p *planner) explain(ctx context.Context) (plans.Explanation, error) {
+	e, err := plans.Explain(ctx, p.client, p.name)
+	if errors.Is(err, plans.ErrNotFound) {
+		err = command.NotFound(ctx, p.client, v1beta1.GroupVersion.WithKind("Instance"), p.name.Namespace, p.name.Name)
+	}
+	return e, err
+}
+
+// hasPlan is an error if a plan surely does not exist.
+func (p *planner) hasPlan(ctx context.Context, i *v1beta1.Instance, plan string) error {
+	version := &v1beta1.OperatorVersion{}
+	key := client.ObjectKey{Namespace: cmp.Or(i.Spec.OperatorVersion.Namespace, i.Namespace), Name: i.Spec.OperatorVersion.Name}
+	if err := p.client.Get(ctx, key, version); err != nil {
+		return nil //nolint:nilerr // what may not be looked at may have it
+	}
+	if _, has := version.Spec.Plans[plan]; has {
+		return nil
+	}
+	known := slices.Sorted(maps.Keys(version.Spec.Plans))
+	if near := nearest.Meant(plan, known); near != "" {
+		return fmt.Errorf("no plan %s; did you mean %s?", plan, near)
+	}
+	return fmt.Errorf("no plan %s; choose from %s", plan, strings.Join(known, ", "))
 }
 
 func newPlanAbandon(p *planner) *cobra.Command {

@@ -66,6 +66,11 @@ func (t *telling) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if namespace != "" {
+		if err := command.NamespaceMissing(cmd.Context(), c, namespace); err != nil {
+			return err
+		}
+	}
 	if err := t.narrow(cmd.Context(), c, namespace, args); err != nil {
 		return err
 	}
@@ -144,6 +149,8 @@ func (t *telling) namespace() (string, error) {
 		return "", fmt.Errorf("--since: %s is negative; say how old they may be, such as 15m", t.since)
 	case t.output != "" && t.output != "json":
 		return "", command.Show(io.Discard, t.output, nil, nil)
+	case t.all && t.cluster.Namespace != "":
+		return "", command.ErrBothNamespaces
 	case t.all:
 		return "", nil
 	default:

@@ -62,12 +62,7 @@ func (a explaining) explain(cmd *cobra.Command, arg, onCluster string) error {
 	}
 	chain, err := a.chain(cmd.Context(), chain.World{Client: reader, Options: options, Dial: command.Dial, Flags: a.Cluster.Words()}, ref, onCluster)
 	if err != nil {
-		if ref.Namespace != "" {
-			if missing := command.NamespaceMissing(cmd.Context(), reader, ref.Namespace); missing != nil {
-				return missing
-			}
-		}
-		return err
+		return better(cmd.Context(), reader, ref, err)
 	}
 	err = command.Show(cmd.OutOrStdout(), a.Output, chain, func(w io.Writer) { display.Chain(w, display.StyleOf(w, a.Env.Lookup), &chain, a.Env.Now()) })
 	if first := &chain.Links[0]; err == nil && first.Kind == describe.KindInstance && first.Phase == plans.PhaseStalled {

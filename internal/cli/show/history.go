@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"io"
 	"slices"
 
@@ -36,19 +37,26 @@ func NewHistory(env command.Environment) *cobra.Command {
 			"A workload records only its last roll; how that went is known until its Pod template\n" +
 			"changes. The API server keeps Events for an hour, unless --event-ttl says otherwise.\n" +
 			"\n" +
+			"Of a workload that keeps its config, the revisions follow with the snapshots to which they\n" +
+			"are pinned. Of a ConfigMap or Secret, the contents are shown of which a snapshot exists,\n" +
+			"and what refers to each.\n" +
+			"\n" +
 			"The exit code is 1 if the object is not found, and 0 if nothing was rolled.",
 		Example: "  spillway history rolloutgroup/ingester -n mimir\n" +
 			"  spillway history instance/zookeeper -n shop\n" +
-			"  spillway history module/shop -n clusters -o json",
+			"  spillway history module/shop -n clusters -o json\n" +
+			"  spillway history secret/db -n shop",
 		Args: command.Exactly(1, "name one as KIND/NAME, such as rolloutgroup/ingester"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, err := p.cluster.ResolveNamespace()
 			if err != nil {
 				return err
 			}
-			ref, err := command.ObjectNamed(namespace, args[0])
-			if err != nil {
-				return err
+			ref, ok := command.NamedAs(args[0], describe.KindConfigMap, describe.KindSecret)
+			if ref.Namespace = namespace; !ok {
+				if ref, err = command.ObjectNamed(namespace, args[0]); err != nil {
+					return err
+				}
 			}
 			return p.run(cmd, ref)
 		},
@@ -75,9 +83,12 @@ func (p *History) run(cmd *cobra.Command, ref describe.Ref) error {
 
 // Print prints the history of an object.
 func (p *History) Print(cmd *cobra.Command, reader client.Reader, ref describe.Ref) error {
+	if p.limit < 0 {
+		return fmt.Errorf("--limit: %d is negative; use 0 for all", p.limit)
+	}
 	episodes, err := history.History(cmd.Context(), reader, ref)
 	if err != nil {
-		return err
+		return better(cmd.Context(), reader, ref, err)
 	}
 	if p.limit > 0 && len(episodes) > p.limit {
 		episodes = episodes[:p.limit]

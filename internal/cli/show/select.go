@@ -45,11 +45,26 @@ func (s *selection) check() error {
 	if _, err := labels.Parse(s.labels); err != nil {
 		return fmt.Errorf("--selector: %q cannot be read: %w; write it as app=web,tier!=test", s.labels, err)
 	}
-	if _, err := fields.ParseSelector(s.fields); err != nil {
-		return fmt.Errorf("--field-selector: %q cannot be read: %w; write it as metadata.name=web", s.fields, err)
+	if err := s.checkFields(); err != nil {
+		return err
 	}
 	if field := s.field(); field != "" && sortable[field] == nil {
 		return fmt.Errorf("--sort-by: there is no field %q; use name, namespace, phase, since, kind or reason", s.sortBy)
+	}
+	return nil
+}
+
+// checkFields refuses fields that the API server does not select by: those of the kinds that
+// are rolled have only two.
+func (s *selection) checkFields() error {
+	selector, err := fields.ParseSelector(s.fields)
+	if err != nil {
+		return fmt.Errorf("--field-selector: %q cannot be read; write it as metadata.name=web", s.fields)
+	}
+	for _, r := range selector.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return fmt.Errorf("--field-selector: %q cannot be selected by; use metadata.name or metadata.namespace", r.Field)
+		}
 	}
 	return nil
 }

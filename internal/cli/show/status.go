@@ -54,6 +54,9 @@ func NewStatus(env command.Environment) *cobra.Command {
 
 // noNamespace says how a namespace is named, which is all that a person can mean.
 func noNamespace(_ *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.Contains(args[0], "/") {
+		return fmt.Errorf("%q: status shows namespaces; name one with -n, or use spillway explain %s", args[0], args[0])
+	}
 	if len(args) > 0 {
 		return fmt.Errorf("%q: name a namespace with -n %s, or an object with spillway explain KIND/NAME", args[0], args[0])
 	}
@@ -61,6 +64,9 @@ func noNamespace(_ *cobra.Command, args []string) error {
 }
 
 func (s *overview) run(cmd *cobra.Command) error {
+	if len(s.show) == 0 && cmd.Flags().Changed("rings") {
+		return errors.New("--rings: name at least one ring, such as config")
+	}
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -113,7 +119,7 @@ func (s *overview) check() error {
 		return err
 	}
 	if s.all && s.Cluster.Namespace != "" {
-		return errors.New("-n and -A contradict each other; leave one out")
+		return command.ErrBothNamespaces
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config/content"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/describe"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
@@ -56,7 +57,7 @@ func pause(obj client.Object, who command.Author) error {
 	case *fleetv1.Module, *fleetv1.BootstrapModule:
 		return pauseModule(obj, who)
 	default:
-		return pauseByAnnotation(obj)
+		return pauseByAnnotation(obj, who)
 	}
 }
 
@@ -74,15 +75,21 @@ func pauseModule(module client.Object, who command.Author) error {
 	return note(module, model.VerbPause, spec, who)
 }
 
-func pauseByAnnotation(obj client.Object) error {
+// pauseByAnnotation also records who did, but for an Instance, which says who set the
+// annotation by its managed fields.
+func pauseByAnnotation(obj client.Object, who command.Author) error {
 	annotations := obj.GetAnnotations()
 	if vocabulary.Paused.Get(annotations) == "true" {
-		return alreadyPaused("")
+		return alreadyPaused(content.PauseOf(annotations).By)
 	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[vocabulary.Paused.Native] = "true"
+	p := content.Pause{By: who.By, Reason: who.Reason, At: who.At.UTC()}
+	if _, ok := obj.(*v1beta1.Instance); ok {
+		p = content.Pause{}
+	}
+	p.Set(annotations)
 	obj.SetAnnotations(annotations)
 	return nil
 }
@@ -122,7 +129,7 @@ func resumeByAnnotation(obj client.Object) error {
 	if vocabulary.Paused.Get(annotations) != "true" {
 		return errNotPaused
 	}
-	for _, name := range vocabulary.Paused.Names() {
+	for _, name := range append(vocabulary.Paused.Names(), vocabulary.PausedBy.Native) {
 		delete(annotations, name)
 	}
 	obj.SetAnnotations(annotations)

@@ -2,6 +2,7 @@ package steer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +32,17 @@ type steering struct {
 	edit func(obj client.Object, who command.Author) error
 }
 
+// PausedKinds are those that the commands pause and resume take.
+var PausedKinds = append(slices.Clone(command.RolledKinds), describe.KindConfigMap, describe.KindSecret)
+
 // NewPause returns the command pause.
 func NewPause(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "pause", kinds: command.RolledKinds, word: command.ReasonPaused, edit: pause,
+		verb: "pause", kinds: PausedKinds, word: command.ReasonPaused, edit: pause,
 		short: "Pause a rollout until it is resumed",
 		long: "Nothing more is updated, assigned or removed. What is updating already completes.\n" +
-			"KIND is a workload, a RolloutGroup, an Instance or a Module.",
+			"KIND is a workload, a RolloutGroup, an Instance or a Module; or a ConfigMap or Secret:\n" +
+			"then no workload is rolled for a change of it.",
 		example: "rolloutgroup/ingester -n mimir",
 	})
 }
@@ -45,7 +50,7 @@ func NewPause(env command.Environment) *cobra.Command {
 // NewResume returns the command resume.
 func NewResume(env command.Environment) *cobra.Command {
 	return newSteering(env, steering{
-		verb: "resume", kinds: command.RolledKinds, word: command.ReasonResumed, edit: resume,
+		verb: "resume", kinds: PausedKinds, word: command.ReasonResumed, edit: resume,
 		short: "Resume a paused rollout", example: "module/shop -n clusters",
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,6 +112,8 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 	}
 	if w.all {
 		w.namespace = ""
+	} else if err := command.NamespaceMissing(ctx, w.live, w.namespace); err != nil {
+		return err
 	}
 	w.look.Namespace, w.began = w.namespace, w.Env.Now()
 	if w.ref != nil {
@@ -127,7 +130,9 @@ func (w *watching) prepare(ctx context.Context, args []string) (err error) {
 // check refuses what contradicts itself.
 func (w *watching) check(args []string) error {
 	switch {
-	case w.all && (len(args) > 0 || w.Cluster.Namespace != ""):
+	case w.all && w.Cluster.Namespace != "":
+		return command.ErrBothNamespaces
+	case w.all && len(args) > 0:
 		return errors.New("--all-namespaces: an object is in one namespace; leave it out")
 	case w.timeout < 0:
 		return fmt.Errorf("--timeout: %s is negative; use 0 for no limit", w.timeout)
@@ -272,8 +277,26 @@ func (w *watching) units(ctx context.Context, c client.Client) ([]describe.Unit,
 	if len(snapshot.Unseen) > 0 {
 		return nil, errors.New(snapshot.Unseen[0].Why)
 	}
+	if err := w.missing(ctx); err != nil {
+		return nil, err
+	}
 	return nil, fmt.Errorf("%s not found in namespace %s, or no ring rolls it; spillway explain %s -n %s shows which",
 		w.ref, w.ref.Namespace, w.ref, w.ref.Namespace)
+}
+
+// missing is an error if the namespace or the object surely does not exist.
+func (w *watching) missing(ctx context.Context) error {
+	kind, known := command.KindOf(w.ref.Kind)
+	if !known {
+		return nil
+	}
+	one := &metav1.PartialObjectMetadata{}
+	one.SetGroupVersionKind(kind)
+	err := w.live.Get(ctx, client.ObjectKey{Namespace: w.ref.Namespace, Name: w.ref.Name}, one)
+	if !apierrors.IsNotFound(err) {
+		return nil
+	}
+	return command.NotFound(ctx, w.live, kind, w.ref.Namespace, w.ref.Name)
 }
 
 // New returns the command watch. run runs the commands that a person chooses by a key.

@@ -37,6 +37,8 @@ func decide(a attempt, o Options) answer {
 		return answer{warnings: []string{"config changes do not roll it: " + w.DeniedText()}}
 	case a.starts() && len(w.Missing) > 0:
 		return a.suspend(o.SuspendBy)
+	case a.now.Pinning.On:
+		return a.pin(o.SuspendBy)
 	case len(w.Missing) > 0, w.Hashes == nil:
 		return answer{}
 	default:
@@ -72,7 +74,24 @@ func (a attempt) keepHash() answer {
 	}
 	e := workload.EditUnstored(a.now)
 	e.SetTemplateHash(a.before.Template.HashName, a.before.Template.Hash)
+	e.RestorePins(a.before)
 	return answer{operations: e.Operations()}
+}
+
+// pin leaves the hash and the pins to the ring, which writes snapshots before. Until then no
+// Pod of a new workload starts. One that is paused starts as it is.
+func (a attempt) pin(by workload.SuspendBy) answer {
+	switch {
+	case !a.starts():
+		return a.keepHash()
+	case a.now.Settings.Paused && !a.now.Suspension.IsSuspended():
+		return answer{}
+	}
+	e := workload.EditUnstored(a.now)
+	if !a.now.Suspension.IsSuspended() {
+		e.Suspend(by)
+	}
+	return answer{operations: e.Operations(), warnings: []string{"Pods are waiting for their config to be pinned"}}
 }
 
 // suspend keeps the Pods unscheduled.

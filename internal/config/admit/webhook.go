@@ -28,6 +28,8 @@ type Options struct {
 	// AllowCrossNamespace lets workloads name extra config of other namespaces that
 	// did not opt in to it.
 	AllowCrossNamespace bool
+	// PinNamespaces are those whose workloads may keep the config of each revision.
+	PinNamespaces []string
 	// SuspendBy is how a new workload whose config is missing is suspended.
 	SuspendBy workload.SuspendBy
 	// Now is the clock.
@@ -69,9 +71,9 @@ func (h *handler) Handle(ctx context.Context, req webhook.Request) webhook.Respo
 	if err != nil { // the failure policy allows the request
 		return webhook.Errored(http.StatusInternalServerError, err)
 	}
-	attempt := attempt{now: read(now), unchanged: sameTemplate(before, now)}
+	attempt := attempt{now: h.options.read(now, req.Namespace), unchanged: sameTemplate(before, now)}
 	if before != nil {
-		attempt.before = read(before)
+		attempt.before = h.options.read(before, req.Namespace)
 	}
 	if attempt.now.Settings.Tracked && !attempt.replacesNothing() { // otherwise its config does not matter
 		h.observe(ctx, attempt.now)
@@ -112,8 +114,11 @@ func decode(req webhook.Request) (now, before client.Object, err error) {
 	return now, before, nil
 }
 
-func read(obj client.Object) *workload.Workload {
+func (o Options) read(obj client.Object, namespace string) *workload.Workload {
 	w := workload.Read(obj)
+	if slices.Contains(o.PinNamespaces, namespace) {
+		w.Allow("")
+	}
 	return &w
 }
 

@@ -57,7 +57,10 @@ func digestConfigMap(o *corev1.ConfigMap) {
 	for key, value := range configMapValues(o) {
 		digests[strings.Clone(key)] = digestOf(value)
 	}
-	o.Data, o.BinaryData, o.Immutable = digests, nil, nil
+	o.Data, o.BinaryData = digests, nil
+	if !IsSnapshot(o) {
+		o.Immutable = nil
+	}
 	o.ObjectMeta = identity(&o.ObjectMeta)
 }
 
@@ -69,7 +72,13 @@ func digestSecret(o *corev1.Secret) {
 	for key, value := range o.Data {
 		digests[strings.Clone(key)] = []byte(digestOf(value))
 	}
-	o.Data, o.StringData, o.Immutable, o.Type = digests, nil, nil, ""
+	o.Data, o.StringData = digests, nil
+	if !IsSnapshot(o) {
+		o.Immutable = nil
+	}
+	if o.Type != corev1.SecretTypeServiceAccountToken {
+		o.Type = ""
+	}
 	o.ObjectMeta = identity(&o.ObjectMeta)
 }
 
@@ -93,16 +102,24 @@ func configMapValues(o *corev1.ConfigMap) map[string][]byte {
 // identity keeps of an object's metadata only what the ring reads. Strings are
 // cloned so that they do not keep alive the message that they arrived in.
 func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
+	kept := metav1.ObjectMeta{
 		Name:            strings.Clone(m.Name),
 		Namespace:       strings.Clone(m.Namespace),
 		UID:             m.UID,
 		ResourceVersion: strings.Clone(m.ResourceVersion),
-		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig),
+		Annotations:     only(m.Annotations, vocabulary.Ignored, vocabulary.SharedWith, vocabulary.StopOnFailure, vocabulary.StoppedBy, vocabulary.RetryConfig, vocabulary.OnConfigFailure, vocabulary.Paused, vocabulary.PausedBy),
 		OwnerReferences: workloadOwners(m.OwnerReferences),
 		GenerateName:    digested,
 	}
+	if IsSnapshot(m) {
+		kept.Labels, kept.CreationTimestamp = only(m.Labels, vocabulary.Snapshot), m.CreationTimestamp
+		kept.Annotations = only(m.Annotations, vocabulary.SnapshotOf)
+	}
+	return kept
 }
+
+// IsSnapshot is true of an object that says that it is a snapshot of another one.
+func IsSnapshot(m metav1.Object) bool { return vocabulary.Snapshot.Get(m.GetLabels()) == "true" }
 
 // only keeps the annotations of some keys; nil if there are none.
 func only(annotations map[string]string, keys ...vocabulary.Key) map[string]string {

@@ -76,7 +76,11 @@ type fact struct {
 	// uid is that of the object.
 	uid     string
 	ignored bool
+	// token is true of the token of a ServiceAccount.
+	token bool
 	release
+	// paused is who paused what is rolled for the object, nil if it is not paused.
+	paused *Pause
 	// sharedWith lists the namespaces that may name the object as an extra one.
 	sharedWith string
 	// digests has a digest for each key.
@@ -92,11 +96,13 @@ func factOf(obj client.Object) fact {
 		ignored:    vocabulary.Ignored.Get(obj.GetAnnotations()) == "true",
 		sharedWith: vocabulary.SharedWith.Get(obj.GetAnnotations()),
 		release:    releaseOf(obj.GetAnnotations()),
+		paused:     pausedBy(obj.GetAnnotations()),
 	}
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
 		f.digests = o.Data
 	case *corev1.Secret:
+		f.token = o.Type == corev1.SecretTypeServiceAccountToken
 		f.digests = make(map[string]string, len(o.Data))
 		for key, digest := range o.Data {
 			f.digests[key] = string(digest)

@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -65,8 +66,30 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%d workloads for %d objects, want %d", got, objects, want)
 		}
 	}
-	if got := len(Batch([]*Known{{facts: Facts{{}: {}, {Name: "b"}: {}}}}, 1)); got != 1 {
-		t.Errorf("%d workloads, want one that reads more than a batch", got)
+}
+
+// TestBatchTakesALargeOneWithSmallOnes: neither keeps the others waiting.
+func TestBatchTakesALargeOneWithSmallOnes(t *testing.T) {
+	of := func(n int, prefix string) *Known {
+		k := &Known{facts: Facts{}}
+		for i := range n {
+			k.facts[object(ConfigMap, prefix+fmt.Sprint(i))] = fact{exists: true}
+		}
+		return k
+	}
+	large, second, first, then, late := of(5, "a"), of(5, "b"), of(1, "c"), of(1, "d"), of(1, "e")
+	got := Batch([]*Known{large, second, first, then, late}, 2)
+	if !slices.Equal(got, []*Known{large, first, then}) {
+		t.Errorf("it took %d workloads", len(got))
+	}
+	missing := of(mostAwaited+1, "f")
+	for o := range missing.facts {
+		missing.facts[o] = fact{}
+	}
+	missing.demand.First = true // it reads nothing, and so does one that has a hash
+	few := &Known{demand: Demand{First: true}, facts: Facts{object(ConfigMap, "g"): {}, object(ConfigMap, "h"): {}}}
+	if got := Batch([]*Known{first, missing, few}, 2); !slices.Equal(got, []*Known{first, missing}) {
+		t.Errorf("it took %d workloads", len(got))
 	}
 }
 

@@ -29,8 +29,18 @@ type Known struct {
 	hashes                           *Hashes
 	// forbidden says which values could not be read, when last tried.
 	forbidden []string
-	// inputs is the result of [Known.Inputs] of some hash; empty after each change.
+	// derived follows from the rest, and is empty after each change.
+	derived derived
+}
+
+// derived is what many passes ask for, and what takes as long to compute as a workload has
+// references.
+type derived struct {
+	// inputs is the result of [Known.Inputs] of some hash.
 	inputs, inputsOf string
+	// missing is that of [Known.Missing].
+	missing []Missing
+	done    bool
 }
 
 // Use is a reference and what is known of its object.
@@ -71,16 +81,16 @@ func (m Missing) String(namespace string) string {
 // their objects. It is a digest with the name of the workload as its key, so that it counts
 // for no other one, and it says nothing of values. While it stays the same, so does the hash.
 func (k *Known) Inputs(workload, hash string) string {
-	if k.inputs != "" && k.inputsOf == hash {
-		return k.inputs
+	if k.derived.inputs != "" && k.derived.inputsOf == hash {
+		return k.derived.inputs
 	}
 	mac := hmac.New(sha256.New, []byte(inputsFormat+workload))
 	_, _ = fmt.Fprintf(mac, "%q %+v", hash, k.scopes())
 	for _, o := range slices.SortedFunc(maps.Keys(k.facts), Object.Compare) {
 		_, _ = fmt.Fprintf(mac, "%q %v %q\n", o, k.facts[o].exists, k.facts[o].version)
 	}
-	k.inputs, k.inputsOf = hex.EncodeToString(mac.Sum(nil)[:digestSize]), hash
-	return k.inputs
+	k.derived.inputs, k.derived.inputsOf = hex.EncodeToString(mac.Sum(nil)[:digestSize]), hash
+	return k.derived.inputs
 }
 
 // inputsFormat changes with what [Known.Inputs] covers, and with how hashes are computed.
@@ -112,6 +122,14 @@ func (k *Known) Hashes() *Hashes {
 // be computed.
 func (k *Known) IsComplete() bool { return len(k.denied) == 0 && len(k.Missing()) == 0 }
 
+// Missing is what a Pod cannot start without and does not exist, each once. It is not changed.
+func (k *Known) Missing() []Missing {
+	if d := &k.derived; !d.done {
+		d.missing, d.done = k.findMissing(), true
+	}
+	return k.derived.missing
+}
+
 // Uses are the references of the workload, with what is known of each.
 func (k *Known) Uses() []Use {
 	ignored := k.scope().ignored
@@ -120,14 +138,13 @@ func (k *Known) Uses() []Use {
 		uses = append(uses, Use{
 			Reference: ref,
 			Exists:    k.facts[ref.Object].exists,
-			Ignored:   len(without([]Reference{ref}, ignored)) == 0,
+			Ignored:   slices.ContainsFunc(ignored, func(i Reference) bool { return i.covers(ref.Object) }),
 		})
 	}
 	return uses
 }
 
-// Missing is what a Pod cannot start without and does not exist, each once.
-func (k *Known) Missing() []Missing {
+func (k *Known) findMissing() []Missing {
 	var missing []Missing
 	known := map[Missing]bool{}
 	add := func(m Missing) {

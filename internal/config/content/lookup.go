@@ -70,7 +70,7 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 	if l.isUnchanged(ctx, k, version) {
 		return false, nil
 	}
-	k.inputs = ""
+	k.derived = derived{}
 	k.demand, k.denied, k.leftOut, k.hidden, k.version, k.facts = d, nil, nil, false, version, Facts{}
 	out := map[Object]bool{}
 	for _, ref := range slices.Concat(d.Uses, d.Wave) {
@@ -92,6 +92,12 @@ func (l *Lookup) Observe(ctx context.Context, k *Known, version string, d Demand
 	}
 	k.demand.Uses, k.demand.Wave = except(d.Uses, out), except(d.Wave, out)
 	return k.refresh(), nil
+}
+
+// Exists is true if an object exists, and if that cannot be read.
+func (l *Lookup) Exists(ctx context.Context, o Object) bool {
+	f, err := l.factOf(ctx, o)
+	return err != nil || f.exists
 }
 
 // LeftOut says, as sentences, which of some extra objects do not count for workloads of a

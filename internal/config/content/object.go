@@ -109,7 +109,7 @@ func without(refs, ignored []Reference) []Reference {
 	}
 	var kept []Reference
 	for _, ref := range refs {
-		if !slices.ContainsFunc(ignored, func(i Reference) bool { return i.Object == ref.Object && i.Whole() }) {
+		if !slices.ContainsFunc(ignored, func(i Reference) bool { return i.covers(ref.Object) }) {
 			kept = append(kept, ref)
 		}
 	}
@@ -148,3 +148,6 @@ type KeyUse struct {
 
 // Whole is true if every key of the object counts.
 func (r Reference) Whole() bool { return r.Keys == nil }
+
+// covers is true if the reference is to all of an object.
+func (r Reference) covers(o Object) bool { return r.Object == o && r.Whole() }

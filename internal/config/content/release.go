@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/spillway-dev/spillway/internal/vocabulary"
 )
 
@@ -39,7 +41,15 @@ type release struct {
 	stoppedBy string
 	// retried is when a user asked to try again what has failed.
 	retried time.Time
+	// goesBack is true if workloads that fail with it get their previous config back.
+	goesBack bool
 }
+
+// What happens to a workload that has failed with a change of its config.
+const (
+	OnFailureRollback = "Rollback"
+	OnFailureStop     = "Stop"
+)
 
 func releaseOf(annotations map[string]string) release {
 	retried, _ := time.Parse(time.RFC3339, vocabulary.RetryConfig.Get(annotations))
@@ -47,6 +57,7 @@ func releaseOf(annotations map[string]string) release {
 	return release{
 		unstoppable: vocabulary.StopOnFailure.Get(annotations) == "false",
 		stoppedBy:   vocabulary.StoppedBy.Get(annotations), retried: retried,
+		goesBack: vocabulary.OnConfigFailure.Get(annotations) == OnFailureRollback,
 	}
 }
 
@@ -69,6 +80,14 @@ func (f Facts) RetriedAt(o Object, now time.Time) time.Time {
 	return time.Time{}
 }
 
+// GoesBack is true if the object says that workloads that fail with it get their previous
+// config back.
+func (f Facts) GoesBack(o Object) bool { return f[o].goesBack }
+
+// RetriedSince is true if a user has asked after a time to try again what has failed with an
+// object.
+func (f Facts) RetriedSince(o Object, at time.Time) bool { return f[o].retried.After(at) }
+
 // Retries are when users asked to try again.
 func (f Facts) Retries() []time.Time {
 	var at []time.Time
@@ -90,9 +109,27 @@ func (f fact) digest() string {
 	if !f.exists {
 		return absent
 	}
-	mac := hmac.New(sha256.New, []byte(f.uid))
+	return f.digestOf(f.uid)
+}
+
+// digestOf is the digest of the content as that of an object with a UID.
+func (f fact) digestOf(uid string) string {
+	mac := hmac.New(sha256.New, []byte(uid))
 	for _, key := range slices.Sorted(maps.Keys(f.digests)) {
 		_, _ = fmt.Fprintf(mac, "%q %q\n", key, f.digests[key])
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:digestSize/2])
 }
+
+// DigestOf is the digest of the present content of an object, as in its [Release].
+func (f Facts) DigestOf(o Object) (digest string, exists bool) {
+	of := f[o]
+	return of.digest(), of.exists
+}
+
+// IsToken is true of the token of a ServiceAccount, which cannot be copied.
+func (f Facts) IsToken(o Object) bool { return f[o].token }
+
+// DigestAs is the digest of the content of an object that was reduced by [Digest], as that
+// of an object with a UID.
+func DigestAs(obj client.Object, uid string) string { return factOf(obj).digestOf(uid) }

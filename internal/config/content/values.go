@@ -2,6 +2,7 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,32 +47,71 @@ func (l *Lookup) Hash(ctx context.Context, due []*Known) []error {
 	return errs
 }
 
-// Batch returns how many of some workloads to hash together, so that the values of about so
-// many objects are read. It is at least one. Workloads that use the same objects stay together.
+// Batch chooses workloads to hash together, in their order: those of which about so many
+// objects are read, and one that alone needs more than that, so that neither a large one
+// nor many small ones keep the others waiting for long. Workloads that use the same objects
+// stay together.
 func Batch(due []*Known, objects int) []*Known {
-	read := map[Object]bool{}
-	batch := slices.DeleteFunc(slices.Clone(due), func(k *Known) bool {
-		more := 0
-		for o := range k.facts {
-			if !read[o] {
-				more++
+	read, n, large := map[Object]bool{}, 0, false
+	return slices.DeleteFunc(slices.Clone(due), func(k *Known) bool {
+		more := k.unread(read, objects)
+		switch {
+		case more > objects:
+			if large {
+				return true
 			}
-		}
-		if more > 0 && len(read) > 0 && len(read)+more > objects {
+			large = true
+		case more > 0 && n > 0 && n+more > objects:
 			return true
+		default:
+			n += more
 		}
 		for o := range k.facts {
 			read[o] = true
 		}
 		return false
 	})
-	return batch
+}
+
+// unread is how many objects must be read for the hash besides some others; what is above
+// the limit is not counted.
+func (k *Known) unread(read map[Object]bool, limit int) int {
+	n, awaits := 0, k.awaits()
+	for o, f := range k.facts {
+		if !read[o] && (f.exists || awaits) {
+			if n++; n > limit {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// mostAwaited bounds how many objects that the cache does not have are read for one hash.
+// Workloads that are created with their config have a few of them.
+const mostAwaited = 64
+
+// awaits is true of a workload whose config may have been created a moment before it
+// ([Demand.First]), so that what the cache does not have is read all the same.
+func (k *Known) awaits() bool {
+	if !k.demand.First {
+		return false
+	}
+	n := 0
+	for _, f := range k.facts {
+		if !f.exists {
+			n++
+		}
+	}
+	return n <= mostAwaited
 }
 
 // values are the contents of objects, read once and kept until the last
 // workload that needs them has its hash.
 type values struct {
-	reader  client.Reader
+	reader client.Reader
+	// readers has a place for each object that may be read at a time.
+	readers chan struct{}
 	objects map[Object]*value
 	// shared has a *sharedHashes for each way of using config.
 	shared sync.Map
@@ -86,7 +126,7 @@ type value struct {
 }
 
 func newValues(reader client.Reader, due []*Known) *values {
-	v := &values{reader: reader, objects: map[Object]*value{}}
+	v := &values{reader: reader, readers: make(chan struct{}, Readers), objects: map[Object]*value{}}
 	for _, k := range due {
 		for o := range k.facts {
 			if v.objects[o] == nil {
@@ -101,13 +141,15 @@ func newValues(reader client.Reader, due []*Known) *values {
 // compute reads the values that the workload uses and hashes them.
 func (k *Known) compute(ctx context.Context, values *values) error {
 	defer values.release(k)
+	k.facts, k.forbidden, k.derived = maps.Clone(k.facts), nil, derived{}
+	read := k.needed()
+	if values.read(ctx, read) > MostBytes {
+		k.forbidden = []string{tooLarge}
+		return errors.New(tooLarge)
+	}
 	c := contents{}
-	k.facts, k.forbidden, k.inputs = maps.Clone(k.facts), nil, ""
-	for o, f := range k.facts {
-		if !f.exists && !k.demand.First {
-			continue // the cache knows that there is none
-		}
-		v := values.get(ctx, o)
+	for _, o := range read {
+		v := values.objects[o]
 		if apierrors.IsForbidden(v.err) {
 			k.forbidden = []string{forbidden(o, k.demand.Namespace)}
 		}
@@ -124,10 +166,62 @@ func (k *Known) compute(ctx context.Context, values *values) error {
 	return err
 }
 
+// needed are the objects whose values the hash is of, but for what the cache knows to be
+// missing.
+func (k *Known) needed() []Object {
+	awaits := k.awaits()
+	var needed []Object
+	for o, f := range k.facts {
+		if f.exists || awaits {
+			needed = append(needed, o)
+		}
+	}
+	return needed
+}
+
+// MostBytes bounds how large the config of one workload may be: its hash is of all of it.
+const MostBytes = 32 << 20
+
+var tooLarge = fmt.Sprintf("its ConfigMaps and Secrets cannot be read: they have more than %d MiB; use fewer or smaller ones", MostBytes>>20)
+
+// read reads objects that were not read yet, several at a time, and returns how many bytes
+// they have. It stops at more than [MostBytes].
+func (v *values) read(ctx context.Context, objects []Object) int64 {
+	var (
+		group errgroup.Group
+		size  atomic.Int64
+	)
+	group.SetLimit(Readers)
+	for _, o := range objects {
+		if size.Load() > MostBytes {
+			break
+		}
+		group.Go(func() error {
+			size.Add(v.get(ctx, o).size())
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing is returned
+	return size.Load()
+}
+
 func (v *values) get(ctx context.Context, o Object) *value {
 	val := v.objects[o]
-	val.once.Do(func() { val.read(ctx, v.reader, o) })
+	val.once.Do(func() {
+		v.readers <- struct{}{}
+		defer func() { <-v.readers }()
+		val.read(ctx, v.reader, o)
+	})
 	return val
+}
+
+// size is how many bytes the values have.
+func (val *value) size() int64 {
+	n := 0
+	for _, content := range val.content {
+		n += len(content)
+	}
+	return int64(n)
 }
 
 // release drops the contents that no other workload needs.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/pods"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/rollout"
@@ -20,6 +21,18 @@ type Failure struct {
 	Cause string
 	// Until is set of a workload that is ready again: when it counts as recovered.
 	Until time.Time
+	// kept is why the workload does not get its previous config back, though that is asked
+	// for. Empty if it does, or if it is not asked for.
+	kept string
+}
+
+// why is the failure as a clause about what was released.
+func (f *Failure) why(namespace string) string {
+	names := make([]string, len(f.Releases))
+	for i, r := range f.Releases {
+		names[i] = r.From(namespace)
+	}
+	return strings.Join(names, ", ") + " failed (" + f.Cause + ")"
 }
 
 // reason is the failure as a clause about the workload.
@@ -28,7 +41,11 @@ func (f *Failure) reason(namespace string) string {
 	for i, r := range f.Releases {
 		names[i] = r.From(namespace)
 	}
-	return f.Cause + " (changed: " + strings.Join(names, ", ") + ")"
+	text := f.Cause + " (changed: " + strings.Join(names, ", ") + ")"
+	if f.kept != "" {
+		text += "; the previous config cannot be restored: " + f.kept
+	}
+	return text
 }
 
 // NeedsPods is true if it depends on the Pods of a workload whether it has failed with its
@@ -54,6 +71,12 @@ func (w *Workload) isUp() bool {
 func (w *Workload) isPresent(f workload.Failed) bool {
 	r, ok := w.Config.Release(f.Object())
 	return ok && f.Is(r)
+}
+
+// runs is true if new Pods of the workload get the present content of the object of a failure.
+func (w *Workload) runs(f *workload.Failed) bool {
+	r, ok := w.Config.Release(f.Object())
+	return ok && w.Runs(r)
 }
 
 // isRecovered is true if a workload that had failed has been ready for so long that its
@@ -97,7 +120,7 @@ func (w *Workload) onTrialFor(now time.Time) []content.Release {
 		return nil
 	}
 	return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool {
-		return !w.counts(r.Object, w.Records.Roll.At, now)
+		return !w.Runs(r) || !w.counts(r.Object, w.Records.Roll.At, now)
 	})
 }
 
@@ -167,7 +190,7 @@ func (w *Workload) failed(now time.Time) []workload.Failed {
 // to try again, and the workload has not been ready with the same config.
 func (w *Workload) keeps(f *workload.Failed, now time.Time) bool {
 	used := slices.ContainsFunc(w.Uses, func(u content.Use) bool { return u.Object == f.Object() && !u.Ignored })
-	works := w.isPresent(*f) && w.isRecovered(now)
+	works := w.isPresent(*f) && w.runs(f) && w.isRecovered(now)
 	return used && !works && w.counts(f.Object(), f.At, now)
 }
 
@@ -180,6 +203,24 @@ func (w *Workload) isUnreadyBefore(now time.Time) bool {
 		return false
 	}
 	return !w.rolling(now) || !workload.IsUnfinished(w.Object) || roll.Unready || roll.Template != workload.TemplateDigest(w.Object)
+}
+
+// before is the config to go back to if the one that a workload is rolled for fails: the one
+// that it has, unless that has failed too.
+func (w *Workload) before() *workload.Before {
+	earlier := w.Records.Answered.Before
+	failed := slices.ContainsFunc(w.Records.Failed, func(f workload.Failed) bool {
+		p, ok := w.Pinning.Pins.Of(f.Kind, f.Name)
+		return ok && f.Namespace == w.Namespace && p.Digest == pin.ShortDigest(f.Digest)
+	})
+	switch {
+	case failed:
+		return earlier
+	case !w.isUp() && len(earlier.Parsed()) > 0:
+		return earlier
+	default:
+		return w.Present()
+	}
 }
 
 // failedNote is the Event of a failure.

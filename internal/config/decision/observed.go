@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spillway-dev/spillway/internal/config/pods"
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/health"
 )
@@ -16,6 +17,8 @@ type Observed struct {
 	// Budget is what the manager has rolled; nil if the records on the workloads have to
 	// stand for it.
 	Budget *Budget
+	// Policies say in which stages workloads are rolled.
+	Policies policy.Set
 }
 
 // Workload is a workload, and what the ring observed of it.
@@ -38,6 +41,10 @@ type Workload struct {
 	// failure and stop are what follows from all workloads; see judge.
 	failure *Failure
 	stop    *Stop
+	// staged is why a policy keeps it from being rolled, nil if none does; see stage.
+	staged *Staged
+	// back is that it gets its previous config back, nil if it does not.
+	back *back
 	// kept is how many workloads its failure keeps from being rolled.
 	kept int
 }

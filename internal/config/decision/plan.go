@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-dev/spillway/internal/config/policy"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -22,13 +23,17 @@ type Plan struct {
 	Budget *Budget
 	// Workloads are those that were observed, with what was found out about them.
 	Workloads []Workload
+	// Releases are those that policies are for and that are not complete.
+	Releases map[*policy.Policy][]policy.Release
 }
 
 // Decide makes the plan: the engine decides what rolls, and the rest of the writes
 // keep the records up to date.
 func Decide(o Observed, options Options) Plan {
 	o = judge(o, options)
-	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads}
+	o, staged := stage(o, options)
+	plan := Plan{Plan: rollout.Decide(tree(o, options)), Workloads: o.Workloads, Releases: staged.report()}
+	plan.Wake = ring.Earlier(plan.Wake, staged.plan.Wake)
 	stepping := map[string]bool{}
 	for _, step := range plan.Steps {
 		stepping[strings.Join(step.Path, "/")] = true
@@ -77,7 +82,7 @@ func tree(o Observed, options Options) rollout.Observed {
 		unit, ok := w.unit(o.Now, options)
 		switch {
 		case !ok:
-		case w.IsLate(o.Now), w.failure != nil:
+		case w.IsLate(o.Now), w.failure != nil, w.back != nil:
 			addTo(&slow, w.Namespace, rollout.Limit{}, unit)
 		case w.Zone.Group != "":
 			addTo(&zones, w.Namespace, rollout.Limit{}, unit)
@@ -123,7 +128,7 @@ const (
 func (w *Workload) Path(now time.Time) rollout.Path {
 	part := alone
 	switch {
-	case w.IsLate(now), w.failure != nil:
+	case w.IsLate(now), w.failure != nil, w.back != nil:
 		part = late
 	case w.Zone.Group != "":
 		part = inGroups
@@ -137,6 +142,8 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	unit := rollout.Unit{Name: w.Kind + " " + w.Name.Name}
 	rolling, isLate := w.rolling(now), w.IsLate(now)
 	switch {
+	case w.back != nil:
+		return w.backUnit(unit), true
 	case w.failure != nil:
 		unit.Leaf = rollout.Leaf{Current: w.Accepted(), Target: w.Accepted(), Health: rollout.Failed, Reason: w.failure.reason(w.Namespace) + soakText(w.failure.Until)}
 		return unit, true
@@ -148,16 +155,14 @@ func (w *Workload) unit(now time.Time, options Options) (rollout.Unit, bool) {
 	if !w.IsSettled() {
 		unit.Block = w.block(now, options)
 	}
-	waits := unit.Block != nil || w.Settings.Paused || w.Retry.Pending(now)
+	unit.Pause = w.pause()
+	waits := unit.Block != nil || unit.Pause != nil || w.Retry.Pending(now)
 	unit.Leaf = rollout.Leaf{Current: w.revision(), Target: w.target(), Health: w.availability(rolling || isLate, waits), Priority: w.Settings.Priority}
 	switch {
 	case rolling:
 		unit.StartedAt = w.Rolled
 	case isLate:
 		unit.StartedAt = w.Records.Roll.At
-	}
-	if w.Settings.Paused {
-		unit.Pause = &rollout.Pause{}
 	}
 	if w.Retry != nil {
 		unit.Leaf.RetryAt, unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
@@ -172,6 +177,15 @@ func (w *Workload) settledUnit(unit rollout.Unit, now time.Time) (rollout.Unit, 
 	switch {
 	case w.Legacy.Finalizer:
 		unit.Block = &rollout.Block{Reason: ReasonWaveFinalizer, Since: now, Message: w.disowning()}
+		return unit, true
+	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:
+		unit.Block = &rollout.Block{Reason: ReasonSnapshotMissing, Since: w.since(now), Message: w.lostText()}
+		return unit, true
+	case w.isRolledBack():
+		unit.Block = &rollout.Block{Reason: ReasonConfigRolledBack, Since: w.since(now), Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
+		return unit, true
+	case w.isUndone():
+		unit.Block = &rollout.Block{Reason: ReasonConfigUndone, Since: w.since(now), Message: w.undoneText()}
 		return unit, true
 	default:
 		return w.keptUnit(unit, now)
@@ -215,6 +229,8 @@ const (
 	suspended = "suspended"
 	released  = "released"
 	unhashed  = "changed"
+	// pinned follows the hash of a workload that has to get pins for the config that it has.
+	pinned = " pinned"
 )
 
 func (w *Workload) revision() string {
@@ -232,6 +248,8 @@ func (w *Workload) target() string {
 		return released
 	case w.IsCurrent():
 		return w.Accepted()
+	case w.Hashes != nil && w.NeedsPins():
+		return w.Hashes.Desired + pinned
 	case w.Hashes != nil:
 		return w.Hashes.Desired
 	default:
@@ -272,10 +290,7 @@ func (w *Workload) availability(rolling, waits bool) rollout.Health {
 
 // block is the ring's own reason why the workload cannot roll, nil if none.
 func (w *Workload) block(now time.Time, options Options) *rollout.Block {
-	since := now
-	if c := w.Records.Condition; c != nil {
-		since = c.Since
-	}
+	since := w.since(now)
 	switch {
 	case w.IsTemplateSettled():
 		return w.freeing(since)
@@ -291,9 +306,19 @@ func (w *Workload) block(now time.Time, options Options) *rollout.Block {
 		return w.coalescing(now, options)
 	case w.stop != nil:
 		return &rollout.Block{Reason: w.stop.Reason, Message: w.stop.Message(), Since: since}
+	case w.staged != nil:
+		return &w.staged.Block
 	default:
 		return nil
 	}
+}
+
+// since is when the condition on the workload began, now if it has none.
+func (w *Workload) since(now time.Time) time.Time {
+	if c := w.Records.Condition; c != nil {
+		return c.Since
+	}
+	return now
 }
 
 // freeing is why the suspended Pods of a released workload cannot be deleted yet.

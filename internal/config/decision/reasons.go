@@ -45,6 +45,26 @@ const (
 	// Action: nothing, the wait ends when the workload is ready or has failed; spillway
 	// explain for the workload that the message names says why it is not ready.
 	ReasonConfigUnverified rollout.Reason = "ConfigUnverified"
+	// ReasonConfigUndone: a user has restored an earlier revision, which keeps the config that
+	// it was rolled with.
+	// Action: nothing; the next change of the config rolls the workload. To roll it for the
+	// present config, run spillway retry for the object.
+	ReasonConfigUndone rollout.Reason = "ConfigUndone"
+	// ReasonConfigRolledBack: the workload has failed with a change of its config, and got its
+	// previous config back.
+	// Action: correct the object that the message names: the new content is tried. To try the
+	// same content again, run spillway retry for the object.
+	ReasonConfigRolledBack rollout.Reason = "ConfigRolledBack"
+	// ReasonSnapshotMissing: the Pod template is pinned to a snapshot that was deleted, and the
+	// content is not known any more, so new Pods cannot start.
+	// Action: restore the snapshot that the message names, or remove the annotation
+	// spillway.dev/pins of the Pod template: then the workload is rolled for the present config.
+	ReasonSnapshotMissing rollout.Reason = "SnapshotMissing"
+	// ReasonPinsUnavailable: the workload asks for revisions that keep their config, and the
+	// manager cannot do that there, so it is rolled without.
+	// Action: install with --pin-namespaces as the message says, or remove the annotation
+	// spillway.dev/pin-config.
+	ReasonPinsUnavailable rollout.Reason = "PinsUnavailable"
 	// ReasonWaveFinalizer: the finalizer of wave before 2024 cannot be removed, so the
 	// workload cannot be deleted.
 	// Action: grant the manager patch on the objects that the message names, by a Role in

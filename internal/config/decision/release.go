@@ -61,7 +61,7 @@ func judge(o Observed, options Options) Observed {
 	if options.KeepGoing {
 		return o
 	}
-	j := &judgment{now: o.Now, workloads: o.Workloads, releases: map[releaseIn]*underway{}}
+	j := &judgment{now: o.Now, o: &o, workloads: o.Workloads, releases: map[releaseIn]*underway{}}
 	if !j.addTrials() {
 		return o
 	}
@@ -93,9 +93,12 @@ type underway struct {
 // judgment is the releases that something may be wrong with.
 type judgment struct {
 	now       time.Time
+	o         *Observed
 	workloads []Workload
-	// trials are the releases of each workload that failed or may have.
+	// trials are the releases of each workload that failed or may have, with their places by
+	// release.
 	trials   []trial
+	trialsOf map[content.Release][]int
 	releases map[releaseIn]*underway
 }
 
@@ -127,6 +130,10 @@ func (j *judgment) addTrials() bool {
 	}
 	// What failed first is named first, so that sentences stay as they are when more fails.
 	slices.SortStableFunc(j.trials, func(a, b trial) int { return a.at.Compare(b.at) })
+	j.trialsOf = map[content.Release][]int{}
+	for i := range j.trials {
+		j.trialsOf[j.trials[i].release] = append(j.trialsOf[j.trials[i].release], i)
+	}
 	return len(j.trials) > 0
 }
 
@@ -140,7 +147,7 @@ func (j *judgment) addRecorded(i int, w *Workload) {
 		}
 		unit := rollout.Unit{Name: w.called(w.Namespace), Leaf: rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}}
 		r, _ := w.Config.Release(f.Object())
-		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent()})
+		j.trials = append(j.trials, trial{workload: i, release: r, unit: unit, at: f.At, present: w.IsCurrent() && w.Runs(r)})
 	}
 }
 
@@ -164,7 +171,9 @@ func (j *judgment) addStopped() {
 			continue
 		}
 		for _, r := range w.ReleasesOf(w.Change.Keys) {
-			j.addNext(i, w, r)
+			if !j.o.policyFor(w, r.Object).Tolerates() || w.recorded(r, j.now) != nil { // else its stages decide
+				j.addNext(i, w, r)
+			}
 		}
 	}
 }
@@ -176,9 +185,9 @@ func (j *judgment) addNext(i int, w *Workload, r content.Release) {
 	if u == nil {
 		u = &underway{unknown: -1}
 		j.releases[in] = u
-		for k := range j.trials {
+		for _, k := range j.trialsOf[r] {
 			t := &j.trials[k]
-			if t.release == r && w.Config.CountsIn(r.Object, j.workloads[t.workload].Namespace, w.Namespace) {
+			if w.Config.CountsIn(r.Object, j.workloads[t.workload].Namespace, w.Namespace) {
 				u.add(t, &j.workloads[t.workload], w.Namespace)
 			}
 		}
@@ -267,6 +276,7 @@ func (j *judgment) conclude(plan rollout.Plan) {
 			j.workloads[s.on].kept++
 		}
 	}
+	j.goBack()
 }
 
 func isFailure(h *rollout.Hold) bool {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spillway-dev/spillway/internal/config/pin"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/message"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -21,6 +22,8 @@ type Write struct {
 	Disowns bool
 	// Patches are made one after the other; the first that fails ends the write.
 	Patches []workload.Patch
+	// Pins are those that the write sets. Their snapshots have to exist before it.
+	Pins pin.Pins
 	// Frees are suspended Pods to delete, so that they are recreated.
 	Frees []workload.WaitingPod
 	// Events are emitted once all patches are made.
@@ -54,6 +57,9 @@ type Event struct {
 
 // step is the write that brings a workload up to date.
 func step(w *Workload, now time.Time) Write {
+	if w.back != nil {
+		return giveBack(w, now)
+	}
 	if w.IsTemplateSettled() {
 		return Write{Workload: w, Frees: w.Suspension.Deletable()}
 	}
@@ -70,9 +76,14 @@ func roll(w *Workload, now time.Time) Write {
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventReleased, "Scheduling enabled: the config of the Pods exists"})
 	}
 	if w.Settings.Tracked {
+		at := now.UTC().Truncate(time.Millisecond)
 		e.SetHash()
+		e.SetPins(at, w.before())
+		if w.Pinning.On {
+			write.Pins = w.PinsNow()
+		}
 		e.Record(workload.Roll{
-			At: now.UTC().Truncate(time.Millisecond), Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
+			At: at, Changed: w.Change.Shortened(), Template: workload.TemplateDigest(w.Object),
 			Unready: w.isUnreadyBefore(now),
 		})
 		write.Events = append(write.Events, Event{corev1.EventTypeNormal, EventChanged, "Configuration hash updated to " + w.Hashes.Desired})
@@ -96,7 +107,9 @@ func record(w *Workload, now time.Time) []Write {
 	c, failed := w.condition(now), w.failed(now)
 	unchanged, adopts := c.Equal(w.Records.Condition), w.IsCurrent() && w.Adopts()
 	same := slices.Equal(failed, w.Records.Failed)
-	if unchanged && same && !adopts && !w.IsMarkedInVain() {
+	answered, answers := w.AnswersNow(now.UTC().Truncate(time.Millisecond))
+	answers = answers && w.Settings.Tracked && w.IsCurrent()
+	if unchanged && same && !adopts && !answers && !w.IsMarkedInVain() {
 		return nil
 	}
 	write, e := Write{Workload: w}, workload.EditStored(&w.Workload)
@@ -113,6 +126,9 @@ func record(w *Workload, now time.Time) []Write {
 	}
 	if adopts {
 		e.SetBaseline()
+	}
+	if answers {
+		e.SetAnswered(answered)
 	}
 	write.Patches = []workload.Patch{e.Patch()}
 	return []Write{write}
@@ -135,13 +151,21 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	var c *workload.Condition
 	switch {
 	case len(w.Denied) > 0:
-		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonNotPermitted, Message: w.DeniedText()}
+		c = notReady(ReasonNotPermitted, w.DeniedText())
 	case len(w.Missing) > 0:
-		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigMissing, Message: w.missingText()}
+		c = notReady(ReasonConfigMissing, w.missingText())
 	case w.failure != nil:
-		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigFailed, Message: w.failure.reason(w.Namespace)}
+		c = notReady(ReasonConfigFailed, w.failure.reason(w.Namespace))
 	case w.stop != nil && w.stop.Reason == ReasonConfigFailed:
-		c = &workload.Condition{Type: "Ready", Status: "False", Reason: ReasonConfigFailed, Message: w.stop.said + "; keeps the previous config"}
+		c = notReady(ReasonConfigFailed, w.stop.said+"; keeps the previous config")
+	case w.staged != nil && w.staged.Reason == ReasonConfigFailed:
+		c = notReady(ReasonConfigFailed, w.staged.Message+"; keeps the previous config")
+	case w.saysRolledBack():
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonConfigRolledBack, Message: rolledBackText(w.Records.Roll.Back, w.Records.Roll.Changed)}
+	case w.Settings.Tracked && len(w.Pinning.Lost) > 0:
+		c = notReady(ReasonSnapshotMissing, w.lostText())
+	case w.Settings.Tracked && w.Pinning.Refused != "":
+		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonPinsUnavailable, Message: w.Pinning.Refused}
 	case len(w.LeftOut) > 0:
 		c = &workload.Condition{Type: "Stalled", Status: "True", Reason: ReasonNotPermitted, Message: w.LeftOutText()}
 	case len(w.Settings.Problems) > 0:
@@ -149,6 +173,15 @@ func (w *Workload) condition(now time.Time) *workload.Condition {
 	default:
 		return nil
 	}
+	return w.stamped(c, now)
+}
+
+func notReady(reason rollout.Reason, message string) *workload.Condition {
+	return &workload.Condition{Type: "Ready", Status: "False", Reason: reason, Message: message}
+}
+
+// stamped is a condition as a sentence, with the time since when it is so.
+func (w *Workload) stamped(c *workload.Condition, now time.Time) *workload.Condition {
 	c.Message = message.Sentence(c.Message)
 	c.Since = now.UTC().Truncate(time.Second)
 	if old := w.Records.Condition; old != nil && old.Reason == c.Reason {

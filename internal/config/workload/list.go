@@ -74,7 +74,8 @@ func IsRelevant(obj client.Object) bool {
 	_, _, marked := vocabulary.Suspended.Lookup(annotations)
 	_, _, conditioned := vocabulary.ConfigStatus.Lookup(annotations)
 	_, _, failed := vocabulary.ConfigFailed.Lookup(annotations)
-	return tracked || disabled || marked || conditioned || failed ||
+	_, _, pinned := vocabulary.Pins.Lookup(TemplateOf(obj).Annotations)
+	return pinned || tracked || disabled || marked || conditioned || failed ||
 		SuspensionOf(obj).IsSuspended() || hasFinalizer(obj)
 }
 

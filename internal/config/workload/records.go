@@ -21,6 +21,8 @@ type Records struct {
 	Condition *Condition
 	// Failed are the releases with which it has failed.
 	Failed []Failed
+	// Answered is what a workload with pins was rolled for.
+	Answered Answered
 }
 
 // Failed is a release of config with which a workload has failed.
@@ -70,6 +72,9 @@ type Roll struct {
 	// Unready is true if the workload was not ready before, for another reason than its
 	// config: then that it is not ready afterwards says nothing of the config.
 	Unready bool `json:"unready,omitempty"`
+	// Back is why the workload got its previous config back, empty if it was rolled for
+	// another reason. Changed is then what had changed before.
+	Back string `json:"back,omitempty"`
 }
 
 // Baseline equates a hash on a template with the hash of a larger or smaller
@@ -116,6 +121,9 @@ func recordsOf(obj client.Object) Records {
 	}
 	if err := json.Unmarshal([]byte(vocabulary.ConfigFailed.Get(annotations)), &r.Failed); err != nil {
 		r.Failed = nil
+	}
+	if err := json.Unmarshal([]byte(vocabulary.ConfigAnswered.Get(annotations)), &r.Answered); err != nil {
+		r.Answered = Answered{}
 	}
 	r.Failed = r.Failed[:min(len(r.Failed), MostFailed)]
 	for i := range r.Failed {

@@ -113,6 +113,9 @@ func isComplete(c appsv1.DeploymentCondition) bool {
 	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.Reason == "NewReplicaSetAvailable"
 }
 
+// IsHeldBack is true if another client decides which Pods of the workload are replaced.
+func IsHeldBack(obj client.Object) bool { return isHeldBack(obj) }
+
 // isHeldBack is true if another client decides which Pods of the workload are
 // replaced, and for other objects.
 func isHeldBack(obj client.Object) bool {
@@ -160,13 +163,16 @@ func TemplateDigest(obj client.Object) string {
 }
 
 // Bare is the Pod template without what admission and the ring put there.
-func Bare(obj client.Object) *corev1.PodTemplateSpec {
-	t := TemplateOf(obj).DeepCopy()
-	for _, name := range vocabulary.ConfigHash.Names() {
+func Bare(obj client.Object) *corev1.PodTemplateSpec { return BareTemplate(TemplateOf(obj)) }
+
+// BareTemplate is a Pod template without what admission and the ring put there.
+func BareTemplate(of *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	t := of.DeepCopy()
+	for _, name := range append(vocabulary.ConfigHash.Names(), vocabulary.Pins.Names()...) {
 		delete(t.Annotations, name)
 	}
-	if i := SuspensionOf(obj).Gate; i > 0 {
-		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i-1:i-1], t.Spec.SchedulingGates[i:]...)
+	if i := slices.IndexFunc(t.Spec.SchedulingGates, isOurGate); i >= 0 {
+		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates[:i:i], t.Spec.SchedulingGates[i+1:]...)
 	}
 	return t
 }

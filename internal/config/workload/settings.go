@@ -19,15 +19,22 @@ type Settings struct {
 	Tracked bool
 	Dialect string
 	Paused  bool
+	// PausedBy is who paused it, if that was done by a command.
+	PausedBy content.Pause
 	// CoalesceWindow is the workload's own, nil for the manager's.
 	CoalesceWindow *time.Duration
 	Priority       int
 	// Extra are references by annotation; they are never required.
 	Extra       []content.Reference
 	PullSecrets bool
+	// Pin is true if each revision is to keep the config that it was rolled with.
+	Pin bool
 	// Unstoppable is true if failures of others do not stop the workload, nor its own
 	// failures others.
 	Unstoppable bool
+	// OnFailure is what happens when the workload fails with a change of its config: as in
+	// package content, empty if what it uses says so.
+	OnFailure string
 	// Ignored are objects, or keys of them, that do not count.
 	Ignored []content.Reference
 	// Problems are invalid annotations, which have no effect.
@@ -52,9 +59,11 @@ func settingsOf(namespace string, annotations map[string]string) Settings {
 	if !r.s.Tracked {
 		return r.s
 	}
-	r.s.Paused = r.pause()
+	r.s.Paused, r.s.PausedBy = r.pause(), content.PauseOf(annotations)
 	r.s.Unstoppable = r.isFalse(vocabulary.StopOnFailure)
+	r.s.OnFailure = r.onFailure()
 	r.s.PullSecrets = r.boolean(vocabulary.ImagePullSecrets)
+	r.s.Pin = r.boolean(vocabulary.PinConfig)
 	r.s.Priority = r.integer(vocabulary.Priority)
 	r.s.CoalesceWindow = r.duration(vocabulary.CoalesceWindow)
 	r.s.Extra = slices.Concat(r.extra(vocabulary.ExtraConfigMaps, content.ConfigMap), r.extra(vocabulary.ExtraSecrets, content.Secret))
@@ -85,6 +94,16 @@ func (r *settingsReader) isFalse(key vocabulary.Key) bool {
 		r.problem(name, value, MustBePause)
 	}
 	return value == "false"
+}
+
+// onFailure is "Stop" if it cannot be read, which takes nothing away.
+func (r *settingsReader) onFailure() string {
+	value, name, ok := vocabulary.OnConfigFailure.Lookup(r.annotations)
+	if ok && value != content.OnFailureRollback && value != content.OnFailureStop {
+		r.problem(name, value, MustBeOnFailure)
+		return content.OnFailureStop
+	}
+	return value
 }
 
 // pause is true unless the value is "false", which is the safe side.
@@ -162,14 +181,15 @@ const maxEntries = 1000
 
 // What the value of an annotation must be, and what is used until it is.
 const (
-	MustBeSmall    = "must be on a workload with fewer than 2000 references to ConfigMaps and Secrets; ignoring the others"
-	MustBeShort    = "must be a list of at most 1000 entries; ignoring the others"
-	MustBeBoolean  = `must be "true" or "false"; using "false"`
-	MustBePause    = `must be "true" or "false"; using "true"`
-	MustBeInteger  = "must be an integer such as 10; using 0"
-	MustBeDuration = `must be a duration such as "5s"; using the default of the manager`
-	MustBeExtra    = `must be "name" or "namespace/name"; ignoring it`
-	MustBeIgnored  = `must be "name" or "name:key"; ignoring it`
+	MustBeSmall     = "must be on a workload with fewer than 2000 references to ConfigMaps and Secrets; ignoring the others"
+	MustBeShort     = "must be a list of at most 1000 entries; ignoring the others"
+	MustBeBoolean   = `must be "true" or "false"; using "false"`
+	MustBePause     = `must be "true" or "false"; using "true"`
+	MustBeOnFailure = `must be "Rollback" or "Stop"; using "Stop"`
+	MustBeInteger   = "must be an integer such as 10; using 0"
+	MustBeDuration  = `must be a duration such as "5s"; using the default of the manager`
+	MustBeExtra     = `must be "name" or "namespace/name"; ignoring it`
+	MustBeIgnored   = `must be "name" or "name:key"; ignoring it`
 )
 
 type settingsReader struct {

@@ -155,6 +155,11 @@ func isSuspendedPod(p *corev1.Pod) bool {
 	return suspended && p.DeletionTimestamp == nil
 }
 
+// IsSuspendedTemplate is true if Pods of a template would not be scheduled.
+func IsSuspendedTemplate(t *corev1.PodTemplateSpec) bool {
+	return slices.ContainsFunc(t.Spec.SchedulingGates, isOurGate) || t.Spec.SchedulerName == vocabulary.SuspendedScheduler
+}
+
 func isOurGate(g corev1.PodSchedulingGate) bool { return g.Name == vocabulary.SchedulingGate }
 
 // isHeldByPartition is true for a Pod that would be recreated at the revision that

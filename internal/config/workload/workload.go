@@ -25,6 +25,8 @@ type Workload struct {
 	// Records are what earlier passes wrote on the workload.
 	Records    Records
 	Suspension Suspension
+	// Pinning is how it keeps the config of each of its revisions.
+	Pinning Pinning
 	// Zone is set for a StatefulSet that is a zone of a group.
 	Zone Zone
 	// Legacy is what old versions of wave left.
@@ -101,6 +103,7 @@ func Read(obj client.Object) Workload {
 	w.Settings.bound(w.Demand.Uses)
 	w.Template = readTemplate(template, w.Settings.Dialect)
 	w.Demand.First = w.Template.Hash == ""
+	w.readPinning(template)
 	if obj.GetDeletionTimestamp() != nil { // only what blocks the deletion still matters
 		w.Settings.Tracked, w.Suspension = false, Suspension{}
 	}
@@ -182,6 +185,14 @@ func (w *Workload) IsCurrent() bool {
 
 // HashIsRight is [Workload.IsCurrent] for the hash alone.
 func (w *Workload) HashIsRight() bool {
+	return !w.NeedsPins() && (w.hashIsRight() || w.IsUndone())
+}
+
+// IsNewest is true if new Pods get the present config, and not an earlier one that a user went
+// back to.
+func (w *Workload) IsNewest() bool { return w.hashIsRight() }
+
+func (w *Workload) hashIsRight() bool {
 	switch {
 	case w.Template.Hash == "":
 		return false
@@ -195,7 +206,26 @@ func (w *Workload) HashIsRight() bool {
 // must be recorded: that ours reads more, or that something is ignored now, is
 // no reason to roll.
 func (w *Workload) Adopts() bool {
-	return w.Hashes != nil && (w.adoptsWave() || w.ignoresMore())
+	return w.Hashes != nil && (w.adoptsWave() || w.ignoresMore() || w.isPinnedToPresent())
+}
+
+// isPinnedToPresent is true if the pins say that new Pods get the present content of all that
+// counts. The hash may be another one: a user went back to a content which the workload never
+// had together with the others.
+func (w *Workload) isPinnedToPresent() bool {
+	if !w.Pinning.On || len(w.Pinning.Pins) == 0 || w.Template.Hash == "" || w.Accepted() == w.Hashes.Desired {
+		return false
+	}
+	now := w.PinsNow()
+	for i := range w.Uses {
+		u := &w.Uses[i]
+		p, ok := w.Pinning.Pins.Of(u.Object.Kind, u.Object.Name)
+		present, pinnable := now.Of(u.Object.Kind, u.Object.Name)
+		if !u.Ignored && (!ok || !pinnable || u.Object.Namespace != w.Namespace || p != present) {
+			return false
+		}
+	}
+	return true
 }
 
 // adoptsWave is true if the hash is wave's, and no baseline is recorded. A hash

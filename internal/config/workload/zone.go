@@ -38,3 +38,10 @@ func replicasOf(set *appsv1.StatefulSet) int32 {
 	}
 	return *set.Spec.Replicas
 }
+
+// IsReplaced is true if all Pods of a zone have the present template. The current revision of
+// its status does not say so, as it stays behind where another client replaces the Pods.
+func IsReplaced(obj client.Object) bool {
+	set, ok := obj.(*appsv1.StatefulSet)
+	return ok && set.Status.ObservedGeneration >= set.Generation && set.Status.UpdatedReplicas >= replicasOf(set)
+}

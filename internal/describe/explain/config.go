@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -64,6 +65,8 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		only.Links[0].Next = a.Kubectl("edit", w.Ref())
 	}
 	switch {
+	case e.Policy != "":
+		only.Links[0].Next = a.Kubectl("describe", policyRef(e.Policy))
 	case e.State == config.StateNext:
 		only.Then = a.Manager(w.GetNamespace())
 	case e.Reason == decision.ReasonNotPermitted:
@@ -72,7 +75,12 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		only.Links = append(only.Links, a.Lacking(native.LackOf(e.Lacking[0], w)))
 	case e.Reason == rollout.ReasonPaused:
 		only.Links[0].Next = a.Spillway("resume", w.Ref())
-		only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
+		if e.PausedFor != nil {
+			o := e.PausedFor
+			only.Links[0].Next = a.Spillway("resume", describe.Ref{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name})
+		} else {
+			only.Links[0].Owner = annotator(w.Object, vocabulary.Paused.Native)
+		}
 	case e.Reason == decision.ReasonPodsKept:
 		return a.Kept(ctx, w, only)
 	case e.Reason == decision.ReasonNotHeld:
@@ -85,6 +93,16 @@ func (a *asker) tracked(ctx context.Context, w *native.Workload, e *config.Expla
 		return a.zoneOrPods(ctx, w, only.Links[0])
 	}
 	return only, nil
+}
+
+// policyRef is a policy by its name in sentences.
+func policyRef(name string) describe.Ref {
+	kind, name, _ := strings.Cut(name, " ")
+	ref := describe.Ref{Kind: kind, Name: name}
+	if namespace, rest, ok := strings.Cut(name, "/"); ok {
+		ref.Namespace, ref.Name = namespace, rest
+	}
+	return ref
 }
 
 // denied tells what the caller may not look at from what the manager may not: this was

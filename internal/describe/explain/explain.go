@@ -39,7 +39,7 @@ func (a *asker) answers(ref describe.Ref) chain.AnswerFunc {
 	by := map[string]func(context.Context, describe.Ref, bool) (chain.Answer, error){
 		workloads.Deployment: a.workload, workloads.StatefulSet: a.workload, workloads.DaemonSet: a.workload,
 		describe.KindReplicaSet: a.Controller, describe.KindJob: a.Controller,
-		describe.KindPod: a.Pod, describe.KindConfigMap: a.ConfigObject, describe.KindSecret: a.ConfigObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
+		describe.KindPod: a.Pod, describe.KindConfigMap: a.configObject, describe.KindSecret: a.configObject, describe.KindClaim: a.Claim, describe.KindService: a.Service,
 		describe.KindPDB: a.DisruptionBudget, describe.KindZoneBudget: a.ZoneBudget,
 		describe.KindGroup: a.group, describe.KindGate: a.gate, describe.KindRevision: a.revision,
 		describe.KindInstance: a.instance,

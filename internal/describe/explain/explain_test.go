@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -169,7 +170,23 @@ func (w *world) apply(docs string) {
 			u.SetNamespace(w.namespace)
 		}
 		testenv.Apply(w.t, w.client, u)
+		if u.GetKind() == "ResourceQuota" {
+			w.isHeeded(u)
+		}
 	}
+}
+
+// isHeeded waits until the API server refuses a Pod for the quota. An API server that has
+// not seen a new quota yet lets one pass.
+func (w *world) isHeeded(quota *unstructured.Unstructured) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-", Namespace: w.namespace}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "x"}}}}
+		if err := w.client.Create(ctx, pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "exceeded quota: "+quota.GetName()) {
+			return fmt.Errorf("a Pod is not refused: %w", err)
+		}
+		return nil
+	})
 }
 
 func (w *world) isNamespaced(u *unstructured.Unstructured) bool {

@@ -38,6 +38,9 @@ stringData: {user: x}
 	name: "a workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
 	owner: "user", ask: "deploy/web", root: "deployment/web", says: "paused", next: "spillway resume deployment/web -n NS",
 }, {
+	name: "a ConfigMap whose workload is paused", plant: appAtOne + deployment("web", tracked, usesApp, `annotation: spillway.dev/pause: "true"`),
+	ask: "configmap/app", through: "ConfigMap Deployment", by: "ConfigMap app: 0 of 1 tracked workloads are up to date", root: "deployment/web", says: "paused", next: "spillway resume deployment/web -n NS",
+}, {
 	name: "Pods wait for a user to delete them", plant: appAtOne + workload("StatefulSet", "db", tracked, usesApp, "spec: serviceName: x", "spec: updateStrategy: {type: OnDelete}"),
 	act: func(w *world) {
 		w.pods("db", func(*corev1.Pod) {})

@@ -15,12 +15,16 @@ import (
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 )
 
+// ErrNotFound is returned for objects that do not exist.
+var ErrNotFound = errors.New("not found")
+
 // ErrNoHistory is returned for objects of kinds that are not rolled.
 var ErrNoHistory = errors.New("no ring rolls objects of its kind")
 
 // History is what was rolled of an object, the newest first: when, by which change, by
 // whom, how long its parts took, and the Events of that time. It has only what
-// objects and Events still say.
+// objects and Events still say. The revisions of a workload that keeps its config follow; of a
+// ConfigMap or Secret it is the contents that are kept.
 //
 // It reads the object, what the change was made to, and the Events of the namespace.
 // A caller who may not list Events gets the rest.
@@ -39,6 +43,10 @@ func History(ctx context.Context, reader client.Reader, ref describe.Ref) ([]Ent
 		return nil, err
 	}
 	annotate(episodes, slices.DeleteFunc(notes, func(n Event) bool { return !members.Has(&n) }))
+	if slices.Contains(workloads.Kinds(), ref.Kind) {
+		kept, err := h.ofRevisions(ctx)
+		return append(episodes, kept...), err
+	}
 	return episodes, nil
 }
 
@@ -58,6 +66,8 @@ func (h *historian) episodes(ctx context.Context) ([]Entry, error) {
 		return h.ofModule(ctx)
 	case workloads.Deployment, workloads.StatefulSet, workloads.DaemonSet:
 		return h.ofWorkload(ctx)
+	case describe.KindConfigMap, describe.KindSecret:
+		return h.ofObject(ctx)
 	default:
 		return nil, fmt.Errorf("%s: %w", h.ref, ErrNoHistory)
 	}
@@ -70,7 +80,7 @@ func (h *historian) get(ctx context.Context, obj client.Object) error {
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster has no kind %s; spillway install installs it", h.ref.Kind)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s not found in namespace %s", h.ref, h.ref.Namespace)
+		return fmt.Errorf("%s %w in namespace %s", h.ref, ErrNotFound, h.ref.Namespace)
 	case err != nil:
 		return fmt.Errorf("get %s: %w", h.ref, err)
 	default:

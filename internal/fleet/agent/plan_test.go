@@ -220,6 +220,22 @@ func TestUnownedObjectsAreLeftAlone(t *testing.T) {
 	m.expect(m.says("shop"), "shop-v1 failed ForeignObject: GitRepository "+gitName("shop", "v1")+" already exists and is not owned by this assemblage; rename or delete it")
 }
 
+// What has the same name and is being deleted is waited for, and not written over.
+func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.o.Kustomizations["c1-shop"].DeletionTimestamp = &metav1.Time{}
+	m.wants(git("shop", "v2", ""))
+	m.expect(m.settles(), []string(nil))
+	m.expect(m.says("shop"), "shop-v2 waiting Terminating: waiting for the old Kustomization c1-shop to be deleted")
+	m = newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.o.Sources[SourceKey{sourcev1.GitRepositoryKind, gitName("shop", "v1")}].Deleting = true
+	delete(m.o.Kustomizations, "c1-shop")
+	m.expect(m.settles(), []string(nil))
+	m.expect(m.says("shop"), "shop-v1 waiting Terminating: waiting for the old GitRepository "+gitName("shop", "v1")+" to be deleted")
+}
+
 // What was changed by hand is put back, and what is not wanted any more is noticed.
 func TestWhatIsAppliedIsKept(t *testing.T) {
 	for name, change := range map[string]func(*kustomizev1.Kustomization){
@@ -233,10 +249,17 @@ func TestWhatIsAppliedIsKept(t *testing.T) {
 			m := newModel(t, git("shop", "v1", ""))
 			m.settles()
 			change(m.o.Kustomizations["c1-shop"])
+			m.expect(Decide(&m.o).Writes[0].UID, types.UID("uid of c1-shop")) // over what was seen
 			m.expect(m.settles(), []string{"Apply Kustomization c1-shop"})
 		})
 	}
-	m := newModel(t, git("shop", "v1", "package: {kustomize: {path: deploy, substitute: {a: b}}}"))
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.o.Sources[SourceKey{sourcev1.GitRepositoryKind, gitName("shop", "v1")}].Content.SetAnnotations(nil)
+	_, made := m.step()
+	m.expect(made, []string{"Apply GitRepository " + gitName("shop", "v1")})
+	m.expect(m.says("shop"), "shop-v1 updating Applying: handed to Flux")
+	m = newModel(t, git("shop", "v1", "package: {kustomize: {path: deploy, substitute: {a: b}}}"))
 	m.settles()
 	m.wants(git("shop", "v1", ""))
 	m.expect(m.settles(), []string{"Apply Kustomization c1-shop"})
@@ -281,7 +304,12 @@ func TestWhatIsToStayIsSaidOnceItWould(t *testing.T) {
 			m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.DeletionPolicy(""))
 		})
 	}
-	m := newModel(t, git("shop", "v1", bound)) // of which nothing runs yet
+	m := newModel(t, git("shop", "v1", ""))
+	m.settles()
+	m.wants(git("other", "v1", ""), git("shop", "v2", bound)) // what else is applied is no reason to wait
+	_, made := m.step()
+	m.expect(made, []string{"Apply GitRepository " + gitName("other", "v1"), "Apply Kustomization c1-other", "Orphan c1-shop"})
+	m = newModel(t, git("shop", "v1", bound)) // of which nothing runs yet
 	m.settles()
 	m.expect(m.o.Assemblage.Status.Syncs[0].DeletionPolicy, v1alpha1.Orphan)
 }

@@ -134,6 +134,18 @@ package: {kustomize: {substitute: {x: "$(A) $(own) $(B) $(unbound)"}}}`))
 	}
 }
 
+// What is sent names its kind, its place, and whose it is.
+func TestWhatIsSentIsMarked(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""), git("other", "v1", ""))
+	u := Decide(&m.o).Writes[0].Object
+	m.expect([]string{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}, []string{v1alpha1.GroupVersion.String(), "Assemblage", "ns", "c1"})
+	marks := u.GetAnnotations()
+	m.expect([]string{vocabulary.ProxiedBy.Get(marks), vocabulary.SentSyncs.Get(marks)}, []string{"me", "other,shop"})
+	if vocabulary.AppliedHash.Get(marks) == "" {
+		t.Error("without a hash of its content")
+	}
+}
+
 // As many as the hub takes in both phases, and the name of the cluster, are 129: what an
 // Assemblage takes.
 func TestOfBindingsAtMost129AreSent(t *testing.T) {
@@ -172,6 +184,12 @@ func TestAStatusIsCopiedOnlyOfWhatWasSent(t *testing.T) {
 	m.wants(git("shop", "v2", ""), git("other", "v1", "")) // another one moves
 	m.step()
 	m.expect(m.says(), "shop-v2 failed: says the cluster, other-v1 updating: sending to the cluster")
+	m.step()
+	m.expect(m.says(), "shop-v2 failed: says the cluster, other-v1 updating: sending to the cluster")
+	m.o.Proxy.Status.Syncs = m.o.Proxy.Status.Syncs[1:] // nothing was said of it before
+	m.o.Proxy.Status.Syncs[0].State = v1alpha1.StateUnreachable
+	m.step()
+	m.expect(m.says(), "shop-v2 updating: the cluster has not observed it yet, other-v1 updating: the cluster has not observed it yet")
 }
 
 func TestABadBindingIsSentAsItWasSent(t *testing.T) {
@@ -233,6 +251,21 @@ func TestARefusalIsOfWhatWasSent(t *testing.T) {
 	m.expect(m.says(), "shop-v2 waiting: no, other-v1 waiting: no")
 	says()
 	m.expect(m.o.Proxy.Status.Conditions[0].Message, "no")
+}
+
+// A commit in the place of its tag may be refused as well. Then what succeeded there is not
+// what is to run.
+func TestARefusalOfACommitInPlaceOfItsTagIsToldOfIt(t *testing.T) {
+	commit := strings.Repeat("0", 40)
+	m := newModel(t, git("shop", "v1", ""))
+	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateSucceeded)
+	m.o.Live.Status.Syncs[0].Resolved = "v1@sha1:" + commit
+	m.step()
+	m.o.Refusal = &outcome.Refusal{State: v1alpha1.StateFailed, Message: "no"}
+	m.wants(strings.Replace(git("shop", "v1", ""), "{tag: v1}", "{revision: '"+commit+"'}", 1))
+	m.o.Proxy.Status = Decide(&m.o).Status
+	m.expect(m.says(), "shop-v1 failed: no")
 }
 
 // A cluster that has not answered yet, and one to which the connection broke, are not said
@@ -329,6 +362,73 @@ func TestTheEnd(t *testing.T) {
 }
 
 // What is not watched is read sooner while something is updating, with jitter.
+// What is changed on the cluster by another client, or taken out, is sent again.
+func TestWhatIsChangedOnTheClusterIsSentAgain(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.Assemblage){
+		"changed":   func(a *v1alpha1.Assemblage) { a.Spec.Syncs[0].Source.Git.Version.Tag = "v0" },
+		"taken out": func(a *v1alpha1.Assemblage) { a.Spec.Syncs = nil },
+	} {
+		m := newModel(t, git("shop", "v1", ""), git("other", "v1", ""))
+		m.step()
+		m.o.Live = m.o.Live.DeepCopy()
+		change(m.o.Live)
+		if p, made := m.step(); fmt.Sprint(made) != "[Send]" || p.Writes[0].UID != "there" {
+			t.Errorf("%s: %v, over %v", name, made, p.Writes)
+		}
+		if _, made := m.step(); made != nil {
+			t.Errorf("%s: sent again: %v", name, made)
+		}
+	}
+}
+
+// A cluster that is not watched is looked at while it deletes what was sent, as often as while
+// it is updating.
+func TestADeletionIsLookedAt(t *testing.T) {
+	m := newModel(t, git("shop", "v1", ""))
+	m.o.Watched = false
+	m.step()
+	m.answers("shop", "shop-v1", v1alpha1.StateUpdating)
+	m.step()
+	m.o.Now = m.o.Now.Add(10 * time.Minute)
+	updating, _ := m.step()
+	m.o.Proxy.DeletionTimestamp, m.o.Live.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
+	deleting, _ := m.step()
+	m.expect(deleting.Wake, updating.Wake)
+	if deleting.Wake.IsZero() {
+		t.Error("it is not looked at")
+	}
+}
+
+// That a cluster refuses what takes things away there is reported, as long as it does.
+func TestARemovalThatIsRefusedIsReported(t *testing.T) {
+	for act, live := range map[assemblage.Act]map[string]string{
+		Send:   {vocabulary.ProxiedBy.Native: "me", vocabulary.AppliedHash.Native: "1"},
+		Delete: {vocabulary.ProxiedBy.Native: "me"},
+	} {
+		m := newModel(t)
+		m.o.Live = &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{UID: "there", Annotations: live}}
+		m.o.Proxy.DeletionTimestamp = &metav1.Time{}
+		m.o.Refusal = &outcome.Refusal{State: v1alpha1.StateFailed, Message: "no"}
+		if _, made := m.step(); fmt.Sprint(made) != fmt.Sprintf("[%s]", act) {
+			t.Errorf("it makes %v, want %s", made, act)
+		}
+		m.expect(m.o.Proxy.Status.Conditions[0].Message, "cannot be removed: no; annotate it with spillway.dev/abandon-cluster=true to leave everything there")
+	}
+}
+
+// An Assemblage in which others have syncs stays for them, without the mark of who goes.
+func TestWhatOthersHaveStays(t *testing.T) {
+	m := newModel(t)
+	m.o.Live = &v1alpha1.Assemblage{ObjectMeta: metav1.ObjectMeta{UID: "there", Annotations: map[string]string{vocabulary.ProxiedBy.Native: "me"}}}
+	m.o.Live.Spec.Syncs = make([]v1alpha1.NamedSync, 1)
+	m.o.Proxy.DeletionTimestamp = &metav1.Time{}
+	p := Decide(&m.o)
+	if len(p.Writes) != 1 || p.Writes[0].Act != Send {
+		t.Fatalf("it makes %v", p.Writes)
+	}
+	m.expect(p.Writes[0].Object.GetAnnotations(), map[string]string(nil))
+}
+
 func TestPollingIsAdaptiveAndNotInStep(t *testing.T) {
 	m := newModel(t, git("shop", "v1", ""))
 	m.o.Watched = false

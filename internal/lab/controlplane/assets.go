@@ -15,17 +15,22 @@ import (
 // assetsVariable is the variable by which the field's test tools find binaries.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
-// Assets returns the folder with the binaries of the control plane. It builds
+// Programs are those that a control plane with nodes consists of.
+var Programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+
+// Assets returns the folder with the binaries of the control plane. It fetches or builds
 // them if necessary and possible, and writes its progress.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(assetsVariable); dir != "" {
 		return dir, complete(dir)
 	}
-	dir, err := Build(ctx, "k8s", progress)
-	if errors.Is(err, errNoScript) {
-		err = fmt.Errorf("no control plane to start: set %s to a folder with etcd and kube-apiserver, or run this where they can be built: %w", assetsVariable, err)
+	script, err := buildScript("k8s")
+	if err != nil {
+		return "", fmt.Errorf("no control plane to start: set %s to a folder with etcd and kube-apiserver, or run this where they can be built: %w", assetsVariable, err)
 	}
-	return dir, err
+	cmd := exec.CommandContext(ctx, "go", "run", "./hack/controlplane")
+	cmd.Dir = filepath.Join(filepath.Dir(script), "..", "..")
+	return lastLine(cmd, progress)
 }
 
 // Build builds the programs of one of the modules in the folder hack, unless the cache
@@ -35,11 +40,15 @@ func Build(ctx context.Context, module string, progress io.Writer) (string, erro
 	if err != nil {
 		return "", err
 	}
+	return lastLine(exec.CommandContext(ctx, script), progress)
+}
+
+// lastLine runs a command, which prints the folder of what it has made.
+func lastLine(cmd *exec.Cmd, progress io.Writer) (string, error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, script)
 	cmd.Stdout, cmd.Stderr = &out, progress
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("run %s: %w", script, err)
+		return "", fmt.Errorf("run %s: %w", cmd, err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return lines[len(lines)-1], nil
@@ -47,7 +56,7 @@ func Build(ctx context.Context, module string, progress io.Writer) (string, erro
 
 // complete is an error if a binary that cannot be done without is missing.
 func complete(dir string) error {
-	for _, name := range []string{"etcd", "kube-apiserver"} {
+	for _, name := range Programs[:2] {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("%s=%s: %w", assetsVariable, dir, err)
 		}
@@ -55,7 +64,22 @@ func complete(dir string) error {
 	return nil
 }
 
-var errNoScript = errors.New("not a checkout of Spillway")
+// CompleteWithNodes is an error if a folder lacks a program for a control plane with nodes.
+func CompleteWithNodes(dir string) error {
+	var missing []string
+	for _, name := range Programs {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s=%s lacks %s", assetsVariable, dir, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// ErrNoScript is that there is nothing here to build programs from.
+var ErrNoScript = errors.New("not a checkout of Spillway")
 
 // buildScript looks for the script of a module in this folder and those above it.
 func buildScript(module string) (string, error) {
@@ -69,7 +93,7 @@ func buildScript(module string) (string, error) {
 			return script, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("hack/%s/build.sh: %w", module, errNoScript)
+			return "", fmt.Errorf("hack/%s/build.sh: %w", module, ErrNoScript)
 		}
 		dir = filepath.Dir(dir)
 	}

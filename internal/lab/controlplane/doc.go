@@ -3,7 +3,7 @@
 // the kubelets.
 //
 // The binaries come from KUBEBUILDER_ASSETS, or else from the cache that
-// hack/k8s/build.sh fills. SPILLWAY_TEST_KUBECONFIG names the kubeconfig of an
+// hack/controlplane fills. SPILLWAY_TEST_KUBECONFIG names the kubeconfig of an
 // existing cluster to be used instead of starting one.
 //
 // kwok does what annotations on Pods ask for:

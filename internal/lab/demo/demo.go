@@ -6,6 +6,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,8 +62,8 @@ var expected = []string{"DaemonSet collector", "Deployment checkout", "Deploymen
 
 // Run shows the story. It fails if a workload rolled that should not have, or did not
 // roll that should have.
-func Run(ctx context.Context, o Options) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func Run(parent context.Context, o Options) error {
+	ctx, cancel := context.WithTimeout(parent, patience)
 	defer cancel()
 	known, err := kube.NewScheme()
 	if err != nil {
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &story{Options: o, client: c, view: newView(o.Out, o.Width)}
 	for _, chapter := range []func(context.Context) error{s.open, s.edit, s.moveZones, s.conclude} {
 		if err := chapter(ctx); err != nil {
-			return err
+			return cmp.Or(parent.Err(), err) //nolint:wrapcheck // the interruption, or an error of this package
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/zones"
+	"github.com/spillway-dev/spillway/internal/zones/decision"
 	"github.com/spillway-dev/spillway/rollout"
 )
 
@@ -31,33 +32,66 @@ func (s *story) moveZones(ctx context.Context) error {
 	}
 	s.view.heading("A user edits ConfigMap store: COMPRESSION=zstd, which a store in three zones uses")
 	s.view.line("All three StatefulSets get the new hash immediately; their Pods are replaced one zone at a time, one Pod at a time.\n")
+	before := map[string]string{}
+	err := s.untilZones(ctx, func(e *decision.Explanation) bool {
+		for i := range e.Zones {
+			before[e.Zones[i].Name] = e.Zones[i].Revision
+		}
+		return isWhole(e)
+	})
+	if err != nil {
+		return err
+	}
 	began := s.Now()
 	edit := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: zoneGroup}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"COMPRESSION":"zstd"}}`))
 	if err := s.client.Patch(ctx, edit, patch, client.FieldOwner(owner)); err != nil {
 		return fmt.Errorf("edit %s: %w", zoneGroup, err)
 	}
+	err = s.untilZones(ctx, func(e *decision.Explanation) bool {
+		for i := range e.Zones {
+			if z := &e.Zones[i]; z.Revision != before[z.Name] && !slices.Contains(s.moved, z.Name) {
+				s.moved = append(s.moved, z.Name)
+			}
+		}
+		return isWhole(e) && len(s.moved) == len(e.Zones)
+	})
+	s.zonesTook = s.Now().Sub(began)
+	return err
+}
+
+// isWhole is true if every zone is healthy at a revision that is recorded.
+func isWhole(e *decision.Explanation) bool {
+	return e.Phase == string(rollout.PhaseComplete) && len(e.Zones) > 0 &&
+		!slices.ContainsFunc(e.Zones, func(z v1alpha1.Zone) bool { return z.Revision == "" })
+}
+
+// untilZones shows the zones until done is true of them. It may miss states between two
+// looks, so done must not wait for one that passes.
+func (s *story) untilZones(ctx context.Context, done func(*decision.Explanation) bool) error {
 	ticker := time.NewTicker(100 * time.Millisecond) //nolint:forbidigo // a view for people, refreshed as they read
 	defer ticker.Stop()
 	for {
-		done, err := s.observeZones(ctx)
-		if done || err != nil {
-			s.zonesTook = s.Now().Sub(began)
+		e, err := s.observeZones(ctx)
+		if err != nil {
 			return err
+		}
+		if done(e) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the zones did not settle")
+			return errors.New("the zones did not settle: " + e.Sentence)
 		case <-ticker.C:
 		}
 	}
 }
 
-// observeZones shows the zones, and is true once all of them have rolled.
-func (s *story) observeZones(ctx context.Context) (bool, error) {
+// observeZones shows the zones. It is an error if two are down.
+func (s *story) observeZones(ctx context.Context) (*decision.Explanation, error) {
 	e, err := zones.Explain(ctx, s.client, zones.Options{Now: s.Now}, s.Namespace, zoneGroup)
 	if err != nil {
-		return false, fmt.Errorf("get the zones: %w", err)
+		return nil, fmt.Errorf("get the zones: %w", err)
 	}
 	rows, down := []row{{zoneGroup, "  " + e.Sentence}}, []string{}
 	for i := range e.Zones {
@@ -69,12 +103,9 @@ func (s *story) observeZones(ctx context.Context) (bool, error) {
 	}
 	s.view.show(rows)
 	if len(down) > 1 {
-		return false, fmt.Errorf("%v are down at the same time", down)
+		return nil, fmt.Errorf("%v are down at the same time", down)
 	}
-	if len(down) == 1 && !slices.Contains(s.moved, down[0]) {
-		s.moved = append(s.moved, down[0])
-	}
-	return len(s.moved) == len(e.Zones) && e.Phase == string(rollout.PhaseComplete), nil
+	return &e, nil
 }
 
 func zoneRow(z *v1alpha1.Zone) string {

@@ -10,7 +10,7 @@ func GuidePage(rules []Rule) string {
 	var b strings.Builder
 	b.WriteString(guideHead)
 	for _, chapter := range chapters() {
-		fmt.Fprintf(&b, "\n## %s\n\n| | | |\n|---|---|---|\n", chapter.title)
+		fmt.Fprintf(&b, "\n## %s\n\n| Code | Level | Mistake |\n|---|---|---|\n", chapter.title)
 		for _, rule := range rules {
 			if strings.HasPrefix(rule.Code, chapter.prefix) {
 				fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", rule.Code, anchor(rule.Code), rule.Level, rule.Title)
@@ -48,6 +48,7 @@ A file that is named is read in any case.
 Settings are parsed by the code that reads them in the cluster.
 Where a ring would stall, or ignore a setting, there is a finding, with file, line and action.
 
+<!-- not run: deploy/ is a folder of the reader -->
 ` + "```console" + `
 $ spillway lint deploy/
 deploy/store.yaml:17: error: StatefulSet store-zone-b: spec.updateStrategy.type:

@@ -20,8 +20,9 @@ func (r *reporter) findf(o *manifest.Object, path []string, format string, args 
 	if o.Ignores(r.rule.Code) {
 		return
 	}
+	file, line := o.Where(path...)
 	r.findings = append(r.findings, report.Finding{
-		File: o.File, Line: o.LineOf(path...), Object: o.String(), Code: r.rule.Code, Level: r.rule.Level,
+		File: file, Line: line, Object: o.String(), Code: r.rule.Code, Level: r.rule.Level,
 		Message: fmt.Sprintf(format, args...), Action: r.rule.Action,
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 )
 
 var podType = reflect.TypeFor[*corev1.Pod]()
@@ -109,6 +111,8 @@ func setDefaults(obj client.Object) {
 	case *corev1.Secret:
 		orElse(&o.Type, corev1.SecretTypeOpaque)
 		defaultSecret(o)
+	case *zonesv1.ReplicaTemplate:
+		orElsePointer(&o.Spec.Replicas, 1)
 	case *corev1.Service:
 		orElse(&o.Spec.Type, corev1.ServiceTypeClusterIP)
 		if o.Spec.Type != corev1.ServiceTypeExternalName {

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -48,11 +49,16 @@ func (r subresource) Get(ctx context.Context, obj, into client.Object, _ ...clie
 	}
 	replicas, found, err := unstructured.NestedFieldNoCopy(of.Object, "spec", "replicas")
 	if err != nil || !found {
-		return subresource{r.store, "to read " + r.name}.known()
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "",
+			"it has no spec.replicas, which is all that a simulation knows of scales", 0, false)
 	}
 	scale.SetUID(of.GetUID())
 	scale.SetResourceVersion(of.GetResourceVersion())
-	return unstructured.SetNestedField(scale.Object, replicas, "spec", "replicas")
+	there, _, _ := unstructured.NestedInt64(of.Object, "status", "replicas")
+	return errors.Join(
+		unstructured.SetNestedField(scale.Object, replicas, "spec", "replicas"),
+		unstructured.SetNestedField(scale.Object, there, "status", "replicas"),
+	)
 }
 
 // Create implements [client.SubResourceWriter].

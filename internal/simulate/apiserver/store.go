@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -30,6 +31,9 @@ type Store struct {
 	// OnChange receives each write that has changed something; before is nil of
 	// what was created, after of what is gone. It must not write.
 	OnChange func(before, after client.Object)
+	// Admit is asked before an object is changed, as webhooks are, and refuses that by an
+	// error. It may read and write. Nil admits everything.
+	Admit func(before, after client.Object) error
 	// Installed knows the kinds of a cluster. If it is nil there is none, and every kind
 	// is taken to be installed that anybody asks for.
 	Installed apimeta.RESTMapper
@@ -187,12 +191,30 @@ func (s *Store) replace(k *kind, before, after client.Object) (client.Object, er
 	if equality.Semantic.DeepEqual(before, after) {
 		return before, nil
 	}
+	if err := s.admit(k, before, after); err != nil {
+		return nil, err
+	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && !isPod(after) {
 		s.put(k, before, nil)
 		return after, nil
 	}
 	s.put(k, before, after)
 	return after, nil
+}
+
+// admit asks whether a write may be made. It gives the lock back meanwhile, for what is
+// asked reads and writes; so the object must still be the one of before afterwards.
+func (s *Store) admit(k *kind, before, after client.Object) error {
+	if s.Admit == nil {
+		return nil
+	}
+	s.mu.Unlock()
+	err := s.Admit(before, after)
+	s.mu.Lock()
+	if err == nil && k.objects[client.ObjectKeyFromObject(before)] != before {
+		err = apierrors.NewConflict(k.resource(), before.GetName(), errors.New("it has changed since"))
+	}
+	return err
 }
 
 // put replaces an object by another, or by nothing, and tells of it.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	zonesv1 "github.com/spillway-dev/spillway/api/zones/v1"
 	"github.com/spillway-dev/spillway/internal/config/workload"
 	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
@@ -44,12 +45,22 @@ func (a autoscalers) Wakes(before, after client.Object) []types.NamespacedName {
 	}
 	var keys []types.NamespacedName
 	for key, s := range a.all {
-		if after != nil && s.of == record.KeyOf(record.ProgressOf(after).Kind, after.GetNamespace(), after.GetName()) {
+		if after != nil && s.of == record.KeyOf(scaledKind(after), after.GetNamespace(), after.GetName()) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
+
+// scaledKind is the kind of what has replicas, empty for anything else.
+func scaledKind(obj client.Object) string {
+	if _, ok := obj.(*zonesv1.ReplicaTemplate); ok {
+		return kindReplicaTemplate
+	}
+	return record.ProgressOf(obj).Kind
+}
+
+const kindReplicaTemplate = "ReplicaTemplate"
 
 // scalingOf reads an autoscaler, ok is false for anything else. There are none but of v2:
 // those of v1 were converted when they were applied.
@@ -81,6 +92,11 @@ func (a autoscalers) Act(ctx context.Context, key types.NamespacedName) (time.Du
 		if set, ok := a.Store.Object(&appsv1.StatefulSet{}, name).(*appsv1.StatefulSet); ok {
 			set = set.DeepCopy()
 			return 0, a.scale(ctx, s, set, set.Spec.Replicas)
+		}
+	case s.of.Kind == kindReplicaTemplate:
+		if t, ok := a.Store.Object(&zonesv1.ReplicaTemplate{}, name).(*zonesv1.ReplicaTemplate); ok {
+			t = t.DeepCopy()
+			return 0, a.scale(ctx, s, t, t.Spec.Replicas)
 		}
 	}
 	return 0, nil

@@ -8,23 +8,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/spillway-dev/spillway/internal/simulate/record"
 	"github.com/spillway-dev/spillway/internal/simulate/world"
 )
+
+// Options are how long everything takes, and what fails.
+type Options struct {
+	Readiness world.Readiness
+	// Stop is how long Pods take to stop; nil is all of their grace period.
+	Stop *time.Duration
+	// Nodes is on how many nodes a DaemonSet runs.
+	Nodes int
+	// Unprepared are those whose Pods fail to prepare for a downscale: "statefulset/x" or
+	// "pod/x-0".
+	Unprepared map[string]bool
+}
 
 // Models are the controllers of Kubernetes, the kubelets and the clusters of a fleet,
 // with what they remember.
 type Models struct {
-	world     *world.World
-	readiness world.Readiness
-	stop      *time.Duration
-	nodes     int
-	sets      *statefulSets
-	run       *runner
+	Options
+
+	// Endpoints answer for the Pods that are called.
+	Endpoints *Endpoints
+
+	world *world.World
+	sets  *statefulSets
+	run   *runner
 }
 
 // Fork returns models of another world that remember the same.
 func (m *Models) Fork(w *world.World) *Models {
-	f := New(w, m.readiness, m.stop, m.nodes)
+	f := New(w, m.Options)
+	f.Endpoints = m.Endpoints.fork(w)
 	f.sets.templates, f.sets.seen = maps.Clone(m.sets.templates), m.sets.seen
 	for uid, set := range m.run.sets {
 		f.run.sets[uid] = &replicaSet{all: slices.Clone(set.all), leaving: slices.Clone(set.leaving), progressed: set.progressed, nodes: set.nodes}
@@ -33,11 +49,12 @@ func (m *Models) Fork(w *world.World) *Models {
 }
 
 // New returns the models of a world, which remember nothing yet.
-func New(w *world.World, ready world.Readiness, stop *time.Duration, nodes int) *Models {
+func New(w *world.World, o Options) *Models {
 	return &Models{
-		world: w, readiness: ready, stop: stop, nodes: nodes,
-		sets: &statefulSets{World: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
-		run:  &runner{World: w, readiness: ready, stop: stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
+		Options: o, world: w,
+		Endpoints: &Endpoints{World: w, failing: o.Unprepared, prepared: map[types.UID]time.Time{}, Called: map[record.Key]bool{}},
+		sets:      &statefulSets{World: w, templates: map[string]corev1.PodTemplateSpec{}, seen: map[seenTemplate]string{}},
+		run:       &runner{World: w, readiness: o.Readiness, stop: o.Stop, sets: map[types.UID]*replicaSet{}, lacking: map[lacking]bool{}},
 	}
 }
 
@@ -46,11 +63,11 @@ func (m *Models) Actors() []world.Actor {
 	w := m.world
 	return []world.Actor{
 		autoscalers{w, map[types.NamespacedName]scaling{}},
-		m.sets, deployments{m.run}, daemonSets{m.run, m.nodes}, providers{w},
-		&jobs{World: w, readiness: m.readiness, lacking: map[types.NamespacedName]bool{}},
+		m.sets, deployments{m.run}, daemonSets{m.run, m.Nodes}, providers{w},
+		&jobs{World: w, readiness: m.Readiness, lacking: map[types.NamespacedName]bool{}},
 		NewCollector(w),
-		&clusters{World: w, readiness: m.readiness},
-		&kubelets{World: w, readiness: m.readiness, stop: m.stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
+		&clusters{World: w, readiness: m.Readiness},
+		&kubelets{World: w, readiness: m.Readiness, stop: m.Stop, lacking: map[types.NamespacedName]bool{}, started: map[types.UID]time.Time{}},
 	}
 }
 

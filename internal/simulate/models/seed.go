@@ -66,7 +66,7 @@ func (m *Models) seedReplicas(pods running, of record.Key, o client.Object, temp
 		return
 	}
 	for i := range n.all {
-		r := replica{template: "former", stops: Stopping(&template.Spec, m.stop)}
+		r := replica{template: "former", stops: Stopping(&template.Spec, m.Stop)}
 		if i >= n.all-n.updated {
 			r.template = fingerprint(template)
 		}

@@ -289,7 +289,28 @@ func (s *setSync) create(ctx context.Context, ordinal int) error {
 	pod.Name = fmt.Sprintf("%s-%d", s.set.Name, ordinal)
 	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
 	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+	if err := s.claim(ctx, pod); err != nil {
+		return err
+	}
 	return s.Store.Create(ctx, pod)
+}
+
+// claim makes the PersistentVolumeClaims of a Pod that do not exist. They are bound: what
+// has run may have left data there.
+func (s *setSync) claim(ctx context.Context, pod *corev1.Pod) error {
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		t := &s.set.Spec.VolumeClaimTemplates[i]
+		claim := &corev1.PersistentVolumeClaim{Spec: *t.Spec.DeepCopy()}
+		claim.Namespace, claim.Name, claim.Labels = pod.Namespace, t.Name+"-"+pod.Name, s.set.Spec.Selector.MatchLabels
+		claim.Spec.VolumeName = "simulated-" + claim.Name
+		if s.Store.Object(claim, client.ObjectKeyFromObject(claim)) != nil {
+			continue
+		}
+		if err := s.Store.Create(ctx, claim); err != nil {
+			return fmt.Errorf("create PersistentVolumeClaim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
 }
 
 func (s *setSync) start() int {

@@ -29,6 +29,8 @@ type Recorder struct {
 	// leaving are the steps of Pods that went, until another of the name exists.
 	leaving map[types.NamespacedName]int
 	groups  map[types.NamespacedName]string
+	// replicas are the ordinals that each StatefulSet of a group is to have.
+	replicas map[types.NamespacedName]ordinals
 	// changed are the workloads of which Kubernetes has not begun to roll a new template,
 	// rolling those with which it is not done.
 	changed, rolling map[Key]bool
@@ -38,7 +40,8 @@ type Recorder struct {
 func NewRecorder() *Recorder {
 	return &Recorder{
 		revisions: map[types.NamespacedName][]string{}, leaving: map[types.NamespacedName]int{}, groups: map[types.NamespacedName]string{},
-		changed: map[Key]bool{}, rolling: map[Key]bool{},
+		replicas: map[types.NamespacedName]ordinals{},
+		changed:  map[Key]bool{}, rolling: map[Key]bool{},
 	}
 }
 
@@ -126,7 +129,7 @@ func (r *Recorder) pod(at time.Duration, before, after *corev1.Pod) {
 		group, key := r.groups[set], client.ObjectKeyFromObject(pod)
 		revision := r.number(set, RevisionOf(pod))
 		switch {
-		case group == "":
+		case group == "" || !r.replicas[set].has(key.Name):
 		case before == nil:
 			if i, ok := r.leaving[key]; ok {
 				r.steps[i].To = revision
@@ -158,10 +161,11 @@ func (r *Recorder) set(at time.Duration, before, after *appsv1.StatefulSet) {
 		return
 	}
 	key := client.ObjectKeyFromObject(after)
-	r.groups[key] = vocabulary.GroupOf(after.Labels, after.Annotations)
+	r.groups[key], r.replicas[key] = vocabulary.GroupOf(after.Labels, after.Annotations), ordinalsOf(after)
 	if before == nil {
 		return
 	}
+	r.scaled(at, before, after)
 	r.workload(at, before, after)
 	r.hashed(at, after, "statefulset", before.Spec.Template.Annotations, after.Spec.Template.Annotations)
 	if does := opening(before, after); does != "" && r.groups[key] != "" {

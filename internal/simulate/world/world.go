@@ -17,6 +17,7 @@ import (
 
 	fleetv1 "github.com/spillway-dev/spillway/api/fleet/v1alpha1"
 	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
 	"github.com/spillway-dev/spillway/internal/fleet/hub/model"
 	"github.com/spillway-dev/spillway/internal/kube"
 	"github.com/spillway-dev/spillway/internal/ring"
@@ -73,7 +74,8 @@ type World struct {
 	Started time.Time
 	// Acted is when something changed last.
 	Acted time.Time
-	// Changes counts the changes of objects other than Instances.
+	// Changes counts the changes of objects other than Instances and RolloutGroups, which
+	// note each attempt.
 	Changes int
 	// Begun is true once the change is made.
 	Begun bool
@@ -173,7 +175,9 @@ func (w *World) changed(before, after client.Object) {
 	case *fleetv1.BootstrapModule:
 		w.Modules[model.KindBootstrap][client.ObjectKeyFromObject(o)] = true
 	}
-	if _, isInstance := cmp.Or(after, before).(*v1beta1.Instance); !isInstance {
+	switch cmp.Or(after, before).(type) {
+	case *v1beta1.Instance, *v1alpha1.RolloutGroup:
+	default:
 		w.Changes++
 	}
 	if _, isPod := before.(*corev1.Pod); after == nil && !isPod {

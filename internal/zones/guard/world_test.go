@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllers "sigs.k8s.io/controller-runtime/pkg/config"
@@ -264,11 +265,13 @@ func (w *world) scale(name string, replicas int32, options ...client.SubResource
 	w.t.Helper()
 	set, scale := w.set(name), &autoscalingv1.Scale{}
 	sub := w.client.SubResource("scale")
-	if err := sub.Get(w.t.Context(), set, scale); err != nil {
-		w.t.Fatal(err)
-	}
-	scale.Spec.Replicas = replicas
-	return sub.Update(w.t.Context(), set, append(options, client.WithSubResourceBody(scale))...)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // controllers write its status
+		if err := sub.Get(w.t.Context(), set, scale); err != nil {
+			w.t.Fatal(err)
+		}
+		scale.Spec.Replicas = replicas
+		return sub.Update(w.t.Context(), set, append(options, client.WithSubResourceBody(scale))...)
+	})
 }
 
 // patch does as kubectl edit does.

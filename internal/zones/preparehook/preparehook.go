@@ -72,13 +72,18 @@ type Caller struct {
 
 // New is a caller that gives a Pod so much time; zero is [DefaultTimeout].
 func New(timeout time.Duration, config *tls.Config) *Caller {
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: config,
 		DisableKeepAlives:      true, // a name may be another Pod's by the next call
 		MaxResponseHeaderBytes: maxBody,
+	}
+	return Over(transport, timeout)
+}
+
+// Over is a caller that calls by a transport of its own; zero is [DefaultTimeout].
+func Over(transport http.RoundTripper, timeout time.Duration) *Caller {
+	if timeout <= 0 {
+		timeout = DefaultTimeout
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Caller{timeout: timeout, client: &http.Client{Transport: transport, CheckRedirect: stay}}

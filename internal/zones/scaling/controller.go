@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -74,7 +73,9 @@ func start(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller of scaling: %w", err)
 	}
-	r.mirrors.controller = c
+	r.mirrors.begin = func(obj client.Object, to handler.EventHandler) error {
+		return c.Watch(source.Kind(mgr.GetCache(), obj, to))
+	}
 	return nil
 }
 
@@ -82,7 +83,7 @@ func newReconciler(mgr ctrl.Manager, o Options) *reconciler {
 	r := &reconciler{
 		observer: observer{options: o, cached: mgr.GetCache(), live: mgr.GetAPIReader(), scales: mgr.GetClient(), mapper: mgr.GetRESTMapper()},
 		reporter: reporter{ring.Reporter{Events: mgr.GetEventRecorder("spillway"), Action: "Scale", Writes: scales}},
-		mirrors:  mirrors{cache: mgr.GetCache(), watched: map[schema.GroupVersionKind]bool{}},
+		mirrors:  mirrors{sets: mgr.GetCache(), watched: map[schema.GroupVersionKind]bool{}},
 	}
 	r.actor = actor{
 		observer: &r.observer, client: mgr.GetClient(), options: o,
@@ -146,10 +147,12 @@ func setMatters() predicate.Predicate {
 
 // mirrors are the kinds that are mirrored. Each is watched from when it is first named.
 type mirrors struct {
-	controller controller.Controller
-	cache      cache.Cache
-	mu         sync.Mutex
-	watched    map[schema.GroupVersionKind]bool
+	// sets are the StatefulSets that there are.
+	sets client.Reader
+	// begin begins to watch a kind; nil where every change is received anyway.
+	begin   func(client.Object, handler.EventHandler) error
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]bool
 }
 
 // watch begins to watch what a group mirrors. Of the objects only what identifies them
@@ -169,19 +172,33 @@ func (w *mirrors) watch(mapper apimeta.RESTMapper, s *snapshot) error {
 		obj := &metav1.PartialObjectMetadata{}
 		obj.SetGroupVersionKind(mapping.GroupVersionKind)
 		toGroups := handler.EnqueueRequestsFromMapFunc(w.toGroups(mapping.GroupVersionKind.GroupKind()))
-		if err := w.controller.Watch(source.Kind[client.Object](w.cache, obj, toGroups)); err != nil {
-			return fmt.Errorf("watch %s: %w", mapping.GroupVersionKind.Kind, err)
+		if w.begin != nil {
+			if err := w.begin(obj, toGroups); err != nil {
+				return fmt.Errorf("watch %s: %w", mapping.GroupVersionKind.Kind, err)
+			}
 		}
 		w.watched[mapping.GroupVersionKind] = true
 	}
 	return nil
 }
 
+// isWatched is true of a kind that some StatefulSet mirrors.
+func (w *mirrors) isWatched(kind schema.GroupKind) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvk := range w.watched {
+		if gvk.GroupKind() == kind {
+			return true
+		}
+	}
+	return false
+}
+
 // toGroups maps an object to the groups with a StatefulSet that mirrors it.
 func (w *mirrors) toGroups(kind schema.GroupKind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		sets := &appsv1.StatefulSetList{}
-		if err := w.cache.List(ctx, sets, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		if err := w.sets.List(ctx, sets, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			return nil
 		}
 		var found []reconcile.Request

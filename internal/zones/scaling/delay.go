@@ -24,8 +24,11 @@ func (o *Observed) delay(w *wish) {
 	}
 	if ask := o.toPrepare(s, stays); len(ask) > 0 {
 		w.calls = append(w.calls, Call{Set: s.Name, Prepare: true, Ordinals: ask})
-		w.block = &rollout.Block{Reason: ReasonDelay, Message: fmt.Sprintf(
-			"preparing its last Pods (%d) for %s", s.Replicas-stays, s.Settings.Delay.For)}
+		message := fmt.Sprintf("preparing its last Pods (%d) for %s", s.Replicas-stays, s.Settings.Delay.For)
+		if failed := o.Refusals[s.Name]; failed.Reason != "" {
+			message += "; the last attempt failed: " + failed.Reason
+		}
+		w.block = &rollout.Block{Reason: ReasonDelay, Message: message}
 		return
 	}
 	allowed, until := o.ripe(s, stays)

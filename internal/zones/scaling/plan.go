@@ -243,7 +243,7 @@ func (o *Observed) due(w *wish) []Call {
 func (o *Observed) wish(s *Set) (wish, bool) {
 	w := wish{set: s, to: s.Replicas}
 	switch {
-	case s.Settings.Leader == "" && s.Settings.Mirror == nil:
+	case !s.Settings.follows():
 		return w, false
 	case len(s.Settings.Problems) > 0:
 		w.refuse(ReasonInvalid, problems(s))

@@ -40,6 +40,9 @@ type Settings struct {
 	Problems []Problem
 }
 
+// follows is true of a StatefulSet that has the replicas of another object.
+func (s *Settings) follows() bool { return s.Leader != "" || s.Mirror != nil }
+
 // Mirror is an object that has a scale subresource.
 type Mirror struct {
 	Kind schema.GroupVersionKind

@@ -70,7 +70,7 @@ func TestWhatFailedWaitsForItsNextTry(t *testing.T) {
 		},
 		"a call": {
 			group(zone("a", 3, delayed...).mirroring(2, 3)).putOff("a", time.Minute),
-			"DownscaleDelayed: a is waiting: preparing its last Pods (1) for 30m0s\nwake in 1m0s\n",
+			"DownscaleDelayed: a is waiting: preparing its last Pods (1) for 30m0s; the last attempt failed: the API server said no\nwake in 1m0s\n",
 		},
 		"until then": {
 			group(zone("a", 3), zone("b", 1, leader, "a")).putOff("b", 0), "scale b 1 to 3 lock=false\n",

@@ -1,0 +1,282 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ConfigPolicy says in which order, and how many at a time, the workloads of its
+// namespace are rolled for a change of config. Each content of a ConfigMap or Secret is
+// a release: the workloads that use it go stage after stage.
+//
+// A ConfigPolicy comes before all ClusterConfigPolicies. Of several that cover the same
+// object and workload the one with the highest priority counts, and of equal ones the
+// first by name. Without a policy, workloads are rolled as soon as their config changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cfp,categories={all,spillway}
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Releases,type=integer,JSONPath=`.status.underway`
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type ConfigPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy.
+	// +optional
+	Spec ConfigPolicySpec `json:"spec,omitempty"`
+	// Status has the releases that are under way.
+	// +optional
+	Status ConfigPolicyStatus `json:"status,omitempty"`
+}
+
+// ConfigPolicyList is a list of ConfigPolicies.
+//
+// +kubebuilder:object:root=true
+type ConfigPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ConfigPolicy `json:"items"`
+}
+
+// ClusterConfigPolicy is a ConfigPolicy for several namespaces. A release goes through
+// its stages in each namespace separately, so that no namespace waits for another one.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=ccfp,categories={spillway}
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Releases,type=integer,JSONPath=`.status.underway`
+// +kubebuilder:printcolumn:name=Waiting-For,type=string,JSONPath=`.status.waitingFor`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterConfigPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy.
+	// +optional
+	Spec ClusterConfigPolicySpec `json:"spec,omitempty"`
+	// Status has the releases that are under way.
+	// +optional
+	Status ConfigPolicyStatus `json:"status,omitempty"`
+}
+
+// ClusterConfigPolicyList is a list of ClusterConfigPolicies.
+//
+// +kubebuilder:object:root=true
+type ClusterConfigPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterConfigPolicy `json:"items"`
+}
+
+// ClusterConfigPolicySpec is a policy, and the namespaces that it is for.
+type ClusterConfigPolicySpec struct {
+	// Namespaces are those of the workloads that it is for. Default: all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	ConfigPolicySpec `json:",inline"`
+}
+
+// ConfigPolicySpec is how a release of config is rolled out to the workloads that use it.
+type ConfigPolicySpec struct {
+	// Selector finds the workloads by their labels. Default: all.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Objects are the ConfigMaps and Secrets whose releases it is for. Default: all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Objects []ConfigReference `json:"objects,omitempty"`
+	// Priority decides between policies for the same object and workload: the highest
+	// counts. Default 0.
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+	// Stages follow one another: the next one begins once all workloads of the one before
+	// are ready with the new content, and have soaked. Stages that take a number of
+	// workloads are filled first. A workload that is in none of these belongs to the first
+	// other stage that selects it, and if none does to a last one. Without any, all
+	// workloads are one stage.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.map(s, has(s.workloads) ? 0 : 1).isSorted()",message="stages with workloads must come before the others"
+	Stages []ConfigStage `json:"stages,omitempty"`
+	// MaxUnavailable is how many workloads of a stage may be unavailable at a time because
+	// they are rolled: a number, or a percentage of the stage, rounded down, at least 1. A
+	// group of zones counts as one workload. Default: no limit.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxFailures is how many workloads of a stage may fail with the new content before
+	// onFailure applies: a number, or a percentage of the stage. Those take no place in
+	// maxUnavailable. Default 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// Soak is how long all workloads of a stage must stay ready before the next one
+	// begins: "5m".
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	Soak *metav1.Duration `json:"soak,omitempty"`
+	// MaintenanceWindows are when workloads may be rolled for config. What has begun is
+	// completed. Default: always.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+	// OnFailure is what happens once more workloads have failed than maxFailures
+	// tolerates. Default Stop.
+	// +optional
+	OnFailure ConfigOnFailure `json:"onFailure,omitempty"`
+	// Pause prevents further rolls for config until it is removed.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+}
+
+// ConfigReference is an object, or all objects of a kind or of a name.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.kind) || has(self.name)",message="kind or name must be set"
+type ConfigReference struct {
+	// Kind is ConfigMap or Secret. Default: both.
+	// +optional
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind,omitempty"`
+	// Name is that of the object. Default: all of the kind.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// ConfigStage is a set of workloads that are rolled before those of later stages. What is
+// not set here is as in the policy.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.selector) && has(self.workloads))",message="a stage has either a selector or a number of workloads"
+type ConfigStage struct {
+	// Name identifies the stage.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Selector finds its workloads by their labels. Default: all that are in no earlier
+	// stage.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Workloads is how many workloads belong to it, whatever their labels: a number, or a
+	// percentage of all that use the object, rounded down, at least 1. Those that are rolled
+	// already come first, then those of the earliest other stage, of the highest priority,
+	// and by name.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
+	Workloads *intstr.IntOrString `json:"workloads,omitempty"`
+	// MaxUnavailable is as in the policy.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxFailures is as in the policy.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage from 0% to 100%"
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// Soak is as in the policy.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	Soak *metav1.Duration `json:"soak,omitempty"`
+}
+
+// ConfigOnFailure is what happens once more workloads have failed than are tolerated.
+// +kubebuilder:validation:Enum=Stop;Continue
+type ConfigOnFailure string
+
+// The answers to failure.
+const (
+	// StopConfig rolls no further workload for the same content.
+	StopConfig ConfigOnFailure = "Stop"
+	// ContinueConfig continues as if nothing had failed.
+	ContinueConfig ConfigOnFailure = "Continue"
+)
+
+// ConfigPolicyStatus has the releases that are under way. It is a report: nothing is
+// decided from it.
+type ConfigPolicyStatus struct {
+	// ObservedGeneration is the generation of the policy that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling and Stalled, about the policy itself: a release
+	// that waits or has failed does not make its policy unready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Phase is Complete, Progressing, Waiting, Paused or Failed, of all its releases.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// WaitingFor is the main reason why not all releases are complete, as a sentence.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Underway is how many releases are not complete.
+	// +optional
+	Underway int32 `json:"underway"`
+	// Releases are the first of them, by the names of their objects.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Releases []ConfigRelease `json:"releases,omitempty"`
+}
+
+// ConfigRelease is an object with one content, and how far it has come among the workloads of a namespace.
+type ConfigRelease struct {
+	// Object is the object, and the first digits of a digest of its content: "Secret db@9676b5e".
+	Object string `json:"object"`
+	// Namespace is that of the workloads.
+	Namespace string `json:"namespace"`
+	// Phase is Progressing, Waiting, Paused or Failed.
+	Phase string `json:"phase"`
+	// Updated is how many workloads have it and are ready, of how many: "1/5".
+	Updated string `json:"updated"`
+	// WaitingFor is the main reason why it is not complete, as a sentence.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Stages has a row for each stage.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Stages []ConfigStageStatus `json:"stages,omitempty"`
+}
+
+// ConfigStageStatus is the state of a stage of a release.
+type ConfigStageStatus struct {
+	// Name is that of the stage.
+	Name string `json:"name"`
+	// Phase is as in the release, or Complete.
+	Phase string `json:"phase"`
+	// Updated is as in the release.
+	Updated string `json:"updated"`
+}

@@ -1,0 +1,73 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/config/snapshots"
+	"github.com/spillway-dev/spillway/internal/manager"
+	"github.com/spillway-dev/spillway/internal/manifests"
+)
+
+// checkServesPins says whether the API server can apply pins. A cluster that cannot works all
+// the same: no workload keeps the config of its revisions.
+func checkServesPins(c client.Client) finding {
+	f := finding{Group: groupCluster, What: "pins (revisions that keep their config)"}
+	served, err := snapshots.Served(c.RESTMapper())
+	switch {
+	case err != nil:
+		return unread(f.What, err)
+	case served:
+		f.OK, f.What = true, f.What+": MutatingAdmissionPolicies are served"
+	default:
+		f.Advice, f.Action = true, snapshots.Unserved
+		f.What += " are not possible"
+	}
+	return f
+}
+
+// checkPins checks the permissions of the manager in the namespaces with pins.
+func (i *installation) checkPins(ctx context.Context, c client.Client, permitted ask) []finding {
+	namespaces := i.args.PinNamespaces()
+	if len(namespaces) == 0 {
+		return nil
+	}
+	f := checkServesPins(c)
+	f.Advice = false // it was asked for
+	findings := []finding{f}
+	rules, denied := manifests.PinRules(), 0
+	for _, namespace := range namespaces {
+		for n := range rules {
+			more, err := checkRule(ctx, c, namespace, &rules[n], permitted)
+			if err != nil {
+				return append(findings, unread("what the manager may do for pins", err))
+			}
+			denied += len(more)
+			findings = append(findings, more...)
+		}
+	}
+	if denied == 0 {
+		findings = append(findings, finding{OK: true, What: fmt.Sprintf("all %d permissions for pins in namespace %s", len(rules), strings.Join(namespaces, ", "))})
+	}
+	for n := range findings {
+		findings[n].Group = ring(manager.RingConfig)
+	}
+	return findings
+}
+
+// askOfManager asks about the ServiceAccount of the manager.
+func (i *installation) askOfManager(user string) ask {
+	return func(ctx context.Context, c client.Client, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: attributes, User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.deployment.Namespace, "system:authenticated"},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("ask what the manager may do: %w", err)
+		}
+		return review.Status.Allowed, nil
+	}
+}

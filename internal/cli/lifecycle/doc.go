@@ -1,0 +1,13 @@
+// Package lifecycle holds the commands that install, update, upgrade, compare and uninstall
+// Instances of packages.
+//
+// # Invariants
+//
+//   - What the controller would refuse is refused before anything is written, by the same
+//     function that the controller asks ([choice.Choose]).
+//   - An object that exists with other content is never overwritten.
+//   - Values of parameters may be secrets: messages and differences show none that a user
+//     has set, and of Secrets only the keys. Manifests that the user asks for show all.
+//
+// [choice.Choose]: https://pkg.go.dev/github.com/spillway-dev/spillway/internal/plans/choice#Choose
+package lifecycle

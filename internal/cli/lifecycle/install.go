@@ -1,0 +1,228 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/vocabulary"
+)
+
+// install is the command install.
+type install struct {
+	operation
+
+	createNamespace bool
+}
+
+func newInstall(env command.Environment) *cobra.Command {
+	i := &install{operation: operation{env: env}}
+	cmd := &cobra.Command{
+		Use: "install PACKAGE NAME", Short: "Install an Instance of a package",
+		Long: "Create the Operator and the OperatorVersion of a package, and an Instance of it, whose plan\n" +
+			"deploy then runs. Parameters are checked before anything is written. What exists with the\n" +
+			"same content is left as it is; what exists with other content is never overwritten.",
+		Example: "  spillway package install ./zookeeper zk -n shop --wait\n" +
+			"  spillway package install zookeeper-0.3.0.tgz zk -n shop -p NODES=5 -P zk.yaml\n" +
+			"  spillway package install ./zookeeper zk -n shop --dry-run=server -o yaml",
+		Args: command.Exactly(2, "name a package and the Instance, as in: spillway package install ./zookeeper zk"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := i.connect(cmd); err != nil {
+				return err
+			}
+			return i.run(cmd.Context(), args[0], command.InstanceName(args[1]))
+		},
+	}
+	i.addFlags(cmd)
+	i.settings.addFlags(cmd)
+	i.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
+	i.addDryRun(cmd)
+	cmd.Flags().BoolVar(&i.createNamespace, "create-namespace", false, "create the namespace if it does not exist, from the manifest of the package if it has one")
+	return cmd
+}
+
+func (i *install) run(ctx context.Context, from, name string) error {
+	p, err := packages.Load(from)
+	if err != nil {
+		return err
+	}
+	version, err := p.VersionObject()
+	if err != nil {
+		return err
+	}
+	parameters, err := i.applied(nil)
+	if err != nil {
+		return err
+	}
+	instance := instanceOf(p, name, parameters)
+	chosen, problems := choice.Choose(choice.Change{Namespace: i.namespace, Want: &instance.Spec, New: &version.Spec})
+	if len(problems) > 0 {
+		return fmt.Errorf("instance/%s: %s; list them with: spillway package list parameters %s", name, choice.Sentences(problems), command.Quoted(from))
+	}
+	for _, obj := range []client.Object{version, instance} {
+		obj.SetNamespace(i.namespace)
+	}
+	r := i.results()
+	if err := i.write(ctx, r, p, version, instance); err != nil {
+		return err
+	}
+	if err := i.showPlan(ctx, r, instance, choice.NewVersion(version), chosen.Plan); err != nil {
+		return err
+	}
+	if err := i.settle(ctx, client.ObjectKeyFromObject(instance), instance.Generation); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// instanceOf is the Instance that is wanted, with the label that KUDO sets.
+func instanceOf(p *packages.Package, name string, parameters map[string]string) *v1beta1.Instance {
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{vocabulary.OperatorLabel: p.Operator.Name}}}
+	i.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+	i.Spec.OperatorVersion.Name = p.VersionName()
+	if len(parameters) > 0 {
+		i.Spec.Parameters = parameters
+	}
+	return i
+}
+
+// write creates the objects, after it has seen that none exists with other content.
+func (i *install) write(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+	if err := i.ensureNamespace(ctx, r, p, version, instance); err != nil {
+		return err
+	}
+	if i.dryRun != dryRunClient {
+		if err := errors.Join(i.checkVersion(ctx, version), i.checkInstance(ctx, instance)); err != nil {
+			return err
+		}
+	}
+	if err := i.ensurePackage(ctx, r, p, version); err != nil {
+		return err
+	}
+	did, err := i.ensure(ctx, instance)
+	if err != nil {
+		return err
+	}
+	return r.add(instance, did)
+}
+
+// ensurePackage creates the Operator and the OperatorVersion. An Operator only describes an
+// application, and is shared by all versions of it, so one that exists is kept.
+func (o *operation) ensurePackage(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion) error {
+	operator := p.OperatorObject()
+	operator.Namespace = o.namespace
+	want := operator.Spec
+	did, err := o.ensure(ctx, operator)
+	if err != nil {
+		return err
+	}
+	if did == unchanged && !sameText(want, operator.Spec) {
+		did = kept
+	}
+	if err := r.add(operator, did); err != nil {
+		return err
+	}
+	if did, err = o.ensure(ctx, version); err != nil {
+		return err
+	}
+	return r.add(version, did)
+}
+
+// ensure creates an object, and reads it if it exists.
+func (o *operation) ensure(ctx context.Context, obj client.Object) (did string, err error) {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	defer func() { obj.GetObjectKind().SetGroupVersionKind(gvk) }() // decoding removes it
+	if o.dryRun == dryRunClient {
+		return created, nil
+	}
+	options := []client.CreateOption{client.FieldOwner(command.FieldOwner)}
+	if o.isDry() {
+		options = append(options, client.DryRunAll)
+	}
+	err = o.client.Create(ctx, obj, options...)
+	if apierrors.IsAlreadyExists(err) {
+		return unchanged, command.Get(ctx, o.client, obj)
+	}
+	if err != nil {
+		return "", fmt.Errorf("create %s: %w", describe(obj), err)
+	}
+	return created, nil
+}
+
+// checkVersion refuses an OperatorVersion that exists with other content: Instances may run
+// with it.
+func (o *operation) checkVersion(ctx context.Context, want *v1beta1.OperatorVersion) error {
+	live := &v1beta1.OperatorVersion{}
+	err := o.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get operatorversion/%s: %w", want.Name, err)
+	case !sameText(want.Spec, live.Spec):
+		return fmt.Errorf("operatorversion/%s exists in namespace %s with other content; set a new operatorVersion in operator.yaml", want.Name, want.Namespace)
+	default:
+		return nil
+	}
+}
+
+// checkInstance refuses an Instance that exists and is another.
+func (i *install) checkInstance(ctx context.Context, want *v1beta1.Instance) error {
+	live := &v1beta1.Instance{}
+	err := i.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	named := "instance/" + want.Name
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get %s: %w", named, err)
+	case live.DeletionTimestamp != nil:
+		return fmt.Errorf("%s in namespace %s is being deleted; wait until it is gone, or choose another name", named, want.Namespace)
+	case choice.VersionKey(want.Namespace, &live.Spec) != choice.VersionKey(want.Namespace, &want.Spec):
+		return fmt.Errorf("%s exists in namespace %s with OperatorVersion %s; upgrade it with: %s, or choose another name",
+			named, want.Namespace, live.Spec.OperatorVersion.Name, i.next("package", "upgrade", named, "PACKAGE"))
+	case !choice.SameTarget(want.Namespace, &live.Spec, &want.Spec):
+		return fmt.Errorf("%s exists in namespace %s with other parameters; change them with: %s, or choose another name",
+			named, want.Namespace, i.next("package", "update", named, "-p", "NAME=VALUE"))
+	default:
+		return nil
+	}
+}
+
+// ensureNamespace refuses a namespace that does not exist, or creates it.
+func (i *install) ensureNamespace(ctx context.Context, r *results, p *packages.Package, version *v1beta1.OperatorVersion, instance *v1beta1.Instance) error {
+	if i.dryRun == dryRunClient && !i.createNamespace {
+		return nil
+	}
+	if i.dryRun != dryRunClient {
+		missing := command.NamespaceMissing(ctx, i.client, i.namespace)
+		switch {
+		case missing == nil:
+			return nil
+		case !i.createNamespace:
+			return fmt.Errorf("%w, or add --create-namespace", missing)
+		case i.isDry():
+			return fmt.Errorf("namespace %s does not exist, so the API server cannot check what would be in it; create it, or use --dry-run=client", i.namespace)
+		}
+	}
+	namespace, err := namespaceOf(p, version, instance)
+	if err != nil {
+		return err
+	}
+	did, err := i.ensure(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	return r.add(namespace, did)
+}
+
+func describe(obj client.Object) string { return shortKind(obj) + "/" + obj.GetName() }

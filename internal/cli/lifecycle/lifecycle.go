@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/plan"
+)
+
+// The ways of a dry run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// operation is what the commands have in common.
+type operation struct {
+	env     command.Environment
+	cluster command.Cluster
+	settings
+
+	output, dryRun string
+	wait, yes      bool
+	timeout        time.Duration
+
+	in        io.Reader
+	out       io.Writer
+	client    client.WithWatch
+	namespace string
+}
+
+// Commands returns the commands that change Instances of packages.
+func Commands(env command.Environment) []*cobra.Command {
+	return []*cobra.Command{newInstall(env), newUpdate(env), newUpgrade(env), newUninstall(env), newDiff(env), newPermissions()}
+}
+
+// addFlags adds the flags that all of the commands have.
+func (o *operation) addFlags(cmd *cobra.Command) {
+	o.cluster.AddFlags(cmd.Flags())
+	o.cluster.AddNamespaceFlag(cmd.Flags())
+}
+
+func (o *operation) addWait(cmd *cobra.Command, until string) {
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until "+until+"; the exit code is 1 if that fails")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0 is no limit")
+}
+
+func (o *operation) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, `"client" or "server": write nothing, and show what would be written and what the plan would apply; with "server" the API server checks all of it`)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name (default: text)")
+}
+
+// connect checks the flags, and connects to the cluster unless none is needed.
+func (o *operation) connect(cmd *cobra.Command) (err error) {
+	o.in, o.out = cmd.InOrStdin(), cmd.OutOrStdout()
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.namespace, err = o.cluster.ResolveNamespace(); err != nil {
+		return err
+	}
+	o.client, err = o.cluster.Client()
+	return err
+}
+
+func (o *operation) check() error {
+	switch o.output {
+	case "", command.OutputJSON, command.OutputYAML, outputName:
+	default:
+		return fmt.Errorf("--output: %q is not known; use json, yaml or name, or leave it out", o.output)
+	}
+	switch o.dryRun {
+	case "", dryRunNone, dryRunClient, dryRunServer:
+	default:
+		return fmt.Errorf("--dry-run: %q is not known; use client or server, or leave it out", o.dryRun)
+	}
+	if o.wait && o.isDry() {
+		return errors.New("--wait: nothing happens in a dry run; leave out one of them")
+	}
+	return nil
+}
+
+func (o *operation) isDry() bool { return o.dryRun == dryRunClient || o.dryRun == dryRunServer }
+
+// named is the Instance that an argument names.
+func (o *operation) named(arg string) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: command.InstanceName(arg)}
+}
+
+// confirm asks, unless that was answered by a flag.
+func (o *operation) confirm(question string) error {
+	if o.yes || o.isDry() {
+		return nil
+	}
+	_, _ = fmt.Fprintf(o.env.Err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(o.in).ReadString('\n')
+	if err != nil && answer == "" {
+		return errors.New("not confirmed, nothing was changed; add --yes where no person can answer")
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	default:
+		return errors.New("not confirmed, nothing was changed")
+	}
+}
+
+// settle waits, if that was asked for, until an Instance is as it is wanted.
+func (o *operation) settle(ctx context.Context, name types.NamespacedName, generation int64) error {
+	if !o.wait {
+		return nil
+	}
+	return o.waiter().Settled(ctx, name, generation)
+}
+
+func (o *operation) waiter() plan.Waiter {
+	return plan.Waiter{Env: o.env, Client: o.client, Out: o.out, Quiet: o.output != "", Timeout: o.timeout}
+}
+
+// next is a command to type next, for the same cluster and namespace.
+func (o *operation) next(words ...string) string {
+	all := append([]string{"spillway"}, words...)
+	all = append(all, "-n", o.namespace)
+	return strings.Join(append(all, o.cluster.Words()...), " ")
+}

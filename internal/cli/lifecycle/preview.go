@@ -1,0 +1,118 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+	"github.com/spillway-dev/spillway/internal/plans/object"
+	"github.com/spillway-dev/spillway/internal/plans/task"
+	"github.com/spillway-dev/spillway/internal/source"
+)
+
+// previewOf renders a plan as it would run for an Instance. live are the objects that exist.
+func (o *operation) previewOf(i *v1beta1.Instance, version *choice.Version, plan string, live map[object.Ref]*unstructured.Unstructured) ([]task.Preview, error) {
+	values, problems := choice.Values(version.Spec, i.Spec.Parameters, i.Status.ImmutableParameters)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
+	}
+	run := task.Run{
+		Snapshot:  &task.Snapshot{Instance: i, Objects: live},
+		Execution: &v1beta1.Execution{Plan: plan, Spec: i.Spec, Advances: true},
+		Version:   version, Values: values,
+	}
+	previews, err := run.Preview(o.scope)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", plan, err)
+	}
+	return previews, nil
+}
+
+// scope asks the cluster where objects of a kind live, if there is one. A kind that is not
+// known may be defined by the package; most are namespaced.
+func (o *operation) scope(gvk schema.GroupVersionKind) object.Scope {
+	isNamespaced := source.IsNamespaced(gvk.GroupKind())
+	if o.dryRun != dryRunClient {
+		if mapping, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			isNamespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+		}
+	}
+	if isNamespaced {
+		return object.Namespaced
+	}
+	return object.ClusterScoped
+}
+
+// showPlan records, in a dry run, what a plan would apply and delete, and lets the API
+// server check it.
+func (o *operation) showPlan(ctx context.Context, r *results, i *v1beta1.Instance, version *choice.Version, plan string) error {
+	if !o.isDry() || plan == "" {
+		return nil
+	}
+	previews, err := o.previewOf(i, version, plan, nil)
+	if err != nil {
+		return err
+	}
+	defined := definedBy(previews)
+	var refusals []error
+	for _, p := range previews {
+		at := fmt.Sprintf("plan %s at %s/%s", plan, p.Path[0], p.Path[1])
+		for _, u := range p.Objects {
+			if p.Deletes {
+				r.addRendered(u, "deleted by "+at, false)
+				continue
+			}
+			r.addRendered(u, "applied by "+at, true)
+			if err := o.tryIn(ctx, i, u, defined); err != nil {
+				refusals = append(refusals, fmt.Errorf("%s: %s: %w", at, shortName(u), err))
+			}
+		}
+	}
+	return errors.Join(refusals...)
+}
+
+// tryIn is try, where the API server can know the kind.
+func (o *operation) tryIn(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured, defined map[schema.GroupKind]bool) error {
+	if o.dryRun == dryRunClient || defined[u.GroupVersionKind().GroupKind()] {
+		return nil
+	}
+	return o.try(ctx, i, u.DeepCopy())
+}
+
+// definedBy are the kinds that CustomResourceDefinitions of the plan define: the API server
+// does not know them yet.
+func definedBy(previews []task.Preview) map[schema.GroupKind]bool {
+	defined := map[schema.GroupKind]bool{}
+	for _, p := range previews {
+		for _, u := range p.Objects {
+			if u.GroupVersionKind().GroupKind() != object.CRDKind {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+			defined[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	return defined
+}
+
+// try lets the API server check an object as the manager would apply it, and changes it to
+// what it would be.
+func (o *operation) try(ctx context.Context, i *v1beta1.Instance, u *unstructured.Unstructured) error {
+	err := o.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(task.FieldOwner(i.Name)), client.ForceOwnership, client.DryRunAll)
+	if advice := object.RetiredAdvice(u.GroupVersionKind()); apimeta.IsNoMatchError(err) && advice != "" {
+		return errors.New(advice)
+	}
+	if apimeta.IsNoMatchError(err) {
+		gvk := u.GroupVersionKind()
+		return fmt.Errorf("the API server does not know kind %s of %s; install what defines it", gvk.Kind, gvk.GroupVersion())
+	}
+	return err //nolint:wrapcheck // the caller names the object
+}

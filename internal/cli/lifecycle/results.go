@@ -1,0 +1,116 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/kube"
+)
+
+// outputName is the form of output that names objects.
+const outputName = "name"
+
+// What became of an object.
+const (
+	created   = "created"
+	unchanged = "unchanged"
+	changed   = "changed"
+	kept      = "kept as it is"
+)
+
+// results are what became of objects, in order. Text is written as it happens, other
+// forms at the end.
+type results struct {
+	out    io.Writer
+	output string
+	// suffix says that it was a dry run.
+	suffix string
+	all    []*unstructured.Unstructured
+}
+
+func (o *operation) results() *results {
+	r := &results{out: o.out, output: o.output}
+	if o.isDry() {
+		r.suffix = " (" + o.dryRun + " dry run)"
+	}
+	return r
+}
+
+// add records what became of an object.
+func (r *results) add(obj client.Object, did string) error {
+	u, err := kube.Manifest(obj)
+	if err != nil {
+		return err
+	}
+	u.SetManagedFields(nil)
+	r.all = append(r.all, u)
+	switch r.output {
+	case "":
+		_, _ = fmt.Fprintf(r.out, "%s %s%s\n", shortName(u), did, r.suffix)
+	case outputName:
+		_, _ = fmt.Fprintln(r.out, fullName(u))
+	}
+	return nil
+}
+
+// end writes what was recorded, in the forms that are written at the end.
+func (r *results) end() error {
+	switch r.output {
+	case command.OutputYAML:
+		for _, u := range r.all {
+			raw, err := yaml.Marshal(u.Object)
+			if err != nil {
+				return fmt.Errorf("write YAML: %w", err)
+			}
+			_, _ = fmt.Fprintf(display.Raw(r.out), "---\n%s", raw)
+		}
+	case command.OutputJSON:
+		items := make([]any, len(r.all))
+		for i, u := range r.all {
+			items[i] = u.Object
+		}
+		encoder := json.NewEncoder(display.Raw(r.out))
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}); err != nil {
+			return fmt.Errorf("write JSON: %w", err)
+		}
+	}
+	return nil
+}
+
+// shortName is how messages name an object.
+func shortName(u *unstructured.Unstructured) string {
+	return strings.ToLower(u.GetKind()) + "/" + u.GetName()
+}
+
+// fullName is how kubectl names an object.
+func fullName(u *unstructured.Unstructured) string {
+	kind := strings.ToLower(u.GetKind())
+	if group := u.GroupVersionKind().Group; group != "" {
+		kind += "." + group
+	}
+	return kind + "/" + u.GetName()
+}
+
+// addRendered records what would become of an object that a plan applies or deletes. The
+// forms for machines have only those that it applies.
+func (r *results) addRendered(u *unstructured.Unstructured, would string, applies bool) {
+	if applies {
+		r.all = append(r.all, u)
+	}
+	switch {
+	case r.output == "":
+		_, _ = fmt.Fprintf(r.out, "%s %s%s\n", shortName(u), would, r.suffix)
+	case r.output == outputName && applies:
+		_, _ = fmt.Fprintln(r.out, fullName(u))
+	}
+}

@@ -1,0 +1,173 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+)
+
+func newUpdate(env command.Environment) *cobra.Command {
+	o := &operation{env: env}
+	cmd := &cobra.Command{
+		Use: "update instance/NAME", Short: "Change parameters of an Instance",
+		Long: "Change parameters of an Instance. Those that are not named stay as they are. The plan that\n" +
+			"they trigger then runs; which one that is, is printed.",
+		Example: "  spillway package update instance/zk -n shop -p NODE_COUNT=5 --wait\n" +
+			"  spillway package update instance/zk -n shop --unset MEMORY --dry-run=server",
+		Args: command.Exactly(1, "name the Instance, as in: spillway package update instance/zk -p NAME=VALUE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.connect(cmd); err != nil {
+				return err
+			}
+			return o.update(cmd.Context(), args[0])
+		},
+	}
+	o.addFlags(cmd)
+	o.settings.addFlags(cmd)
+	o.addUnset(cmd)
+	o.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
+	o.addDryRun(cmd)
+	return cmd
+}
+
+func (o *operation) update(ctx context.Context, arg string) error {
+	i := &v1beta1.Instance{}
+	i.Name, i.Namespace = o.named(arg).Name, o.namespace
+	if err := o.get(ctx, i); err != nil {
+		return err
+	}
+	version, err := o.versionOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	former, err := o.formerOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	var chosen choice.Choice
+	changedIt, err := o.edit(ctx, i, func() error {
+		if i.Spec.Parameters, err = o.applied(i.Spec.Parameters); err != nil {
+			return err
+		}
+		chosen, err = o.choose(i, version, former)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r, did := o.results(), unchanged
+	if changedIt {
+		did = changed + planned(chosen)
+	}
+	if err := r.add(i, did); err != nil {
+		return err
+	}
+	if err := o.showPlan(ctx, r, i, version, chosen.Plan); err != nil {
+		return err
+	}
+	if err := o.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// planned says which plan follows a change.
+func planned(c choice.Choice) string {
+	if c.Plan == "" {
+		return "; no plan runs"
+	}
+	return fmt.Sprintf("; plan %s runs (%s)", c.Plan, c.Changed)
+}
+
+// choose is the plan that the Instance would run next, as the controller would decide.
+func (o *operation) choose(i *v1beta1.Instance, version, former *choice.Version) (choice.Choice, error) {
+	status := i.Status.DeepCopy()
+	if former != nil {
+		choice.Adopt(status, i, former)
+	}
+	chosen, problems := choice.Choose(choice.ReplacementOf(i, status, version, former))
+	if len(problems) > 0 {
+		return chosen, fmt.Errorf("instance/%s: %s", i.Name, choice.Sentences(problems))
+	}
+	return chosen, nil
+}
+
+// get reads an Instance that can be changed.
+func (o *operation) get(ctx context.Context, i *v1beta1.Instance) error {
+	if err := command.Get(ctx, o.client, i); err != nil {
+		return err
+	}
+	if i.DeletionTimestamp != nil {
+		return fmt.Errorf("instance/%s is being deleted; it can no longer be changed", i.Name)
+	}
+	return nil
+}
+
+// versionOf reads the OperatorVersion of an Instance.
+func (o *operation) versionOf(ctx context.Context, i *v1beta1.Instance) (*choice.Version, error) {
+	version, err := o.versionAt(ctx, i.Namespace, &i.Spec)
+	if err == nil && version == nil {
+		key := choice.VersionKey(i.Namespace, &i.Spec)
+		return nil, fmt.Errorf("instance/%s: operatorversion/%s not found in namespace %s; upgrade to one that exists with: %s",
+			i.Name, key.Name, key.Namespace, o.next("package", "upgrade", "instance/"+i.Name, "PACKAGE"))
+	}
+	return version, err
+}
+
+// formerOf reads the OperatorVersion that was last applied, nil if it no longer exists.
+func (o *operation) formerOf(ctx context.Context, i *v1beta1.Instance) (*choice.Version, error) {
+	if applied := i.Status.LastAppliedInstanceSpec; applied != nil {
+		return o.versionAt(ctx, i.Namespace, applied)
+	}
+	return o.versionAt(ctx, i.Namespace, &i.Spec)
+}
+
+// versionAt reads the OperatorVersion of a spec, nil if it does not exist.
+func (o *operation) versionAt(ctx context.Context, namespace string, spec *v1beta1.InstanceSpec) (*choice.Version, error) {
+	key, version := choice.VersionKey(namespace, spec), &v1beta1.OperatorVersion{}
+	err := o.client.Get(ctx, key, version)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // none is a common answer
+	case err != nil:
+		return nil, fmt.Errorf("get operatorversion/%s: %w", key.Name, err)
+	default:
+		return choice.NewVersion(version), nil
+	}
+}
+
+// edit changes an Instance if it is still as it was read; false if nothing is to change.
+func (o *operation) edit(ctx context.Context, i *v1beta1.Instance, edit func() error) (bool, error) {
+	gvk, isChanged := v1beta1.GroupVersion.WithKind("Instance"), false
+	defer i.SetGroupVersionKind(gvk) // decoding removes it
+	err := command.Retry("instance/"+i.Name, func() error {
+		if err := o.get(ctx, i); err != nil {
+			return err
+		}
+		before := i.DeepCopy()
+		if err := edit(); err != nil {
+			return err
+		}
+		isChanged = !choice.SameTarget(i.Namespace, &before.Spec, &i.Spec)
+		if !isChanged || o.dryRun == dryRunClient {
+			return nil
+		}
+		options := []client.PatchOption{client.FieldOwner(command.FieldOwner)}
+		if o.isDry() {
+			options = append(options, client.DryRunAll)
+		}
+		err := o.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...)
+		if err != nil {
+			return fmt.Errorf("change instance/%s: %w", i.Name, err)
+		}
+		return nil
+	})
+	return isChanged, err
+}

@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/packages"
+	"github.com/spillway-dev/spillway/internal/plans/choice"
+)
+
+// upgrade is the command upgrade.
+type upgrade struct {
+	operation
+
+	allowDowngrade bool
+}
+
+func newUpgrade(env command.Environment) *cobra.Command {
+	u := &upgrade{operation: operation{env: env}}
+	cmd := &cobra.Command{
+		Use: "upgrade instance/NAME PACKAGE", Short: "Upgrade an Instance to another version of its package",
+		Long: "Show the plan that would run, and the parameters that are new, removed, newly required or\n" +
+			"newly immutable, and ask; then create the OperatorVersion and change the Instance to it.\n" +
+			"Immutable fields of objects that would change are found beforehand. Values of parameters\n" +
+			"that the new version does not have are removed.",
+		Example: "  spillway package upgrade instance/zk zookeeper-0.4.0.tgz -n shop --wait\n" +
+			"  spillway package upgrade instance/zk ./zookeeper -n shop -p SIZE=3 --yes",
+		Args: command.Exactly(2, "name the Instance and a package, as in: spillway package upgrade instance/zk ./zookeeper"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := u.connect(cmd); err != nil {
+				return err
+			}
+			return u.run(cmd.Context(), args[0], args[1])
+		},
+	}
+	u.addFlags(cmd)
+	u.settings.addFlags(cmd)
+	u.addUnset(cmd)
+	u.addWait(cmd, "the plan has ended and the Instance is ready, and show its progress")
+	u.addDryRun(cmd)
+	u.addYes(cmd)
+	cmd.Flags().BoolVar(&u.allowDowngrade, "allow-downgrade", false, "permit a lower version than the installed one")
+	return cmd
+}
+
+func (u *upgrade) run(ctx context.Context, arg, from string) error {
+	p, err := packages.Load(from)
+	if err != nil {
+		return err
+	}
+	version, err := p.VersionObject()
+	if err != nil {
+		return err
+	}
+	version.Namespace = u.namespace
+	i := &v1beta1.Instance{}
+	i.Name, i.Namespace = u.named(arg).Name, u.namespace
+	if err := u.get(ctx, i); err != nil {
+		return err
+	}
+	if err := u.checkSteps(ctx, i, version); err != nil {
+		return err
+	}
+	former, err := u.formerOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	shown := i.Generation
+	next := choice.NewVersion(version)
+	chosen, err := u.propose(i, former, next)
+	if err != nil {
+		return err
+	}
+	if u.output == "" {
+		showUpgrade(u.out, i, former, next, chosen)
+	}
+	if err := u.checkImmutable(ctx, i, next, chosen.Plan); err != nil {
+		return err
+	}
+	if err := u.confirm(fmt.Sprintf("Upgrade instance/%s?", i.Name)); err != nil {
+		return err
+	}
+	return u.write(ctx, p, version, i, former, shown)
+}
+
+// checkSteps refuses what is no upgrade, and an OperatorVersion with other content.
+func (u *upgrade) checkSteps(ctx context.Context, i *v1beta1.Instance, version *v1beta1.OperatorVersion) error {
+	named := "instance/" + i.Name
+	installed, err := u.versionAt(ctx, i.Namespace, &i.Spec)
+	switch {
+	case err != nil:
+		return err
+	case installed == nil:
+	case installed.Spec.Operator.Name != version.Spec.Operator.Name:
+		return fmt.Errorf("%s is of package %s, not %s; name a package of %s", named, installed.Spec.Operator.Name, version.Spec.Operator.Name, installed.Spec.Operator.Name)
+	case installed.Name == version.Name && installed.Namespace == version.Namespace:
+		return fmt.Errorf("%s is at OperatorVersion %s already; change its parameters with: %s", named, version.Name, u.next("package", "update", named, "-p", "NAME=VALUE"))
+	case !u.allowDowngrade:
+		if why := notGreater(installed.Spec, &version.Spec); why != "" {
+			return fmt.Errorf("%s: %s; name a later version, or add --allow-downgrade", named, why)
+		}
+	}
+	return u.checkVersion(ctx, version)
+}
+
+// propose changes the copy that the user is shown, and says which plan would run.
+func (u *upgrade) propose(i *v1beta1.Instance, former, next *choice.Version) (choice.Choice, error) {
+	parameters, err := u.applied(i.Spec.Parameters)
+	if err != nil {
+		return choice.Choice{}, err
+	}
+	given, err := u.given()
+	if err != nil {
+		return choice.Choice{}, err
+	}
+	maps.DeleteFunc(parameters, func(name, _ string) bool {
+		_, isGiven := given[name]
+		return !isGiven && !hasParameter(next.Spec, name)
+	})
+	i.Spec.Parameters = parameters
+	i.Spec.OperatorVersion = v1beta1.ObjectReference{Name: next.Name}
+	return u.choose(i, next, former)
+}
+
+// write makes the change that was shown, if the Instance still wants what it wanted then.
+func (u *upgrade) write(ctx context.Context, p *packages.Package, version *v1beta1.OperatorVersion, i *v1beta1.Instance, former *choice.Version, shown int64) error {
+	r := u.results()
+	next := choice.NewVersion(version.DeepCopy())
+	if err := u.ensurePackage(ctx, r, p, version); err != nil {
+		return err
+	}
+	var chosen choice.Choice
+	if _, err := u.edit(ctx, i, func() (err error) {
+		if i.Generation != shown {
+			return fmt.Errorf("instance/%s was changed by another client meanwhile; nothing was changed, try again", i.Name)
+		}
+		chosen, err = u.propose(i, former, next)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := r.add(i, changed+planned(chosen)); err != nil {
+		return err
+	}
+	if err := u.showPlan(ctx, r, i, next, chosen.Plan); err != nil {
+		return err
+	}
+	if err := u.settle(ctx, client.ObjectKeyFromObject(i), i.Generation); err != nil {
+		return err
+	}
+	return r.end()
+}

@@ -1,0 +1,338 @@
+package revision
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/cli/display"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/revisions"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// Kinds are those of which revisions or snapshots are kept.
+var Kinds = []string{workload.Deployment, workload.StatefulSet, workload.DaemonSet, describe.KindConfigMap, describe.KindSecret}
+
+// Diff is what differs between two revisions of a workload, or two contents of an object.
+type Diff struct {
+	describe.Ref
+
+	// From and To are what is compared: "revision 2", "content 9676b5e0aa".
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Template is true if the Pod template differs in more than the config.
+	Template bool                   `json:"template,omitempty"`
+	Objects  []revisions.Difference `json:"objects"`
+}
+
+type diffing struct {
+	env      command.Environment
+	cluster  command.Cluster
+	output   string
+	from, to string
+	values   bool
+}
+
+// NewDiff returns the command diff.
+func NewDiff(env command.Environment) *cobra.Command {
+	d := &diffing{env: env}
+	cmd := &cobra.Command{
+		Use:   "diff KIND/NAME",
+		Short: "Show which keys of the config differ between two revisions",
+		Long: "Show which keys of ConfigMaps and Secrets were added, changed and removed between two\n" +
+			"revisions of a workload that keeps its config, or between two contents of an object.\n" +
+			"\n" +
+			"The names of keys are shown; --values adds the values of ConfigMaps. Values of Secrets\n" +
+			"are never shown. Spillway history lists the revisions and the contents.\n" +
+			"\n" +
+			"The exit code is 0, also if something differs, or 1 with an error that says what is\n" +
+			"wrong.",
+		Example: "  spillway diff deployment/web -n shop\n" +
+			"  spillway diff deployment/web --from 3 --to 4 -n shop\n" +
+			"  spillway diff secret/db --from 9676b5e0aa -n shop",
+		Args: command.Exactly(1, "name one as KIND/NAME, such as deployment/web"),
+		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
+	}
+	d.cluster.AddFlags(cmd.Flags())
+	d.cluster.AddNamespaceFlag(cmd.Flags())
+	cmd.Flags().StringVar(&d.from, "from", "", "the revision, by number, or the content of an object, by its digest (default: the one before)")
+	cmd.Flags().StringVar(&d.to, "to", "", "the revision or the content to compare it with (default: the present one)")
+	cmd.Flags().BoolVar(&d.values, "values", false, "show the values of ConfigMaps too")
+	command.OutputFlag(cmd, &d.output)
+	return cmd
+}
+
+func (d *diffing) run(cmd *cobra.Command, arg string) error {
+	ref, ok := command.NamedAs(arg, Kinds...)
+	if !ok {
+		return fmt.Errorf("cannot compare %q: name one of %s as KIND/NAME", arg, strings.Join(Kinds, ", "))
+	}
+	if err := command.CheckOutput(d.output); err != nil {
+		return err
+	}
+	var err error
+	if ref.Namespace, err = d.cluster.ResolveNamespace(); err != nil {
+		return err
+	}
+	c, err := d.cluster.Client()
+	if err != nil {
+		return err
+	}
+	differ := &revisions.Differ{Reader: c, Namespace: ref.Namespace, Values: d.values}
+	diff := Diff{Ref: ref}
+	if kind := content.Kind(ref.Kind); kind == content.ConfigMap || kind == content.Secret {
+		err = d.ofObject(cmd.Context(), c, differ, &diff)
+	} else {
+		err = d.ofWorkload(cmd.Context(), c, differ, &diff)
+	}
+	if err != nil {
+		return err
+	}
+	return command.Show(cmd.OutOrStdout(), d.output, diff, func(w io.Writer) { write(w, display.StyleOf(w, d.env.Lookup), &diff) })
+}
+
+func (d *diffing) ofWorkload(ctx context.Context, c client.Client, differ *revisions.Differ, diff *Diff) error {
+	obj := workload.New(diff.Kind)
+	obj.SetNamespace(diff.Namespace)
+	obj.SetName(diff.Name)
+	if err := command.Get(ctx, c, obj); err != nil {
+		return err
+	}
+	all, err := revisions.Of(ctx, c, obj)
+	if err != nil {
+		return err
+	}
+	to := current(all, obj)
+	if d.to != "" {
+		if to, err = numbered(all, diff.Ref, "--to", d.to); err != nil {
+			return err
+		}
+	}
+	from := before(all, to)
+	if d.from != "" {
+		if from, err = numbered(all, diff.Ref, "--from", d.from); err != nil {
+			return err
+		}
+	}
+	if from == nil {
+		return fmt.Errorf("%s has no earlier revision", diff.Ref)
+	}
+	for _, r := range []*revisions.Revision{from, to} {
+		if len(r.Pins) == 0 {
+			return fmt.Errorf("%s of %s has no pins, so its config is not known", called(r), diff.Ref)
+		}
+	}
+	diff.From, diff.To = called(from), called(to)
+	diff.Template = !equality.Semantic.DeepEqual(workload.BareTemplate(&from.Template), workload.BareTemplate(&to.Template))
+	diff.Objects, err = differ.Pins(ctx, from.Pins, to.Pins)
+	return err
+}
+
+// current is the present Pod template, also if its controller has not kept it yet.
+func current(all []revisions.Revision, obj client.Object) *revisions.Revision {
+	for i := range all {
+		if all[i].Current {
+			return &all[i]
+		}
+	}
+	r := revisions.Present(obj)
+	return &r
+}
+
+// before is the newest revision that is older than another one, nil if none is kept.
+func before(all []revisions.Revision, than *revisions.Revision) *revisions.Revision {
+	for i := range all {
+		if r := &all[i]; !r.Current && (than.Number == 0 || r.Number < than.Number) {
+			return r
+		}
+	}
+	return nil
+}
+
+func called(r *revisions.Revision) string {
+	if r.Number == 0 {
+		return "the present Pod template"
+	}
+	return fmt.Sprintf("revision %d", r.Number)
+}
+
+// numbered is the revision that a flag names.
+func numbered(all []revisions.Revision, ref describe.Ref, flag, text string) (*revisions.Revision, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not the number of a revision; choose from %s", flag, text, numbers(all))
+	}
+	r := revisions.Numbered(all, n)
+	if r == nil {
+		return nil, fmt.Errorf("%s has no revision %d; choose from %s", ref, n, numbers(all))
+	}
+	return r, nil
+}
+
+func numbers(all []revisions.Revision) string {
+	if len(all) == 0 {
+		return "none: no revision is kept"
+	}
+	kept := make([]string, len(all))
+	for i := range all {
+		kept[i] = strconv.FormatInt(all[i].Number, 10)
+	}
+	return strings.Join(kept, ", ")
+}
+
+func (d *diffing) ofObject(ctx context.Context, c client.Client, differ *revisions.Differ, diff *Diff) error {
+	known, err := contentsOf(ctx, c, diff.Ref)
+	if err != nil {
+		return err
+	}
+	to := known.present
+	if d.to != "" {
+		if to, err = known.named("--to", d.to); err != nil {
+			return err
+		}
+	}
+	from, ok := known.other(to)
+	if d.from != "" {
+		if from, err = known.named("--from", d.from); err != nil {
+			return err
+		}
+	} else if !ok {
+		return fmt.Errorf("%s has no snapshot of another content", diff.Ref)
+	}
+	diff.From, diff.To = "content "+from.Digest, "content "+to.Digest
+	one, err := differ.Object(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	diff.Objects = []revisions.Difference{one}
+	return nil
+}
+
+// contents are those of an object that are known.
+type contents struct {
+	ref describe.Ref
+	// present is the pin of the object as it is, snapshots those that exist.
+	present   pin.Pin
+	snapshots revisions.Snapshots
+}
+
+func contentsOf(ctx context.Context, c client.Reader, ref describe.Ref) (*contents, error) {
+	k, o := &contents{ref: ref}, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+	var err error
+	if k.present, err = revisions.PresentOf(ctx, c, o); err != nil {
+		return nil, err
+	}
+	all, err := revisions.SnapshotsIn(ctx, c, ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if k.snapshots = all.Of(o.Kind, o.Name); !k.present.HasSnapshot() && len(k.snapshots) == 0 {
+		return nil, fmt.Errorf("%s not found in namespace %s, and it has no snapshot", ref, ref.Namespace)
+	}
+	return k, nil
+}
+
+// other is the newest snapshot with another content.
+func (k *contents) other(than pin.Pin) (pin.Pin, bool) {
+	for i := range k.snapshots {
+		if k.snapshots[i].Pin != than {
+			return k.snapshots[i].Pin, true
+		}
+	}
+	return pin.Pin{}, false
+}
+
+// shortest is how many digits of a digest name a content.
+const shortest = 4
+
+// named is the content of which the digest begins with a text.
+func (k *contents) named(flag, text string) (pin.Pin, error) {
+	var found []pin.Pin
+	var known []string
+	for _, p := range k.all() {
+		known = append(known, p.Digest)
+		if strings.HasPrefix(p.Digest, pin.ShortDigest(text)) {
+			found = append(found, p)
+		}
+	}
+	switch {
+	case len(text) < shortest:
+		return pin.Pin{}, fmt.Errorf("%s: %q is too short for a digest; choose from %s", flag, text, strings.Join(known, ", "))
+	case len(found) != 1:
+		return pin.Pin{}, fmt.Errorf("%s: no snapshot %s of %s exists; choose from %s", flag, text, k.ref, strings.Join(known, ", "))
+	default:
+		return found[0], nil
+	}
+}
+
+// all are the present content, and those of snapshots.
+func (k *contents) all() []pin.Pin {
+	var pins []pin.Pin
+	if k.present.HasSnapshot() {
+		pins = append(pins, k.present)
+	}
+	for i := range k.snapshots {
+		if p := k.snapshots[i].Pin; p != k.present {
+			pins = append(pins, p)
+		}
+	}
+	return pins
+}
+
+// write writes a difference for people.
+func write(w io.Writer, s display.Style, d *Diff) {
+	_, _ = fmt.Fprintln(w, s.Paint(display.Bold, fmt.Sprintf("%s: %s to %s", d.Ref, d.From, d.To)))
+	if d.Template {
+		_, _ = fmt.Fprintln(w, "  the Pod template differs in more than its config; kubectl rollout history shows it")
+	}
+	if len(d.Objects) == 0 {
+		_, _ = fmt.Fprintln(w, "  no config differs")
+	}
+	for i := range d.Objects {
+		writeObject(w, &d.Objects[i])
+	}
+}
+
+func writeObject(w io.Writer, d *revisions.Difference) {
+	_, _ = fmt.Fprintf(w, "  %s %s: %s to %s\n", d.Kind, d.Name, d.From, d.To)
+	for _, part := range []struct {
+		word string
+		keys []string
+	}{{"added", d.Added}, {"changed", d.Changed}, {"removed", d.Removed}} {
+		for _, key := range part.keys {
+			_, _ = fmt.Fprintf(w, "    %-8s %s\n", part.word, display.Plain(key+valueText(d, key)))
+		}
+	}
+	switch {
+	case d.Unknown != "":
+		_, _ = fmt.Fprintln(w, "    "+d.Unknown)
+	case len(d.Added)+len(d.Changed)+len(d.Removed) == 0:
+		_, _ = fmt.Fprintln(w, "    no key differs")
+	}
+}
+
+// valueText is how the value of a key differs, if that is to be shown.
+func valueText(d *revisions.Difference, key string) string {
+	quoted := func(v *string) string {
+		if v == nil {
+			return "none"
+		}
+		return strconv.Quote(*v)
+	}
+	for i := range d.Values {
+		if v := &d.Values[i]; v.Key == key {
+			return ": " + quoted(v.From) + " to " + quoted(v.To)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,29 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spillway-dev/spillway/internal/describe/history"
+)
+
+// rollback-to-kept OBJECT: roll an object back to the content that is kept and is not the
+// present one, as history tells it.
+func rollbackToKept(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: rollback-to-kept OBJECT")
+	}
+	ts.Check(ts.Exec("spillway", "history", args[0], "-n", ts.Getenv("NS"), "-o", "json"))
+	var entries []history.Entry
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &entries))
+	for i := range entries {
+		if entries[i].Outcome == "Kept" {
+			digest := strings.TrimPrefix(entries[i].What, "content ")
+			ts.Check(ts.Exec("spillway", "rollback", args[0], "--to", digest[:7], "-n", ts.Getenv("NS"), "--reason", "the password is wrong"))
+			return
+		}
+	}
+	ts.Fatalf("no content is kept: %v", entries)
+}

@@ -1,0 +1,41 @@
+package show
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/internal/cli/command"
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/history"
+	"github.com/spillway-dev/spillway/internal/fleet/hub"
+	"github.com/spillway-dev/spillway/internal/plans"
+	"github.com/spillway-dev/spillway/internal/zones"
+)
+
+// better is an error about an object, or what is nearer to the mistake: that the namespace
+// does not exist, or that another name was probably meant.
+func better(ctx context.Context, reader client.Reader, ref describe.Ref, err error) error {
+	if ref.Namespace == "" {
+		return err
+	}
+	if missing := command.NamespaceMissing(ctx, reader, ref.Namespace); missing != nil {
+		return missing
+	}
+	kind, known := command.KindOf(ref.Kind)
+	if known && isNotFound(err) && command.Near(ctx, reader, kind, ref.Namespace, ref.Name) != "" {
+		return command.NotFound(ctx, reader, kind, ref.Namespace, ref.Name)
+	}
+	return err
+}
+
+func isNotFound(err error) bool {
+	for _, missing := range []error{config.ErrNotFound, zones.ErrNotFound, plans.ErrNotFound, hub.ErrNotFound, history.ErrNotFound} {
+		if errors.Is(err, missing) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package config_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spillway-dev/spillway/internal/lab/testenv"
+	"github.com/spillway-dev/spillway/internal/lab/testenv/fault"
+)
+
+// backFaults is a story of a workload that fails with a change and gets its previous config
+// back. A witness of its own reads every version of it.
+type backFaults struct {
+	*run
+
+	mu sync.Mutex
+	// pins are those that the Pod template had, one after the other, and failed what was
+	// recorded on the workload before each.
+	pins, failed []string
+}
+
+func backFaultsIn(w *world) *backFaults {
+	w.t.Helper()
+	pinnable(w)
+	startKubelets(w)
+	w.options.CoalesceWindow = 0
+	w.secret("db", "p", "good")
+	w.apply(returns("Deployment", "app", onFailure, "Rollback"))
+	f := &backFaults{run: &run{world: w}}
+	f.watch()
+	return f
+}
+
+func (f *backFaults) watch() {
+	c, err := testenv.Shared().Clientset()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	watch, err := c.AppsV1().Deployments(f.namespace).Watch(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(watch.Stop)
+	go func() {
+		failed := ""
+		for e := range watch.ResultChan() {
+			d, ok := e.Object.(*appsv1.Deployment)
+			if !ok {
+				continue
+			}
+			f.mu.Lock()
+			if pins := d.Spec.Template.Annotations[pinAnnotation]; pins != "" && (len(f.pins) == 0 || f.pins[len(f.pins)-1] != pins) {
+				f.pins, f.failed = append(f.pins, pins), append(f.failed, failed)
+			}
+			failed = d.Annotations[native+"config-failed"]
+			f.mu.Unlock()
+		}
+	}()
+}
+
+// pinnedTimes waits until the Pod template has had so many pins.
+func (f *backFaults) pinnedTimes(times int, meanwhile func()) []string {
+	f.t.Helper()
+	f.eventually(func() error {
+		meanwhile()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return want(times, len(f.pins))
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.pins)
+}
+
+// tell tells the story to its end: what the workload had comes back once, and not before the
+// failure is recorded.
+func (f *backFaults) tell(meanwhile func()) {
+	f.t.Helper()
+	good := snapshotOf(f.t, f.pinnedTimes(1, meanwhile)[0])
+	f.readyWith("app", good, 1)
+	f.patch(&corev1.Secret{}, "db", `{"stringData":{"p":"bad"}}`)
+	pins := f.pinnedTimes(3, meanwhile)
+	f.readyWith("app", good, 1)
+	f.eventually(func() error {
+		meanwhile()
+		return want(rolledBack, string(f.explainKind("Deployment", "app").Reason))
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.pins) != 3 || pins[0] != pins[2] {
+		f.t.Errorf("the pins were %v", f.pins)
+	}
+	if f.failed[1] != "" || f.failed[2] == "" {
+		f.t.Errorf("recorded before each pins: %q", f.failed)
+	}
+}
+
+// The manager is stopped before and after every write of the story, and another one starts.
+func TestFaultBackAtEveryWrite(t *testing.T) {
+	writes := 0
+	t.Run("without a fault", func(t *testing.T) {
+		w := &world{t: t, client: newClient(t), namespace: testenv.Namespace(t), requests: &requests{}}
+		w.options = defaultOptions(w.namespace)
+		f, inj := backFaultsIn(w), fault.New()
+		f.managed(inj)
+		f.tell(func() {})
+		writes = len(inj.Writes())
+	})
+	t.Logf("the story has %d writes", writes)
+	for n := 1; n <= writes; n++ {
+		for _, when := range []fault.When{fault.Before, fault.After} {
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				f, inj := backFaultsIn(newWorld(t)), fault.New()
+				inj.StopAt(n, when)
+				stop := f.managed(inj)
+				successor := sync.OnceFunc(func() { stop(); f.managed(fault.New()) })
+				f.tell(func() {
+					select {
+					case <-inj.Stopped():
+						successor()
+					default:
+					}
+				})
+			})
+		}
+	}
+}
+
+// Two managers know nothing of each other.
+func TestFaultTwoManagersGoBack(t *testing.T) {
+	f := backFaultsIn(newWorld(t))
+	f.managed(fault.New())
+	f.managed(fault.New())
+	f.tell(func() {})
+}

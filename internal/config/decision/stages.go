@@ -1,0 +1,389 @@
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/policy"
+	"github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// Staged is why a policy keeps a workload from being rolled.
+type Staged struct {
+	rollout.Block
+
+	// Policy is the policy.
+	Policy *policy.Policy
+}
+
+// Staged is why a policy keeps the workload from being rolled, nil if none does.
+func (w *Workload) Staged() *Staged { return w.staged }
+
+// course is a release in a namespace, and the stages of a policy.
+type course struct {
+	releaseIn
+
+	policy *policy.Policy
+	parts  []part
+	// stages are the places of the parts.
+	stages [][]int
+}
+
+// part is what moves as a whole in a stage: a workload, or the zones of a group.
+type part struct {
+	// workloads are their places among all.
+	workloads []int
+	member    policy.Member
+	unit      rollout.Unit
+}
+
+// courseKey identifies a course. Another content is another one.
+type courseKey struct {
+	policy *policy.Policy
+	releaseIn
+}
+
+// staging is the releases that policies are for, and that some workload does not have yet or
+// has not proven to work with.
+type staging struct {
+	o         *Observed
+	options   Options
+	workloads []Workload
+	courses   map[courseKey]*course
+	ordered   []*course
+	plan      rollout.Plan
+}
+
+// stage finds out which workloads wait for their stage. It returns a copy of what was
+// observed, or the same if no policy is for anything that is out of date.
+func stage(o Observed, options Options) (Observed, *staging) {
+	s := &staging{o: &o, options: options, workloads: o.Workloads, courses: map[courseKey]*course{}}
+	if len(o.Policies) == 0 || !s.find() {
+		return o, s
+	}
+	s.workloads = slices.Clone(o.Workloads)
+	s.addMembers()
+	s.plan = rollout.Decide(rollout.Observed{Now: o.Now, Root: s.tree()})
+	s.conclude()
+	o.Workloads = s.workloads
+	return o, s
+}
+
+func (o *Observed) policyFor(w *Workload, of content.Object) *policy.Policy {
+	return o.Policies.For(w.Namespace, labels.Set(w.Object.GetLabels()), of)
+}
+
+// isUnderway is true if a workload is about to be rolled, or was rolled and has not proven to
+// work yet.
+func (w *Workload) isUnderway(now time.Time) bool {
+	switch {
+	case !w.isStaged():
+		return false
+	case w.IsCurrent():
+		return w.failure != nil || w.isProving(now)
+	default:
+		return len(w.Missing) == 0 && len(w.Denied) == 0 && (w.Hashes != nil || !w.Change.First.IsZero())
+	}
+}
+
+// isStaged is true of workloads that wait for their stage. What has not been scheduled yet is
+// not among them: it runs with nothing, and others may need it. Nor is what has no hash: its
+// Pods have started with the present content, so it is not a release that it is rolled for.
+func (w *Workload) isStaged() bool {
+	return w.Settings.Tracked && w.Suspension.IsSettled() && w.Template.Hash != ""
+}
+
+// isProving is true of a workload that is not ready since the ring has rolled it. It is false
+// of one that was not ready before either, or whose template was changed by another client.
+func (w *Workload) isProving(now time.Time) bool {
+	roll := &w.Records.Roll
+	if w.isDone() || roll.At.IsZero() || roll.Unready {
+		return false
+	}
+	recent := workload.IsUnfinished(w.Object) || now.Before(roll.At.Add(workload.SettlesWithin(w.Object)))
+	return recent && roll.Template == workload.TemplateDigest(w.Object)
+}
+
+// isDone is true if all Pods are ready, and those of a zone are replaced.
+func (w *Workload) isDone() bool {
+	return w.isUp() && (w.Zone.Group == "" || workload.IsReplaced(w.Object))
+}
+
+// find finds the releases that are under way. It is false if there is none.
+func (s *staging) find() bool {
+	for i := range s.workloads {
+		w := &s.workloads[i]
+		if !w.isUnderway(s.o.Now) {
+			continue
+		}
+		for _, r := range w.releasesUnderway() {
+			p := s.o.policyFor(w, r.Object)
+			key := courseKey{p, releaseIn{r, w.Namespace}}
+			if p == nil || s.courses[key] != nil {
+				continue
+			}
+			c := &course{releaseIn: key.releaseIn, policy: p}
+			s.courses[key], s.ordered = c, append(s.ordered, c)
+		}
+	}
+	slices.SortStableFunc(s.ordered, func(a, b *course) int {
+		return cmp.Or(policy.Compare(a.policy, b.policy), strings.Compare(a.path(), b.path()))
+	})
+	return len(s.ordered) > 0
+}
+
+// releasesUnderway are those that a workload is to be rolled for, or was.
+func (w *Workload) releasesUnderway() []content.Release {
+	switch {
+	case !w.IsCurrent():
+		return w.ReleasesOf(w.Change.Keys)
+	case w.failure != nil:
+		return w.failure.Releases
+	default:
+		return slices.DeleteFunc(w.ReleasesOf(w.Records.Roll.Changed), func(r content.Release) bool { return !w.Runs(r) })
+	}
+}
+
+// addMembers adds to each release the workloads that use its object.
+func (s *staging) addMembers() {
+	namespaces := map[string]bool{}
+	for _, c := range s.ordered {
+		namespaces[c.namespace] = true
+	}
+	for i := range s.workloads {
+		w := &s.workloads[i]
+		if !namespaces[w.Namespace] || !w.isStaged() {
+			continue
+		}
+		next := w.releasesUnderway()
+		for _, r := range w.ReleasesOf(nil) {
+			if c := s.courses[courseKey{s.o.policyFor(w, r.Object), releaseIn{r, w.Namespace}}]; c != nil {
+				c.add(s.part(i, w, r, !w.IsCurrent() && slices.Contains(next, r)))
+			}
+		}
+	}
+	for _, c := range s.ordered {
+		members := make([]policy.Member, len(c.parts))
+		for i := range c.parts {
+			members[i] = c.parts[i].member
+		}
+		c.stages = c.policy.Divide(members)
+	}
+}
+
+// add adds a workload, or a zone to its group: it counts as far as the last of its zones.
+func (c *course) add(p part) {
+	i := slices.IndexFunc(c.parts, func(q part) bool { return q.unit.Name == p.unit.Name })
+	if i < 0 {
+		c.parts = append(c.parts, p)
+		return
+	}
+	group := &c.parts[i]
+	all := slices.Concat(group.workloads, p.workloads)
+	if p.isBehind(group) {
+		p.member.Labels = group.member.Labels
+		*group = p
+	}
+	group.workloads = all
+}
+
+// isBehind is true if a zone has not come as far as another one of its group.
+func (p *part) isBehind(other *part) bool {
+	rank := func(u *rollout.Unit) int {
+		switch l := &u.Leaf; {
+		case l.Health == rollout.Failed:
+			return 0
+		case l.Current != l.Target:
+			return 1
+		case l.Health != rollout.Healthy:
+			return 2
+		default:
+			return 3
+		}
+	}
+	a, b := rank(&p.unit), rank(&other.unit)
+	return a < b || a == b && p.unit.Leaf.HealthySince.After(other.unit.Leaf.HealthySince)
+}
+
+// part is a workload as the engine sees it, for a release that it has or would get.
+func (s *staging) part(i int, w *Workload, r content.Release, outdated bool) part {
+	name := w.called(w.Namespace)
+	if w.Zone.Group != "" {
+		name = "group " + w.Zone.Group
+	}
+	p := part{workloads: []int{i}, unit: rollout.Unit{Name: name}, member: policy.Member{
+		Labels: w.Object.GetLabels(), Name: name, Priority: w.Settings.Priority, Claim: policy.ClaimNext, Disrupted: w.isProving(s.o.Now),
+	}}
+	if !outdated {
+		p.unit.Leaf, p.member.Claim = s.leaf(w, r)
+		p.member.Since = w.startedAt()
+		return p
+	}
+	if f := w.recorded(r, s.o.Now); f != nil && w.stop != nil { // a user went back to what it had before
+		p.unit.Leaf, p.member.Claim = rollout.Leaf{Current: released, Target: released, Health: rollout.Failed, Reason: f.Cause}, policy.ClaimHas
+		return p
+	}
+	p.unit.Leaf = rollout.Leaf{Current: earlier, Target: released, Health: rollout.Healthy, Priority: w.Settings.Priority}
+	if p.member.Disrupted {
+		p.unit.Leaf.Health = rollout.Progressing
+	}
+	p.unit.Block = w.block(s.o.Now, s.options)
+	if w.Settings.Paused {
+		p.unit.Pause = &rollout.Pause{}
+	}
+	if w.Retry != nil {
+		p.unit.Leaf.RetryAt, p.unit.Leaf.RetryReason = w.Retry.At, w.Retry.Reason
+	}
+	p.member.Last = p.unit.Block != nil || p.unit.Pause != nil || w.Retry.Pending(s.o.Now) || workload.IsHeldBack(w.Object) && w.Zone.Group == ""
+	return p
+}
+
+// leaf is a workload that has the content of a release.
+func (s *staging) leaf(w *Workload, r content.Release) (rollout.Leaf, policy.Claim) {
+	l := rollout.Leaf{Current: released, Target: released, Health: rollout.Healthy, HealthySince: w.startedAt()}
+	kept, _ := workload.Kept(w.Object)
+	patient := !s.options.KeepGoing && !w.Settings.Unstoppable || s.o.Now.Before(w.Records.Roll.At.Add(workload.ProgressDeadline))
+	gone := w.recorded(r, s.o.Now)
+	switch {
+	case !w.Runs(r) && gone != nil: // it went back after it had failed
+		l.Health, l.Reason = rollout.Failed, gone.Cause
+	case !w.Runs(r):
+		return l, policy.ClaimNone
+	case w.failure != nil && slices.Contains(w.failure.Releases, r):
+		l.Health, l.Reason = rollout.Failed, w.failure.Cause
+	case kept > 0: // its Pods run an earlier content
+		return l, policy.ClaimNone
+	case w.isDone():
+		if w.Pods.Readable && w.Pods.New > 0 || w.Pods.Unknown != "" {
+			l.HealthySince = w.Pods.ReadySince
+		}
+	case w.isProving(s.o.Now) && patient:
+		l.Health = rollout.Progressing
+	default:
+		return l, policy.ClaimNone
+	}
+	return l, policy.ClaimHas
+}
+
+// startedAt is when a workload was rolled last, or was created.
+func (w *Workload) startedAt() time.Time {
+	roll := &w.Records.Roll
+	switch {
+	case roll.Admitted.After(roll.At):
+		return roll.Admitted
+	case !roll.At.IsZero():
+		return roll.At
+	}
+	return w.Object.GetCreationTimestamp().Time
+}
+
+// tree is the input of the engine: each release beneath its policy.
+func (s *staging) tree() rollout.Unit {
+	root := rollout.Unit{Group: true, Policy: rollout.Policy{OnFailure: rollout.Continue}}
+	for _, c := range s.ordered {
+		last := len(root.Children) - 1
+		if last < 0 || root.Children[last].Name != c.policy.String() {
+			root.Children = append(root.Children, rollout.Unit{
+				Name: c.policy.String(), Group: true, Policy: root.Policy, Pause: c.policy.Pause, Block: c.policy.Block(s.o.Now),
+			})
+			last++
+		}
+		root.Children[last].Children = append(root.Children[last].Children, s.unit(c))
+	}
+	return root
+}
+
+// unit is a release as the engine sees it: its stages, one after the other.
+func (s *staging) unit(c *course) rollout.Unit {
+	onFailure := c.policy.OnFailure
+	if s.options.KeepGoing {
+		onFailure = rollout.Continue
+	}
+	u := rollout.Unit{Name: c.path(), Group: true, Policy: rollout.Policy{Order: rollout.Series, OnFailure: onFailure}}
+	for i := range c.policy.Stages {
+		stage := &c.policy.Stages[i]
+		child := rollout.Unit{Name: stageName(stage), Group: true, Policy: rollout.Policy{
+			MaxUnavailable: stage.MaxUnavailable, MaxFailures: stage.MaxFailures, Soak: stage.Soak, OnFailure: onFailure,
+		}}
+		for _, k := range c.stages[i] {
+			child.Children = append(child.Children, c.parts[k].unit)
+		}
+		u.Children = append(u.Children, child)
+	}
+	return u
+}
+
+func stageName(s *policy.Stage) string { return "stage " + s.Name }
+
+// conclude notes on the workloads what the engine has decided.
+func (s *staging) conclude() {
+	holds := make(map[string]*rollout.Hold, len(s.plan.Holds))
+	for i := range s.plan.Holds {
+		holds[s.plan.Holds[i].Path.String()] = &s.plan.Holds[i]
+	}
+	leads := map[int]*policy.Policy{}
+	for _, c := range s.ordered { // the policy that counts most comes first
+		for i, members := range c.stages {
+			for _, k := range members {
+				p := &c.parts[k]
+				h := holds[rollout.Path{c.policy.String(), c.path(), stageName(&c.policy.Stages[i]), p.unit.Name}.String()]
+				s.note(c, p, h, leads)
+			}
+		}
+	}
+}
+
+// note notes why the workloads of a part wait. Of several policies the first decides on order
+// and budget, so that workloads of two policies never wait for each other; what is paused,
+// failed or outside of its windows waits in any case.
+func (s *staging) note(c *course, p *part, h *rollout.Hold, leads map[int]*policy.Policy) {
+	for _, i := range p.workloads {
+		w := &s.workloads[i]
+		if w.IsCurrent() || p.unit.Leaf.Current == p.unit.Leaf.Target {
+			continue
+		}
+		if leads[i] == nil {
+			leads[i] = c.policy
+		}
+		if h == nil || h.Reason == rollout.ReasonRetry || leads[i] != c.policy && !isFirm(h.Reason) {
+			continue
+		}
+		if w.staged == nil || isFirm(h.Reason) && !isFirm(w.staged.Reason) {
+			w.staged = c.block(p.unit.Name, h)
+		}
+	}
+}
+
+// isFirm is true of reasons for which no other workload has to become ready.
+func isFirm(r rollout.Reason) bool {
+	return slices.Contains([]rollout.Reason{
+		rollout.ReasonPaused, policy.ReasonWindow, policy.ReasonInvalid, rollout.ReasonFailed, rollout.ReasonDeadline, ReasonConfigFailed,
+	}, r)
+}
+
+// block is why a release does not go on, for a workload that would get it.
+func (c *course) block(name string, h *rollout.Hold) *Staged {
+	why := h.Message
+	if clause, isQueued := strings.CutPrefix(why, name+" is queued "); isQueued { // in a queue of its own
+		_, why, _ = strings.Cut(clause, ": ")
+	}
+	const waits = " is waiting: "
+	if i := strings.LastIndex(why, waits); i >= 0 {
+		why = why[i+len(waits):]
+	}
+	staged := &Staged{Policy: c.policy, Block: rollout.Block{
+		Reason: h.Reason, Message: fmt.Sprintf("%s holds %s: %s", c.policy.Called(), c.From(c.namespace), why),
+		Since: h.Since, Until: h.Until,
+	}}
+	if isFailure(h) {
+		staged.Reason = ReasonConfigFailed
+	}
+	return staged
+}

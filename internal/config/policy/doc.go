@@ -1,0 +1,13 @@
+// Package policy reads ConfigPolicies and ClusterConfigPolicies: which of them is for a
+// workload and an object, and to which stages workloads belong. Its decisions are pure;
+// [Reader] and [Writer] read policies and write their status.
+//
+// # Invariants
+//
+//   - Of several policies one counts, whatever the order in which they were read.
+//   - A policy that is not valid lets nothing be rolled that it is for.
+//   - The stages of a policy put workloads into one order, in all releases: of two
+//     workloads that wait in several releases, the same one is always the first. So they
+//     never wait for each other.
+//   - Nothing is decided from the status of a policy.
+package policy

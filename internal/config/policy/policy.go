@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/window"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// The kinds.
+const (
+	Kind        = "ConfigPolicy"
+	ClusterKind = "ClusterConfigPolicy"
+)
+
+// Policy is a policy as it was read.
+type Policy struct {
+	// Kind, Namespace and Name identify it; the Namespace of a ClusterConfigPolicy is empty.
+	Kind, Namespace, Name string
+	// Stages are those of the spec, and a last one for workloads that are in none of them.
+	Stages []Stage
+	// OnFailure is what happens once too many workloads of a stage have failed.
+	OnFailure rollout.OnFailure
+	// Pause is the wish of a user that nothing is rolled, nil if there is none.
+	Pause *rollout.Pause
+	// Problem is why the policy is not valid, empty if it is.
+	Problem string
+
+	object     client.Object
+	priority   int32
+	namespaces []string
+	selector   labels.Selector
+	objects    []v1alpha1.ConfigReference
+	windows    []window.Window
+	// tolerant is true if a failure may not be the end of a release.
+	tolerant bool
+}
+
+// Stage is a stage of a policy.
+type Stage struct {
+	Name string
+	// Size is how many workloads belong to it, whatever their labels; not set if that
+	// depends on these.
+	Size rollout.Limit
+	// MaxUnavailable and MaxFailures are as in package rollout.
+	MaxUnavailable, MaxFailures rollout.Limit
+	Soak                        time.Duration
+
+	selector labels.Selector
+}
+
+// Called names the policy in sentences about what it is for.
+func (p *Policy) Called() string { return p.Kind + " " + p.Name }
+
+// String names the policy wherever it is talked about.
+func (p *Policy) String() string {
+	if p.Namespace == "" {
+		return p.Kind + " " + p.Name
+	}
+	return p.Kind + " " + p.Namespace + "/" + p.Name
+}
+
+// Block keeps everything that the policy is for as it is, nil if it does not.
+func (p *Policy) Block(now time.Time) *rollout.Block {
+	switch {
+	case p.Problem != "":
+		return &rollout.Block{Reason: ReasonInvalid, Message: p.Problem}
+	case len(p.windows) == 0:
+		return nil
+	}
+	opens := time.Time{}
+	for _, w := range p.windows {
+		if !w.Closes(now).IsZero() {
+			return nil
+		}
+		if at := w.Opens(now); opens.IsZero() || at.Before(opens) {
+			opens = at
+		}
+	}
+	return &rollout.Block{Reason: ReasonWindow, Message: "the next maintenance window opens on " + rollout.Clock(opens), Until: opens}
+}
+
+// Tolerates is true if what has failed for one workload may be rolled for others.
+func (p *Policy) Tolerates() bool { return p != nil && p.tolerant && p.Problem == "" }
+
+// Soaks is true if workloads of some stage must stay ready for some time.
+func (p *Policy) Soaks() bool {
+	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Soak > 0 })
+}
+
+// covers is true if the policy is for a workload and an object.
+func (p *Policy) covers(namespace string, of labels.Set, o content.Object) bool {
+	if p.Namespace != "" && p.Namespace != namespace || len(p.namespaces) > 0 && !slices.Contains(p.namespaces, namespace) {
+		return false
+	}
+	named := len(p.objects) == 0 || slices.ContainsFunc(p.objects, func(r v1alpha1.ConfigReference) bool {
+		return (r.Kind == "" || r.Kind == string(o.Kind)) && (r.Name == "" || r.Name == o.Name)
+	})
+	return named && p.selector.Matches(of)
+}
+
+// Set are all policies, in the order in which they count.
+type Set []*Policy
+
+// For is the policy for a workload of a namespace and an object, nil if there is none.
+func (s Set) For(namespace string, of labels.Set, o content.Object) *Policy {
+	for _, p := range s {
+		if p.covers(namespace, of, o) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Compare is the order in which policies count.
+func Compare(a, b *Policy) int {
+	return cmp.Or(falseFirst(a.Kind == ClusterKind, b.Kind == ClusterKind), cmp.Compare(b.priority, a.priority),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// falseFirst puts false before true.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// Read reads a policy. What is wrong with it is its Problem.
+func Read(obj client.Object) *Policy {
+	p := &Policy{Name: obj.GetName(), Namespace: obj.GetNamespace(), object: obj}
+	var spec *v1alpha1.ConfigPolicySpec
+	switch o := obj.(type) {
+	case *v1alpha1.ConfigPolicy:
+		p.Kind, spec = Kind, &o.Spec
+	case *v1alpha1.ClusterConfigPolicy:
+		p.Kind, p.namespaces, spec = ClusterKind, o.Spec.Namespaces, &o.Spec.ConfigPolicySpec
+	default:
+		return nil
+	}
+	p.priority, p.objects, p.OnFailure = spec.Priority, spec.Objects, rollout.Stop
+	if spec.OnFailure == v1alpha1.ContinueConfig {
+		p.OnFailure = rollout.Continue
+	}
+	if spec.Pause != nil {
+		p.Pause = &rollout.Pause{By: spec.Pause.By, Reason: spec.Pause.Reason}
+		if spec.Pause.Since != nil {
+			p.Pause.Since = spec.Pause.Since.Time
+		}
+	}
+	p.selector = p.parse("spec.selector", spec.Selector)
+	p.readStages(spec)
+	p.readWindows(spec)
+	return p
+}
+
+func (p *Policy) readStages(spec *v1alpha1.ConfigPolicySpec) {
+	for i := range spec.Stages {
+		s := &spec.Stages[i]
+		p.addStage(spec, s, fmt.Sprintf("spec.stages[%d].selector", i))
+	}
+	rest := v1alpha1.ConfigStage{Name: "all"}
+	if len(spec.Stages) > 0 {
+		rest.Name = "others"
+	}
+	for slices.ContainsFunc(spec.Stages, func(s v1alpha1.ConfigStage) bool { return s.Name == rest.Name }) {
+		rest.Name += "-too"
+	}
+	if n := len(spec.Stages); n == 0 || spec.Stages[n-1].Selector != nil || spec.Stages[n-1].Workloads != nil {
+		p.addStage(spec, &rest, "")
+	}
+	p.tolerant = p.OnFailure == rollout.Continue || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.MaxFailures.Value > 0 })
+}
+
+func (p *Policy) addStage(spec *v1alpha1.ConfigPolicySpec, s *v1alpha1.ConfigStage, field string) {
+	stage := Stage{
+		Name: s.Name, Size: limitOf(s.Workloads), MaxUnavailable: limitOf(cmp.Or(s.MaxUnavailable, spec.MaxUnavailable)),
+		MaxFailures: limitOf(cmp.Or(s.MaxFailures, spec.MaxFailures)), selector: p.parse(field, s.Selector),
+	}
+	if soak := cmp.Or(s.Soak, spec.Soak); soak != nil {
+		stage.Soak = soak.Duration
+	}
+	p.Stages = append(p.Stages, stage)
+}
+
+// parse reads a selector; one that is not set selects all, and so does an invalid one, so that
+// what it was meant for is kept as it is.
+func (p *Policy) parse(field string, s *metav1.LabelSelector) labels.Selector {
+	if s == nil {
+		return labels.Everything()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		p.invalid(field, err)
+		return labels.Everything()
+	}
+	return selector
+}
+
+func (p *Policy) readWindows(spec *v1alpha1.ConfigPolicySpec) {
+	for i := range spec.MaintenanceWindows {
+		w := &spec.MaintenanceWindows[i]
+		parsed, err := window.Parse(w.Schedule, time.Duration(w.DurationSeconds)*time.Second, w.TimeZone)
+		if err != nil {
+			p.invalid(fmt.Sprintf("spec.maintenanceWindows[%d]", i), err)
+			continue
+		}
+		p.windows = append(p.windows, parsed)
+	}
+}
+
+// invalid notes the first problem.
+func (p *Policy) invalid(field string, err error) {
+	if p.Problem == "" {
+		p.Problem = fmt.Sprintf("its spec is not valid: %s: %v", strings.TrimPrefix(field, "spec."), err)
+	}
+}
+
+// limitOf reads a number or a percentage; the API server has checked that it is one or the
+// other. What it has not checked counts as 0, which lets least move.
+func limitOf(v *intstr.IntOrString) rollout.Limit {
+	switch {
+	case v == nil:
+		return rollout.Limit{}
+	case v.Type == intstr.Int:
+		return rollout.Number(v.IntValue())
+	}
+	percent := 0
+	_, _ = fmt.Sscanf(v.StrVal, "%d%%", &percent)
+	return rollout.Percentage(percent)
+}

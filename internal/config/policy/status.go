@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spillway-dev/spillway/api/spillway/v1alpha1"
+	"github.com/spillway-dev/spillway/internal/message"
+	"github.com/spillway-dev/spillway/internal/reasons"
+	"github.com/spillway-dev/spillway/internal/ring"
+	"github.com/spillway-dev/spillway/rollout"
+)
+
+// mostReleases bounds how many releases a status has.
+const mostReleases = 16
+
+// Write is a status that is not what it should be.
+type Write struct {
+	Policy *Policy
+	status v1alpha1.ConfigPolicyStatus
+}
+
+// Status is what the status should be.
+func (w *Write) Status() v1alpha1.ConfigPolicyStatus { return w.status }
+
+// Change identifies the write.
+func (w *Write) Change() ring.Change { return ring.Change{Act: "Policy", Object: w.Policy.String()} }
+
+// Writes are the statuses that are not what they should be.
+func (s Set) Writes(now time.Time, releases map[*Policy][]Release) []Write {
+	var writes []Write
+	for _, p := range s {
+		before := p.status()
+		status := *before.DeepCopy()
+		p.describe(&status, releases[p], now)
+		if !equality.Semantic.DeepEqual(*before, status) {
+			writes = append(writes, Write{p, status})
+		}
+	}
+	return writes
+}
+
+func (p *Policy) status() *v1alpha1.ConfigPolicyStatus {
+	switch o := p.object.(type) {
+	case *v1alpha1.ConfigPolicy:
+		return &o.Status
+	case *v1alpha1.ClusterConfigPolicy:
+		return &o.Status
+	default:
+		return &v1alpha1.ConfigPolicyStatus{}
+	}
+}
+
+// Make writes a status, if no client has written the policy since it was read.
+func (w *Write) Make(ctx context.Context, c client.SubResourceWriter) error {
+	var err error
+	switch o := w.Policy.object.(type) {
+	case *v1alpha1.ConfigPolicy:
+		_, err = ring.UpdateStatus(ctx, c, o, func(o *v1alpha1.ConfigPolicy) { o.Status = w.status }, ring.ReadBack)
+	case *v1alpha1.ClusterConfigPolicy:
+		_, err = ring.UpdateStatus(ctx, c, o, func(o *v1alpha1.ClusterConfigPolicy) { o.Status = w.status }, ring.ReadBack)
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of %s: %w", w.Policy, err)
+	}
+	return nil
+}
+
+// ConditionComplete is true while no release is under way.
+const ConditionComplete = "Complete"
+
+// describe sets the status. Ready is the policy itself: a release of some user that waits or
+// has failed keeps no one from installing it.
+func (p *Policy) describe(s *v1alpha1.ConfigPolicyStatus, releases []Release, now time.Time) {
+	generation := p.object.GetGeneration()
+	s.ObservedGeneration = generation
+	main := mostTelling(releases)
+	s.Phase, s.WaitingFor = string(main.Phase), message.Sentence(main.Waits)
+	s.Underway, s.Releases = int32(min(len(releases), 1<<30)), nil
+	for i := range releases[:min(len(releases), mostReleases)] {
+		s.Releases = append(s.Releases, releases[i].row())
+	}
+	valid := ring.Conditions{Ready: true, Reason: ReasonInForce, Message: p.String() + " is in force"}
+	if p.Problem != "" {
+		valid = ring.Conditions{Stalled: true, Reason: ReasonInvalid, Message: p.String() + ": " + p.Problem}
+	}
+	valid.Set(&s.Conditions, generation, now)
+	complete := metav1.Condition{
+		Type: ConditionComplete, Status: metav1.ConditionTrue, Reason: string(main.Reason), Message: "no release is under way",
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	if len(releases) > 0 {
+		complete.Status, complete.Message = metav1.ConditionFalse, s.WaitingFor
+	}
+	apimeta.SetStatusCondition(&s.Conditions, complete)
+}
+
+// mostTelling is the first release with the phase that says most: what needs a user comes
+// first. Without any, all is complete.
+func mostTelling(releases []Release) Release {
+	for _, phase := range []rollout.Phase{rollout.PhaseFailed, rollout.PhasePaused, rollout.PhaseProgressing} {
+		for i := range releases {
+			if releases[i].Phase == phase {
+				return releases[i]
+			}
+		}
+	}
+	if len(releases) > 0 {
+		return releases[0]
+	}
+	return Release{Progress: Progress{Phase: rollout.PhaseComplete}, Reason: reasons.Complete}
+}
+
+func (r *Release) row() v1alpha1.ConfigRelease {
+	row := v1alpha1.ConfigRelease{
+		Object: r.From(r.Namespace), Namespace: r.Namespace, Phase: string(r.Phase), Updated: r.share(), WaitingFor: message.Sentence(r.Waits),
+	}
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		row.Stages = append(row.Stages, v1alpha1.ConfigStageStatus{Name: s.Name, Phase: string(s.Phase), Updated: s.share()})
+	}
+	return row
+}
+
+// share is how many of all have come where they should be.
+func (p *Progress) share() string { return fmt.Sprintf("%d/%d", p.Updated, p.Of) }

@@ -1,0 +1,182 @@
+package snapshots
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/ring"
+)
+
+// The permissions in each namespace with pins, beside those of the ring, are those of [Rules].
+
+// Options are the manager's choices for snapshots.
+type Options struct {
+	// Namespaces are those where workloads may have pins.
+	Namespaces []string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Setup adds what collects snapshots to a manager. If the API server cannot apply pins, or
+// the manager may not see what refers to them, it adds nothing and returns why.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (keeper *Keeper, refused string, err error) {
+	if refused, err = refusal(ctx, mgr, o.Namespaces); refused != "" || err != nil {
+		return nil, refused, err
+	}
+	seen, err := watched(mgr, o.Namespaces)
+	if err != nil {
+		return nil, "", err
+	}
+	c := &collector{Keeper: &Keeper{
+		live: mgr.GetAPIReader(), writer: mgr.GetClient(), now: o.Now, referrers: split{workloads: mgr.GetCache(), others: seen},
+	}, digests: mgr.GetCache()}
+	b := ctrl.NewControllerManagedBy(mgr).Named("config-snapshots")
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		b = b.Watches(obj, toNamespace(), builder.WithPredicates(inNamespaces(o.Namespaces), contentMatters()))
+	}
+	for _, obj := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}} {
+		b = b.Watches(obj, toNamespace(), builder.WithPredicates(inNamespaces(o.Namespaces), pinsMatter()))
+	}
+	for _, obj := range unwatched() {
+		b = b.WatchesRawSource(source.Kind(seen, obj, toNamespace(), pinsMatter()))
+	}
+	err = b.WithOptions(controller.Options{RateLimiter: ring.Passes().RateLimiter()}).Complete(c)
+	if err != nil {
+		return nil, "", fmt.Errorf("build the controller of snapshots: %w", err)
+	}
+	return c.Keeper, "", nil
+}
+
+// unwatched are the kinds that refer to snapshots and that no ring watches otherwise.
+func unwatched() []client.Object {
+	return []client.Object{&appsv1.ReplicaSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}}
+}
+
+// Served is true if the API server can apply pins.
+func Served(mapper apimeta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(pin.PolicyKind.GroupKind(), pin.PolicyKind.Version)
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the kind %s: %w", pin.PolicyKind.Kind, err)
+	}
+	return true, nil
+}
+
+// Unserved is why there are no pins on an older API server.
+const Unserved = "the API server has no MutatingAdmissionPolicies (admissionregistration.k8s.io/v1); upgrade to Kubernetes 1.36 or later"
+
+// refusal is why there can be no pins.
+func refusal(ctx context.Context, mgr ctrl.Manager, namespaces []string) (string, error) {
+	served, err := Served(mgr.GetRESTMapper())
+	if err != nil {
+		return "", err
+	}
+	if !served {
+		return Unserved, nil
+	}
+	for _, namespace := range namespaces {
+		for _, obj := range unwatched() {
+			gvk, err := mgr.GetClient().GroupVersionKindFor(obj)
+			if err != nil {
+				return "", fmt.Errorf("find the kind of %T: %w", obj, err)
+			}
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			err = mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+			if apierrors.IsForbidden(err) {
+				return fmt.Sprintf("the manager may not list %ss in namespace %s; run spillway install with --pin-namespaces=%s, and restart the manager",
+					strings.ToLower(gvk.Kind), namespace, strings.Join(namespaces, ",")), nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("list one %s: %w", gvk.Kind, err)
+			}
+		}
+	}
+	return "", nil
+}
+
+// watched is a cache of what refers to snapshots and no ring watches, in some namespaces.
+func watched(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
+	in := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		in[namespace] = cache.Config{}
+	}
+	seen, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: in, DefaultTransform: reduce,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of what refers to snapshots: %w", err)
+	}
+	if err := mgr.Add(seen); err != nil {
+		return nil, fmt.Errorf("add the cache of what refers to snapshots: %w", err)
+	}
+	return seen, nil
+}
+
+// split reads workloads from the manager's cache, and the rest from that of this package.
+type split struct {
+	workloads client.Reader
+	others    client.Reader
+}
+
+// Get implements [client.Reader].
+func (s split) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return s.others.Get(ctx, key, obj, opts...) //nolint:wrapcheck // stands in for the reader
+}
+
+// List implements [client.Reader].
+func (s split) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	switch list.(type) {
+	case *appsv1.DeploymentList, *appsv1.StatefulSetList, *appsv1.DaemonSetList:
+		return s.workloads.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
+	default:
+		return s.others.List(ctx, list, opts...) //nolint:wrapcheck // stands in for the reader
+	}
+}
+
+// toNamespace maps every event to its namespace.
+func toNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
+	})
+}
+
+func inNamespaces(namespaces []string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return slices.Contains(namespaces, obj.GetNamespace()) })
+}
+
+// contentMatters leaves out updates that change no content.
+func contentMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return content.Differ(e.ObjectOld, e.ObjectNew) }}
+}
+
+// pinsMatter leaves out what refers to no snapshot, and did not.
+func pinsMatter() predicate.Predicate {
+	p := predicate.NewPredicateFuncs(func(obj client.Object) bool { return pinsOf(obj) != "" })
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return pinsOf(e.ObjectOld) != pinsOf(e.ObjectNew) }
+	return p
+}

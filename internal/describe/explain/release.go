@@ -1,0 +1,63 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spillway-dev/spillway/internal/config"
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/describe"
+	"github.com/spillway-dev/spillway/internal/describe/explain/chain"
+)
+
+// configObject is a ConfigMap or a Secret. If it exists, and nothing of it is missing, the
+// answer goes on to the tracked workload that is furthest from having its content.
+func (a *asker) configObject(ctx context.Context, ref describe.Ref, first bool) (chain.Answer, error) {
+	found, err := a.ConfigObject(ctx, ref, first)
+	if err != nil || !first || found.Links[0].Next != "" {
+		return found, err
+	}
+	all, err := a.queue(ctx, ref.Namespace)
+	if err != nil { // who uses it is known all the same
+		found.Facts = append(found.Facts, describe.FactOf("note", "it is unknown how its workloads are rolled: "+chain.LastOf(err)))
+		return found, nil
+	}
+	users := trackedUsers(all, content.Object{Kind: content.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	if len(users) == 0 {
+		return found, nil
+	}
+	done := 0
+	for _, e := range users {
+		if e.State == config.StateUpToDate {
+			done++
+		}
+		found.Facts = append(found.Facts, describe.FactOf("rolled for it", e.Sentence))
+	}
+	link := &found.Links[0]
+	link.Sentence = a.Place() + fmt.Sprintf("%s %s: %d of %d tracked workloads are up to date", ref.Kind, ref.Name, done, len(users))
+	if e := users[0]; e.State != config.StateUpToDate {
+		found.Then = a.About(describe.Ref{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
+	}
+	return found, nil
+}
+
+// urgency is the order in which workloads are listed.
+var urgency = []config.State{
+	config.StateFailed, config.StateLate, config.StateWaiting, config.StateRolling, config.StateNext, config.StateUpToDate,
+}
+
+// trackedUsers are the workloads that are rolled for an object, what needs a user first.
+func trackedUsers(all []config.Explanation, o content.Object) []*config.Explanation {
+	var users []*config.Explanation
+	for i := range all {
+		uses := slices.ContainsFunc(all[i].Uses, func(u config.UseFact) bool { return u.Of == o && !u.Ignored })
+		if uses && slices.Contains(urgency, all[i].State) {
+			users = append(users, &all[i])
+		}
+	}
+	slices.SortStableFunc(users, func(a, b *config.Explanation) int {
+		return slices.Index(urgency, a.State) - slices.Index(urgency, b.State)
+	})
+	return users
+}

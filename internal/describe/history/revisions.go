@@ -1,0 +1,144 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/spillway-dev/spillway/internal/config/content"
+	"github.com/spillway-dev/spillway/internal/config/pin"
+	"github.com/spillway-dev/spillway/internal/config/revisions"
+	workloads "github.com/spillway-dev/spillway/internal/config/workload"
+	"github.com/spillway-dev/spillway/internal/describe"
+)
+
+// What a revision refers to: the present content of an object, a snapshot that is kept, or one
+// that does not exist any more.
+const (
+	contentPresent  = "Present"
+	contentKept     = "Kept"
+	contentNotFound = "NotFound"
+)
+
+// ofRevisions are the revisions that Kubernetes keeps of a workload, if one of them has pins:
+// what to go back to. A caller who may not list them gets the rest.
+func (h *historian) ofRevisions(ctx context.Context) ([]Entry, error) {
+	obj := workloads.New(h.ref.Kind)
+	if err := h.get(ctx, obj); err != nil {
+		return nil, err
+	}
+	all, err := revisions.Of(ctx, h.reader, obj)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(r revisions.Revision) bool { return len(r.Pins) > 0 }) {
+		return nil, nil
+	}
+	kept, err := revisions.SnapshotsIn(ctx, h.reader, h.ref.Namespace)
+	isKnown := !apierrors.IsForbidden(err)
+	if err != nil && isKnown {
+		return nil, err
+	}
+	var entries []Entry
+	for i := range all {
+		r := &all[i]
+		e := h.episode(describe.Config, fmt.Sprintf("revision %d", r.Number))
+		e.Started = &r.Created
+		switch {
+		case r.Current:
+			e.Message = "the present Pod template"
+		case len(r.Pins) == 0:
+			e.Message = "no pins: its Pods would start with the present config"
+		}
+		for _, p := range r.Pins {
+			e.Units = append(e.Units, part(p, kept, isKnown))
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func part(p pin.Pin, kept revisions.Snapshots, isKnown bool) Part {
+	u := Part{Ref: describe.Ref{Kind: string(p.Kind), Name: p.Snapshot()}}
+	switch {
+	case !p.HasSnapshot():
+		u.Name, u.Message = p.Name, "did not exist"
+	case !isKnown:
+	case kept.Has(p):
+		u.Outcome = contentKept
+	default:
+		u.Outcome = contentNotFound
+	}
+	return u
+}
+
+// ofObject are the contents of a ConfigMap or Secret that are kept, and what refers to each.
+func (h *historian) ofObject(ctx context.Context) ([]Entry, error) {
+	o := content.Object{Kind: content.Kind(h.ref.Kind), Namespace: h.ref.Namespace, Name: h.ref.Name}
+	present, err := revisions.PresentOf(ctx, h.reader, o)
+	if err != nil {
+		return nil, err
+	}
+	all, err := revisions.SnapshotsIn(ctx, h.reader, h.ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	kept := all.Of(o.Kind, o.Name)
+	if !present.HasSnapshot() && len(kept) == 0 {
+		return nil, fmt.Errorf("%s not found in namespace %s, and it has no snapshot", h.ref, h.ref.Namespace)
+	}
+	referrers, err := revisions.ReferrersIn(ctx, h.reader, h.ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	entries := []Entry{}
+	for i := range kept {
+		s := &kept[i]
+		e := h.episode(describe.Config, "content "+s.Digest)
+		e.Started, e.To, e.Outcome = &s.Created, s.Snapshot(), contentKept
+		if s.Pin == present {
+			e.Outcome = contentPresent
+		}
+		e.Units = partsOf(referrers, s.Pin)
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// partsOf are what refers to a content: each workload once, with its revisions, and Pods.
+func partsOf(referrers []revisions.Referrer, to pin.Pin) []Part {
+	var parts []Part
+	for i := range referrers {
+		r := &referrers[i]
+		if !r.Refers(to) {
+			continue
+		}
+		at := slices.IndexFunc(parts, func(p Part) bool { return p.Kind == r.Kind && p.Name == r.Name })
+		if at < 0 {
+			parts, at = append(parts, Part{Ref: describe.Ref{Kind: r.Kind, Name: r.Name}}), len(parts)
+		}
+		if text := referrerText(r); text != "" {
+			if parts[at].Message != "" {
+				text = parts[at].Message + ", " + text
+			}
+			parts[at].Message = text
+		}
+	}
+	return parts
+}
+
+func referrerText(r *revisions.Referrer) string {
+	switch {
+	case r.Kind == describe.KindPod:
+		return ""
+	case r.Revision == 0:
+		return "the present Pod template"
+	default:
+		return fmt.Sprintf("revision %d", r.Revision)
+	}
+}

@@ -1,0 +1,101 @@
+package packages
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mostArchive bounds what is unpacked, also of files that do not belong to a package.
+const mostArchive = 16 * MostBytes
+
+// fromArchive reads a .tgz as it comes. The package may stand in a folder of the archive.
+func fromArchive(r io.Reader) (files, error) {
+	unzipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, errors.New("is no archive of a package: it is not compressed with gzip; give a folder or a .tgz file")
+	}
+	limited := &io.LimitedReader{R: unzipped, N: mostArchive}
+	archive, found := tar.NewReader(limited), files{}
+	var size int64
+	for n := 0; ; n++ {
+		entry, err := archive.Next()
+		switch {
+		case limited.N <= 0 || n > mostEntries:
+			return nil, fmt.Errorf("has more than %d MiB, or more than %d entries; remove what is no template", mostArchive>>20, mostEntries)
+		case errors.Is(err, io.EOF):
+			return found.rooted()
+		case err != nil:
+			return nil, fmt.Errorf("cannot be unpacked: %w", err)
+		}
+		if err := found.entry(entry, archive, &size); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// entry takes a file of an archive, and refuses what may name something outside of it.
+func (f files) entry(entry *tar.Header, content io.Reader, size *int64) error {
+	name := path.Clean(entry.Name)
+	if path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") || strings.Contains(entry.Name, `\`) {
+		return fmt.Errorf("has a file with the path %q, which leaves the package; pack it again with relative paths", entry.Name)
+	}
+	switch entry.Typeflag {
+	case tar.TypeDir, tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeReg:
+	default:
+		return fmt.Errorf("has %q, which is a link or a device; pack files only", entry.Name)
+	}
+	if strings.HasPrefix(path.Base(name), ".") {
+		return nil // what systems add, such as ._operator.yaml
+	}
+	if _, twice := f[name]; twice {
+		return fmt.Errorf("has the file %q twice; pack it again", name)
+	}
+	return f.add(name, content, size)
+}
+
+// rooted are the files of the folder that has an operator.yaml, as seen from there.
+func (f files) rooted() (files, error) {
+	var roots []string
+	for name := range f {
+		if path.Base(name) == operatorFile && isOperator(f[name]) {
+			roots = append(roots, strings.TrimSuffix(name, operatorFile))
+		}
+	}
+	if len(roots) != 1 {
+		return nil, fmt.Errorf("has %d files %s that describe a package, want one; pack the folder of one package", len(roots), operatorFile)
+	}
+	found := files{}
+	for name, content := range f {
+		if below, ok := strings.CutPrefix(name, roots[0]); ok && isPart(below) {
+			found[below] = content
+		}
+	}
+	return found, nil
+}
+
+// Archive writes the package as a .tgz. Of the same files it is the same to the byte.
+func (p *Package) Archive(w io.Writer) error {
+	zipped := gzip.NewWriter(w)
+	archive := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		content := p.files[name]
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("pack %s: %w", name, err)
+		}
+		if _, err := archive.Write(content); err != nil {
+			return fmt.Errorf("pack %s: %w", name, err)
+		}
+	}
+	return errors.Join(archive.Close(), zipped.Close())
+}

@@ -1,0 +1,125 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// What a package may have at most. An OperatorVersion has all templates in it, and etcd takes
+// 1.5 MiB for an object.
+const (
+	MostFiles   = 1000
+	MostBytes   = 4 << 20
+	mostEntries = 10 * MostFiles
+)
+
+// The files of a package.
+const (
+	operatorFile = "operator.yaml"
+	paramsFile   = "params.yaml"
+	templatesDir = "templates/"
+)
+
+// files are the contents of a package, by their path in it, with slashes.
+type files map[string][]byte
+
+// Load reads the package in a folder or an archive. The error names the file that is wrong,
+// and how to fix it.
+func Load(from string) (*Package, error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w; give the folder or the archive (.tgz) of a package", from, cause(err))
+	}
+	if info.IsDir() {
+		f, err := fromFolder(os.DirFS(from))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from, err)
+		}
+		return newPackage(from, f)
+	}
+	archive, err := os.Open(from) //nolint:gosec // the user names what is read
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", from, cause(err))
+	}
+	defer func() { _ = archive.Close() }()
+	f, err := fromArchive(archive)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return newPackage(from, f)
+}
+
+// cause is why a file cannot be read, without its path.
+func cause(err error) error {
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
+		return named.Err
+	}
+	return err
+}
+
+// fromFolder reads what belongs to a package, and nothing else that is in the folder.
+func fromFolder(folder fs.FS) (files, error) {
+	found := files{}
+	var size int64
+	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if isPart(name+"/") || name == "." {
+				return nil
+			}
+			return fs.SkipDir
+		case !isPart(name):
+			return nil
+		}
+		file, err := folder.Open(name)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", name, cause(err))
+		}
+		defer func() { _ = file.Close() }()
+		return found.add(name, file, &size)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the package: %w", err)
+	}
+	return found, nil
+}
+
+// isPart is true of what belongs to a package; a folder ends in a slash.
+func isPart(name string) bool {
+	hidden := strings.HasPrefix(path.Base(name), ".") && name != "."
+	return !hidden && (name == operatorFile || name == paramsFile || strings.HasPrefix(name, templatesDir))
+}
+
+// add reads a file, if the package is not too large with it.
+func (f files) add(name string, content io.Reader, size *int64) error {
+	if len(f) == MostFiles {
+		return fmt.Errorf("has more than %d files; remove what is no template", MostFiles)
+	}
+	raw, err := io.ReadAll(io.LimitReader(content, MostBytes-*size+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if *size += int64(len(raw)); *size > MostBytes {
+		return fmt.Errorf("has more than %d MiB of files; remove what is no template", MostBytes>>20)
+	}
+	f[name] = raw
+	return nil
+}
+
+// IsPackage is true of a folder or an archive that has a package: of any archive, and of a
+// folder whose operator.yaml is no manifest.
+func IsPackage(at string) bool {
+	if strings.HasSuffix(at, ".tgz") || strings.HasSuffix(at, ".tar.gz") {
+		return true
+	}
+	raw, err := os.ReadFile(filepath.Join(at, operatorFile)) //nolint:gosec // the user names what is read
+	return err == nil && isOperator(raw)
+}

@@ -1,0 +1,117 @@
+package packages
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/spillway-dev/spillway/api/kudo/v1beta1"
+)
+
+// Package is an application in the format of KUDO.
+type Package struct {
+	// From is the folder or archive, as the user named it.
+	From     string
+	Operator Operator
+	// Groups are headings for parameters.
+	Groups     []Group
+	Parameters []Parameter
+	// Templates are by their path below templates/.
+	Templates map[string]string
+
+	files files
+}
+
+// Operator is operator.yaml.
+type Operator struct {
+	APIVersion        string                  `json:"apiVersion"`
+	Name              string                  `json:"name"`
+	Description       string                  `json:"description"`
+	OperatorVersion   string                  `json:"operatorVersion"`
+	AppVersion        string                  `json:"appVersion"`
+	KudoVersion       string                  `json:"kudoVersion"`
+	KubernetesVersion string                  `json:"kubernetesVersion"`
+	Maintainers       []v1beta1.Maintainer    `json:"maintainers"`
+	URL               string                  `json:"url"`
+	NamespaceManifest string                  `json:"namespaceManifest"`
+	Tasks             []v1beta1.Task          `json:"tasks"`
+	Plans             map[string]v1beta1.Plan `json:"plans"`
+}
+
+// Group is a heading for parameters.
+type Group struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Description string `json:"description"`
+	Priority    int    `json:"priority"`
+}
+
+// Parameter is one of params.yaml, whose values are as YAML has them, and not text as in
+// an OperatorVersion.
+type Parameter struct {
+	Name        string                `json:"name"`
+	DisplayName string                `json:"displayName"`
+	Description string                `json:"description"`
+	Required    *bool                 `json:"required"`
+	Default     json.RawMessage       `json:"default"`
+	Trigger     string                `json:"trigger"`
+	Type        v1beta1.ParameterType `json:"type"`
+	Immutable   *bool                 `json:"immutable"`
+	Enum        *[]json.RawMessage    `json:"enum"`
+	// Group is the heading, Advanced and Hint are for programs that show the parameters.
+	Group    string `json:"group"`
+	Advanced bool   `json:"advanced"`
+	Hint     string `json:"hint"`
+}
+
+// parameters is params.yaml.
+type parameters struct {
+	APIVersion string      `json:"apiVersion"`
+	Groups     []Group     `json:"groups"`
+	Parameters []Parameter `json:"parameters"`
+}
+
+func newPackage(from string, f files) (*Package, error) {
+	p := &Package{From: from, Templates: map[string]string{}, files: f}
+	raw, ok := f[operatorFile]
+	if !ok {
+		return nil, fmt.Errorf("%s: has no %s; give the folder that has it", from, operatorFile)
+	}
+	if err := yaml.Unmarshal(raw, &p.Operator); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(from, operatorFile), err)
+	}
+	var params parameters
+	if err := yaml.Unmarshal(f[paramsFile], &params); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(from, paramsFile), err)
+	}
+	p.Groups, p.Parameters = params.Groups, params.Parameters
+	for name, content := range f {
+		if below, ok := strings.CutPrefix(name, templatesDir); ok {
+			p.Templates[below] = string(content)
+		}
+	}
+	return p, p.check()
+}
+
+// check finds what the objects cannot be made without.
+func (p *Package) check() error {
+	var missing string
+	switch {
+	case p.Operator.Name == "":
+		missing = "name"
+	case p.Operator.OperatorVersion == "":
+		missing = "operatorVersion"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s: has no %s; set it", filepath.Join(p.From, operatorFile), missing)
+}
+
+// isOperator is true of an operator.yaml: a manifest of that name has a kind.
+func isOperator(raw []byte) bool {
+	var o struct{ Kind, OperatorVersion string }
+	return yaml.Unmarshal(raw, &o) == nil && o.Kind == "" && o.OperatorVersion != ""
+}
