@@ -83,11 +83,12 @@ generate: ## Generate permissions, kinds, deep copies, the chart, and the pages 
 	$(TOOL) controller-gen crd paths=./api/kudo/v1beta1 output:crd:dir=internal/manifests/generated/plans
 	$(TOOL) controller-gen crd paths=./api/zones/v1 output:crd:dir=internal/manifests/generated/zones
 	$(TOOL) controller-gen crd paths=./api/fleet/v1alpha1 output:crd:dir=internal/manifests/generated/fleet
-	mkdir -p internal/manifests/generated/assemblage
-	cd internal/manifests/generated && mv zones/spillway.dev_{modulerevisions,rolloutgates}.yaml fleet/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
+	mkdir -p internal/manifests/generated/{assemblage,gates}
+	cd internal/manifests/generated && mv zones/spillway.dev_modulerevisions.yaml fleet/ && mv zones/spillway.dev_{rolloutgates,gatetemplates}.yaml gates/ && mv zones/spillway.dev_{configpolicies,clusterconfigpolicies}.yaml config/ && mv fleet/fleet.squaremo.dev_assemblages.yaml assemblage/
 	for ring in $(RINGS); do \
 	  $(TOOL) controller-gen rbac:roleName=spillway-$$ring paths=./internal/$$ring/... output:rbac:dir=internal/manifests/generated/$$ring; \
 	done
+	$(TOOL) controller-gen rbac:roleName=spillway-gates paths=./internal/gates/... output:rbac:dir=internal/manifests/generated/gates
 	$(TOOL) controller-gen rbac:roleName=spillway-fleet paths=./internal/fleet/hub output:rbac:dir=internal/manifests/generated/fleet
 	$(TOOL) controller-gen rbac:roleName=spillway-assemblage paths=./internal/fleet/agent output:rbac:dir=internal/manifests/generated/assemblage
 	$(TOOL) controller-gen rbac:roleName=spillway-hub paths=./internal/fleet/proxy output:rbac:dir=internal/manifests/generated/hub

@@ -45,10 +45,11 @@ func chain() [rankTurn]func(*decision, *node) *cause {
 	}
 }
 
-// The ranks that matter: failures come first, the turn last.
+// The ranks that matter: failures come first, then gates, the turn last.
 const (
 	rankFailure = 0
 	rankBlocked = 2
+	rankGate    = 6
 	rankTurn    = 7
 )
 

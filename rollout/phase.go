@@ -22,6 +22,10 @@ type Group struct {
 	// Free is true if no leaf beneath that is outdated waits for anything but a
 	// budget, a rate, a retry or its own Block.
 	Free bool
+	// AtGateBefore is true if nothing but gates keeps the unit from starting, and
+	// AtGateAfter if nothing but gates keeps it from being complete. From then on there
+	// is something for them to measure.
+	AtGateBefore, AtGateAfter bool
 }
 
 // PhaseOf is the phase of the unit at a path. Of a leaf it follows from its step or
@@ -109,8 +113,18 @@ func (d *decision) group(n *node, holds []Hold) Group {
 	return Group{
 		Path: d.path(n), Phase: s.phase(), Counts: n.counts(), Steps: s.steps,
 		Complete: n.complete, Failing: n.tooMany(), Free: !s.waits,
+		AtGateBefore: n.isAtGateBefore(), AtGateAfter: n.settles() && n.soaked(d) && n.gate(After) != nil,
 		Holds: holds[n.held : n.held+s.holds : n.held+s.holds],
 	}
+}
+
+// isAtGateBefore tells whether the cause that keeps the unit is a gate before it.
+func (n *node) isAtGateBefore() bool {
+	if n.gate(Before) == nil || n.updated == n.leaves || n.halt == nil || n.halt.rank != rankGate {
+		return false
+	}
+
+	return n.parent == nil || n.parent.halt != n.halt
 }
 
 // Group returns what the plan says of the unit at a path as a whole; the zero Group

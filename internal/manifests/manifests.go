@@ -113,9 +113,24 @@ func Objects(o Options) ([]client.Object, error) {
 	return slices.Concat(objects, o.identityPolicies(), o.admissionObjects(), o.pinObjects()), nil
 }
 
-// besides are parts of rings that have permissions of their own: the controllers of
-// assemblages on the hub.
-var besides = map[string][]string{manager.RingFleet: {"hub"}}
+// gates is the part that measures, which all rings with rollouts of their own share.
+const gates = "gates"
+
+// parts are the rings, and parts of rings that have kinds or permissions of their own: the
+// controllers of assemblages on the hub, and the one of gates.
+func parts(rings []string) []string {
+	var all []string
+	for _, ring := range rings {
+		all = append(all, ring)
+		if ring == manager.RingFleet {
+			all = append(all, "hub")
+		}
+		if manager.HasGates(ring) && !slices.Contains(all, gates) {
+			all = append(all, gates)
+		}
+	}
+	return all
+}
 
 // CustomKinds are the CustomResourceDefinitions of all rings.
 func CustomKinds() ([]client.Object, error) {
@@ -140,7 +155,7 @@ func KindsOf(rings []string) ([]*unstructured.Unstructured, error) {
 // customKinds are the CustomResourceDefinitions of the rings.
 func customKinds(o Options) ([]client.Object, error) {
 	var kinds []client.Object
-	for _, ring := range o.Rings {
+	for _, ring := range parts(o.Rings) {
 		files, err := fs.Glob(generated, "generated/"+ring+"/*_*.yaml")
 		if err != nil {
 			return nil, fmt.Errorf("kinds of ring %q: %w", ring, err)
@@ -207,16 +222,14 @@ func namespacedRole(o Options, namespace, name string, rules []rbacv1.PolicyRule
 // Rules are the permissions that the rings need.
 func Rules(o Options) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
-	for _, ring := range o.Rings {
-		for _, part := range append([]string{ring}, besides[ring]...) {
-			more, err := RulesOf(part)
-			if err != nil {
-				return nil, err
-			}
-			for i := range more {
-				if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, more[i]) }) {
-					rules = append(rules, more[i]) // several rings need some
-				}
+	for _, part := range parts(o.Rings) {
+		more, err := RulesOf(part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range more {
+			if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, more[i]) }) {
+				rules = append(rules, more[i]) // several rings need some
 			}
 		}
 	}

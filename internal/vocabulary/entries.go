@@ -160,5 +160,6 @@ func otherKeys() []Entry {
 		{Key: Key{Native: Ring}, Place: Label},
 		{Key: Key{Native: Admitted}, Place: Annotation, Written: true},
 		{Key: LintIgnore, Place: Annotation},
+		{Key: GateHosts, Place: Annotation, Kinds: []string{"Secret"}},
 	}
 }

@@ -194,6 +194,9 @@ var (
 	Repointed = Key{Native: "spillway.dev/repointed"}
 	// SharedSource is the label of Flux sources that are deleted once nothing uses them.
 	SharedSource = Key{Native: "spillway.dev/shared-source"}
+	// GateHosts are the hosts that the gates of a namespace may send a Secret to:
+	// "prometheus.monitoring.svc".
+	GateHosts = Key{Native: "spillway.dev/gate-hosts"}
 	// ApproveRemoval is the removal of clusters from a module that a user has approved: the
 	// value of its status.removal.approval. "spillway fleet approve --remove" sets it.
 	ApproveRemoval = Key{Native: "spillway.dev/approve-removal"}

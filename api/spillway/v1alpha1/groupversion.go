@@ -20,6 +20,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&RolloutGroup{}, &RolloutGroupList{},
 		&ModuleRevision{}, &ModuleRevisionList{},
 		&RolloutGate{}, &RolloutGateList{},
+		&GateTemplate{}, &GateTemplateList{},
 		&ConfigPolicy{}, &ConfigPolicyList{},
 		&ClusterConfigPolicy{}, &ClusterConfigPolicyList{},
 	)

@@ -1,19 +1,23 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // GatePassed is the condition of a RolloutGate in which a client reports its
 // decision: True lets the rollout through, False stops it, Unknown or none makes it
 // wait.
 const GatePassed = "Passed"
 
-// RolloutGate is a decision that a rollout waits for. A user or a program makes it,
-// by the condition Passed of its status. Any client that may update
-// rolloutgates/status may decide.
+// RolloutGate is a decision that a rollout waits for: the question, and the verdict in the
+// condition Passed of its status. If the namespace has a GateTemplate of the name of the
+// gate, Spillway decides, as that says. Otherwise a user or a program does. Any client
+// that may update rolloutgates/status may decide.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=gate,categories={spillway,fleet}
+// +kubebuilder:resource:shortName=gate,categories={spillway}
 // +kubebuilder:printcolumn:name=For,type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name=Revision,type=string,JSONPath=`.spec.revision`
 // +kubebuilder:printcolumn:name=Stage,type=string,JSONPath=`.spec.stage`
@@ -27,7 +31,8 @@ type RolloutGate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what is to be decided.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a RolloutGate is immutable"
+	// +kubebuilder:validation:XValidation:rule="self.targetRef == oldSelf.targetRef && self.revision == oldSelf.revision && self.stage == oldSelf.stage && self.gate == oldSelf.gate && self.when == oldSelf.when",message="the spec of a RolloutGate is immutable"
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.reachedAt) || has(self.reachedAt) && self.reachedAt == oldSelf.reachedAt",message="reachedAt is immutable once it is set"
 	Spec RolloutGateSpec `json:"spec"`
 	// Status is what was decided.
 	// +optional
@@ -53,7 +58,8 @@ type RolloutGateSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
-	// Stage is the stage of the rollout before or after which the gate must pass.
+	// Stage is the part of the rollout before or after which the gate must pass: a stage,
+	// a zone, the phase or step of a plan.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Stage string `json:"stage"`
@@ -64,6 +70,10 @@ type RolloutGateSpec struct {
 	// When is Before the stage begins, or After it is healthy and has soaked.
 	// +kubebuilder:validation:Enum=Before;After
 	When string `json:"when"`
+	// ReachedAt is when the rollout reached the gate. Measuring begins then. Absent until
+	// then.
+	// +optional
+	ReachedAt *metav1.MicroTime `json:"reachedAt,omitempty"`
 }
 
 // TargetReference is an object that rolls out, in the same namespace.
@@ -86,4 +96,94 @@ type RolloutGateStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Measurement is what was measured, absent for a gate that is decided by hand.
+	// +optional
+	Measurement *GateMeasurement `json:"measurement,omitempty"`
 }
+
+// GateVerdict is a decision.
+// +kubebuilder:validation:Enum=Passed;Refused
+type GateVerdict string
+
+// The verdicts.
+const (
+	VerdictPassed  GateVerdict = "Passed"
+	VerdictRefused GateVerdict = "Refused"
+)
+
+// GateMeasurement is what was measured, and what follows from it.
+type GateMeasurement struct {
+	// Template identifies the GateTemplate, as it was when the measuring began.
+	Template GateTemplateVersion `json:"template"`
+	// DryRun is true if the rollout does not wait for the verdict.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
+	// StartedAt is when the measuring began.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// NextAt is when the next measurement is due, absent after the verdict.
+	// +optional
+	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+	// Verdict is what was decided, and Message why. Absent until then.
+	// +optional
+	Verdict GateVerdict `json:"verdict,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// Succeeded and Failed are how many measurements counted.
+	// +optional
+	Succeeded int32 `json:"succeeded,omitempty"`
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// Errors and NoData are how many did not, since the measuring began.
+	// +optional
+	Errors int32 `json:"errors,omitempty"`
+	// +optional
+	NoData int32 `json:"noData,omitempty"`
+	// SuccessesInRow and ErrorsInRow are the last measurements of the same result.
+	// +optional
+	SuccessesInRow int32 `json:"successesInRow,omitempty"`
+	// +optional
+	ErrorsInRow int32 `json:"errorsInRow,omitempty"`
+	// Sent is what the source was asked the last time, without credentials.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Sent string `json:"sent,omitempty"`
+	// Last are the last measurements, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Last []GateSample `json:"last,omitempty"`
+}
+
+// GateTemplateVersion is a GateTemplate at one generation.
+type GateTemplateVersion struct {
+	// Name is that of the GateTemplate.
+	Name string `json:"name"`
+	// UID and Generation say which one it was.
+	UID        types.UID `json:"uid"`
+	Generation int64     `json:"generation"`
+}
+
+// GateSample is one measurement.
+type GateSample struct {
+	// At is when it was made.
+	At metav1.MicroTime `json:"at"`
+	// Result is Success, Failure, NoData or Error.
+	// +kubebuilder:validation:Enum=Success;Failure;NoData;Error
+	Result GateResult `json:"result"`
+	// Value is what was measured, or what the error was.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Value string `json:"value,omitempty"`
+}
+
+// GateResult is the result of one measurement.
+type GateResult string
+
+// The results.
+const (
+	GateSuccess GateResult = "Success"
+	GateFailure GateResult = "Failure"
+	GateNoData  GateResult = "NoData"
+	GateError   GateResult = "Error"
+)
